@@ -106,10 +106,7 @@ class KeyTemplate:
         """Return the text with which exactly those keys begin whose first fields have these values.
 
         `{team}#shift_{id}` with a team is `t1#shift_`; with all fields it is the key itself. `values` are those of the
-        first one, two, ... of `leading_fields`.
-
-        Raises:
-            InvalidKeyError: as `render`; or a field is not one of these, or one before it is missing.
+        first one, two, ... of `leading_fields`; others raise `InvalidKeyError`, as does what `render` refuses.
         """
         fields = self.leading_fields
         for name in values:

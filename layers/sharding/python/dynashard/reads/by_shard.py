@@ -49,38 +49,37 @@ def list_by_shard(
         before = [None] * len(layouts) if state is None else state
         state = [layout.rebase(each) for layout, each in zip(layouts, before, strict=True)]
         due = list(islice(_due(layouts, state, streams, turn % len(streams)), width))
-        while due and not fetch.fits(layouts[part].streams[shard] for part, shard in map(streams.__getitem__, due)):
+        while due and not fetch.fits(layouts[part].streams[shard] for _, part, shard in due):
             due.pop()
         if not due:
             break
         share = (limit - len(items)) // len(due)
         reads = [
             layouts[part].next_read(state[part], shard, _read_limit(layouts[part], share), part=part)
-            for part, shard in map(streams.__getitem__, due)
+            for _, part, shard in due
         ]
         try:
             chunks = fetch.wave(layouts, reads, tuple(state))
         except OvertakenError:
             state[0] = replace(state[0], turn=turn)
             continue
-        for number, chunk in zip(due, chunks, strict=True):
-            part, shard = streams[number]
+        for (_, part, shard), chunk in zip(due, chunks, strict=True):
             rows, state[part] = layouts[part].accept(state[part], shard, chunk, limit - len(items))
             items += rows
         if in_turn:
             width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), [read.start for read in reads])
-        state[0] = replace(state[0], turn=(due[-1] + in_turn) % len(streams))
+        state[0] = replace(state[0], turn=(due[-1][0] + in_turn) % len(streams))
     return items, None if state is None or all(each.done for each in state) else state
 
 
 def _due(
     layouts: Sequence[Layout], state: Sequence[Positions], streams: Sequence[tuple[int, int]], turn: int
-) -> Iterator[int]:
-    """The streams that have something left, beginning with the one whose turn it is."""
+) -> Iterator[tuple[int, int, int]]:
+    """Number, partition and shard of each stream that has something left, beginning with the one whose turn it is."""
     for number in (*range(turn, len(streams)), *range(turn)):
         part, shard = streams[number]
         if not state[part].finished(shard, len(layouts[part].streams)):
-            yield number
+            yield number, part, shard
 
 
 def _read_limit(layout: Layout, share: int) -> int:

@@ -165,10 +165,10 @@ class Listing(Generic[E]):
         rows, after = list_ordered(fetch, end, limit=query.limit, item_bytes=item_bytes, dedup=dedup)
         if rows and query.fields is None:
             self._item_bytes[query.slot] = item_bytes + (item_size(rows[0]) - item_bytes) * _WEIGHT
-        if dedup is None:
-            return rows, None if after is None else encode_end(after, query.partitions)
-        self._excess[query.slot] = dedup.excess
-        remembered = dedup.remembered([fetch.item(row) for row in rows], self._store.now())
+        remembered = None
+        if dedup is not None:
+            self._excess[query.slot] = dedup.excess
+            remembered = dedup.remembered([fetch.item(row) for row in rows], self._store.now())
         return rows, None if after is None else encode_end(after, query.partitions, remembered)
 
     @contextmanager

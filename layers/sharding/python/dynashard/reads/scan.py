@@ -72,7 +72,8 @@ def _stream(
     while True:
         if reads and not ready:
             wait(reads, return_when=FIRST_COMPLETED)
-        for stream, (fetch, chunk) in _finished(reads):
+        for read in [read for read in reads if read.done()]:
+            stream, (fetch, chunk) = reads.pop(read), read.result()
             if chunk is None:
                 overtaken = True
             else:
@@ -90,10 +91,6 @@ def _stream(
             yield answer
         elif not (reads or ready):
             return
-
-
-def _finished(reads: dict[Future[_Read], int]) -> list[tuple[int, _Read]]:
-    return [(reads.pop(read), read.result()) for read in list(reads) if read.done()]
 
 
 def _next_streams(layout: Layout, state: Positions, busy: Sequence[int], most: int) -> list[int]:

@@ -26,7 +26,7 @@ from dynashard.repository.store import Store, write_operation
 from dynashard.repository.transaction import Companion, Step
 from dynashard.schema import MAX_ITEM_BYTES, PK, SK
 from dynashard.transport.attempts import TOKEN_MISMATCH
-from dynashard.transport.classification import is_number_refused, no_number
+from dynashard.transport.classification import refused_sum
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 
@@ -206,6 +206,6 @@ def _explained(cancelled: TransactionCanceledError, refused: Sequence[_Refused])
                     size=None,
                     limit=MAX_ITEM_BYTES,
                 )
-            if is_number_refused(reason.message):
-                return participant.sum_refused(no_number("A step of the transaction"))
+            if error := refused_sum("A step of the transaction", reason.message):
+                return participant.sum_refused(error)
     return cancelled

@@ -144,13 +144,10 @@ def unanswered(operation: str, code: str, what: str) -> EngineUnavailableError:
     return EngineUnavailableError(f"{operation}: {what}. Try again.", operation=operation, aws_code=code)
 
 
-def is_number_refused(message: str) -> bool:
-    """Whether DynamoDB's message says that it cannot store a number, such as the sum of an addition."""
-    return any(said in message for said in ("significant digits in a Number", "Number overflow", "Number underflow"))
-
-
-def no_number(operation: str) -> InvalidValueError:
-    """Return the error for a sum that DynamoDB cannot store; DynamoDB does not name the field."""
+def refused_sum(operation: str, message: str) -> InvalidValueError | None:
+    """Return the error if DynamoDB's message says that it cannot store a sum; DynamoDB does not name the field."""
+    if not any(said in message for said in ("significant digits in a Number", "Number overflow", "Number underflow")):
+        return None
     return InvalidValueError(
         f"{operation} would store a sum of more than 38 significant digits, or one that is out of range. Add a number "
         "with which the sum can be stored."
@@ -244,9 +241,7 @@ def _invalid(refusal: Refusal) -> DynashardError:
             size=None,
             limit=MAX_STORED_ITEM_BYTES,
         )
-    if is_number_refused(refusal.message):
-        return no_number(refusal.operation)
-    return _refused(refusal)
+    return refused_sum(refusal.operation, refusal.message) or _refused(refusal)
 
 
 def _refused(refusal: Refusal) -> EngineError:
