@@ -7,7 +7,7 @@ waited for, the positions are rebased, and the scan continues.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from itertools import islice
 from typing import Any, Final
@@ -43,26 +43,23 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
     if not 1 <= workers <= MAX_WORKERS:
         raise InvalidQueryError(f"workers is {workers}; it must be a number from 1 to {MAX_WORKERS}", field="workers")
     if workers == 1:
-        yield from _stream(_InPlace(), new_fetch, retry_policy, 1)
+        yield from _stream(_run_in_place, new_fetch, retry_policy, 1)
         return
     pool = ThreadPoolExecutor(workers, thread_name_prefix="dynashard-scan")
     try:
-        yield from _stream(pool, new_fetch, retry_policy, _AHEAD * workers)
+        yield from _stream(pool.submit, new_fetch, retry_policy, _AHEAD * workers)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-class _InPlace(Executor):
-    """Runs what is submitted at once, in the thread that submits it."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        done: Future[Any] = Future()
-        done.set_result(fn(*args, **kwargs))
-        return done
+def _run_in_place(read: Callable[..., _Read], *arguments: Any) -> Future[_Read]:
+    done: Future[_Read] = Future()
+    done.set_result(read(*arguments))
+    return done
 
 
 def _stream(
-    pool: Executor, new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, ahead: int
+    submit: Callable[..., Future[_Read]], new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, ahead: int
 ) -> Iterator[list[Wire]]:
     context, layout_now = copy_context(), new_fetch().layout
     layout = layout_now()
@@ -86,7 +83,7 @@ def _stream(
         if not overtaken:
             for stream in _next_streams(layout, state, list(reads.values()), ahead - len(ready)):
                 run = context.copy().run
-                reads[pool.submit(run, _read, new_fetch, retry_policy, layout, state, stream)] = stream
+                reads[submit(run, _read, new_fetch, retry_policy, layout, state, stream)] = stream
         if answer:
             yield answer
         elif not (reads or ready):
