@@ -11,7 +11,7 @@ from dynashard.transport.aws import secret_reader
 LIFETIME_SECONDS: Final = 900.0
 """The longest time for which keys are used without reading them again."""
 REFRESH_SECONDS: Final = 60.0
-"""The shortest time between two reads because of a cursor that the keys do not verify."""
+"""The shortest time between two reads because of a cursor that the keys do not verify: forged ones cost little."""
 
 Keys = tuple[str, ...]
 
@@ -31,10 +31,7 @@ class CursorKeys:
         return self._not_older_than(LIFETIME_SECONDS)
 
     def after_unknown_key(self) -> Keys:
-        """Return the keys for a second try with a cursor that the current keys do not verify.
-
-        Cost: reads them, but at most once a minute, so that forged cursors do not cost much.
-        """
+        """Return the keys to try after those known did not verify a cursor. Cost: reads them, at most once a minute."""
         return self._not_older_than(REFRESH_SECONDS)
 
     def _not_older_than(self, seconds: float) -> Keys:

@@ -48,10 +48,7 @@ class TemplateField:
 
 @dataclass(frozen=True, slots=True)
 class KeyTemplate:
-    """A parsed template; make one with `parse`.
-
-    `reserved` holds characters that no value may contain, beyond what the template itself demands.
-    """
+    """A template that `parse` has read. No value may contain a `reserved` character, nor what the template excludes."""
 
     text: str
     parts: tuple[str | TemplateField, ...]

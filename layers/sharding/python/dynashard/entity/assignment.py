@@ -12,10 +12,7 @@ from dynashard.errors import InvalidValueError
 
 
 class Assignment:
-    """Checks of a model's fields one by one, without the model's validators; frozen fields count as any other.
-
-    `checks_whole` says whether the model has validators that see more than one field.
-    """
+    """Checks of a model's fields one by one, without the model's validators; frozen fields count as any other."""
 
     def __init__(self, model: type[Record]) -> None:
         self._model = model
@@ -23,6 +20,7 @@ class Assignment:
         self._whole = model.__pydantic_validator__.validate_python
         decorators = model.__pydantic_decorators__
         self.checks_whole = bool(decorators.model_validators)
+        """Whether the model has validators that see more than one field."""
         self._validated = {name for each in decorators.field_validators.values() for name in each.info.fields}
 
     def check(self, name: str, value: Any, *, stored: bool = False) -> Any:

@@ -1,7 +1,4 @@
-"""Compiling a declaration: its parts are checked, alone and against each other.
-
-Problems raise `WrongDeclarationError`.
-"""
+"""Compiling a declaration: its parts are checked, alone and against each other. Raises `WrongDeclarationError`."""
 
 from collections.abc import Iterator
 from typing import Any, TypeVar

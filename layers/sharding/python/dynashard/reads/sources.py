@@ -76,10 +76,7 @@ def queries_of(streams: Iterable[Stream]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StreamRead:
-    """A read of at most `limit` items of a stream after `start`, within `bounds` or the listing's own.
-
-    `part` is the number of the logical partition among those of the listing.
-    """
+    """A read of at most `limit` items of a stream of partition `part` after `start`, in `bounds` or the listing's."""
 
     source: Stream
     limit: int

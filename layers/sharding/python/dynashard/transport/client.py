@@ -1,7 +1,4 @@
-"""Builds botocore's client for the transport, without the features that its requests do not use.
-
-An answer's JSON is parsed once, without botocore's walk along the service model.
-"""
+"""Botocore's client for the transport, without what DynamoDB's requests and answers do not need."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,7 +47,7 @@ class Settings:
 
 
 class WireParser:
-    """Parses JSON answers, whose `status_code`, `headers` and `body` botocore passes."""
+    """Parses an answer's JSON once, without botocore's walk along the service model."""
 
     def parse(self, response: Mapping[str, Any], shape: Any) -> dict[str, Any]:
         """Return the body with `ResponseMetadata`, and that of an error with `{"Error": {"Code", "Message"}}` too."""
