@@ -12,6 +12,7 @@ class RecordingTransport(OneByOne):
     """Implements `Transport`.
 
     Attributes:
+        operations: the operation of each request.
         requests: the requests, in the order of the answers.
         answers: the answers.
         waves: how many requests were sent at a time.
@@ -24,6 +25,7 @@ class RecordingTransport(OneByOne):
 
     def clear(self) -> None:
         """Remove all requests and answers."""
+        self.operations: list[str] = []
         self.requests: list[Mapping[str, Any]] = []
         self.answers: list[Wire] = []
         self.waves: list[int] = []
@@ -39,19 +41,20 @@ class RecordingTransport(OneByOne):
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         answer = self.inner.call(operation, request, resend=resend)
-        self._keep([request], [answer])
+        self._keep([operation], [request], [answer])
         return answer
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         answers = self.inner.call_all(calls, concurrency=concurrency)
-        self._keep([call.request for call in calls], answers)
+        self._keep([call.operation for call in calls], [call.request for call in calls], answers)
         return answers
 
     def close(self) -> None:
         self.inner.close()
 
-    def _keep(self, requests: list[Mapping[str, Any]], answers: list[Wire]) -> None:
+    def _keep(self, operations: list[str], requests: list[Mapping[str, Any]], answers: list[Wire]) -> None:
         with self._lock:
+            self.operations += operations
             self.requests += requests
             self.answers += answers
             self.waves.append(len(requests))

@@ -14,6 +14,7 @@ from dynashard.transport import Transport, connect
 from local.engine import Engine
 from local.tables import engine_client, ensure_tables, table_plans
 from local.template import synthesised
+from tests.engine.api.api_on_engine import engine_transport, idempotency_table
 from tests.engine.command_line import CommandLine, users_of
 from tests.engine.raw_dynamodb import RawDynamoDB, raw_dynamodb
 from tests.engine.stored_things import World
@@ -81,6 +82,20 @@ def wire(engine_url: str) -> Iterator[Transport]:
     opened = connect(engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def transport(engine_url: str) -> Iterator[Transport]:
+    """A connection to the engine, where the API's entities have their topology records."""
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def records(dynamodb: RawDynamoDB) -> Iterator[str]:
+    """An empty table of idempotency records of this test's own."""
+    with idempotency_table(dynamodb) as name:
+        yield name
 
 
 @pytest.fixture

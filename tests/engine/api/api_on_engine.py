@@ -4,10 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
-from domain import ENTITIES
-from dynashard import LeasedTopology, definition, schema
+from domain import ENTITIES, Exposed
+from dynashard import Dynashard, LeasedTopology, definition, schema
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, connect
-from functions.api.app import build_app
+from dynashard_serving.backend import Backend
+from dynashard_serving.idempotency import IdempotentCreates
+from functions.api.app import App, build_app
+from functions.api.observing import Observer
+from functions.api.request import TenantClaim
+from functions.api.resource import Resource
+from functions.api.routes import Routes
 from functions.api.settings import Settings
 from tests.api_caller import Caller
 from tests.engine.raw_dynamodb import RawDynamoDB
@@ -47,6 +54,14 @@ def engine_transport(engine_url: str) -> Iterator[Transport]:
 def settings_of(table: str, idempotency: str = "unused", **more: object) -> Settings:
     values = {"environment": "local", "cursor_keys": KEYS, "topology_table": TOPOLOGY, **more}
     return Settings(table=table, idempotency_table=idempotency, **values)  # type: ignore[arg-type]
+
+
+def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Caller:
+    """A caller of an API that serves these entities alone, with their declared counts."""
+    backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
+    resources = [Resource(each) for each in exposed]
+    routes = Routes(settings_of(table), resources, backend, IdempotentCreates("unused", transport))
+    return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
 
 
 def caller_on(transport: Transport, table: str, idempotency: str = "unused", **more: object) -> Caller:

@@ -1,16 +1,13 @@
 """What has expired, and ids that no URL can carry, are refused alike by every way in."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dynashard.transport import Transport
 from functions.commands.handler import build_commands
 from tests.api_caller import TENANT, Caller, a_user
-from tests.engine.api.api_on_engine import engine_transport, idempotency_table, settings_of
+from tests.engine.api.api_on_engine import idempotency_table, settings_of
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.writer.queue_world import OPERATIONS, QueueWorld
 
@@ -18,17 +15,6 @@ pytestmark = pytest.mark.engine
 
 LATER = {"prefer": "respond-async"}
 NO_IDS = [".", "..", "a?b", "a/b?", "a\nb", "\r", "a\0", "\x7f", "a\x85b"]
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def world(transport: Transport, table: str, tmp_path: Path) -> QueueWorld:
-    return QueueWorld(transport, table, tmp_path)
 
 
 @pytest.fixture

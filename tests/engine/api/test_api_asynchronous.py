@@ -1,8 +1,7 @@
 """`Prefer: respond-async`: a write is accepted, recorded, done once and in order, and its record shows the outcome."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,30 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from domain import Exposed, Incident, User
-from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
 from functions.api.deferred import transacted
 from functions.api.resource import Resource
 from tests.api_caller import TENANT, Answer, a_user
 from tests.depth import examples
-from tests.engine.api.api_on_engine import engine_transport
 from tests.engine.writer.queue_world import OPERATIONS, KilledError, QueueWorld
 from tests.faults import Fault, lost_answer, lost_request, meanwhile, throttled
 
 pytestmark = pytest.mark.engine
 
 LATER = {"prefer": "respond-async"}
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def world(transport: Transport, table: str, tmp_path: Path) -> QueueWorld:
-    return QueueWorld(transport, table, tmp_path)
 
 
 def record_of(world: QueueWorld, accepted: Answer) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The audit log of a file system over REST: one file's accesses, spread at random or by time."""
 
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -9,26 +8,14 @@ import pytest
 from domain import TimedAccess
 from dynashard import definition
 from dynashard.routing import home
-from dynashard.transport import Transport
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import caller_on, engine_transport
+from tests.engine.api.api_on_engine import caller_on
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
 FILE = "/shared/firetvGen2.txt"
 RESOURCES = ["accesses", "timed-accesses"]
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def recording(transport: Transport) -> RecordingTransport:
-    return RecordingTransport(transport)
 
 
 @pytest.fixture

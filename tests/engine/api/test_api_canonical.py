@@ -1,6 +1,5 @@
 """One item, one text: what a write answers is what every way of reading answers."""
 
-from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
@@ -13,18 +12,12 @@ from functions.api.app import build_app
 from functions.commands.handler import build_commands
 from tests.api_caller import Answer, Caller
 from tests.depth import examples
-from tests.engine.api.api_on_engine import engine_transport, settings_of
+from tests.engine.api.api_on_engine import settings_of
 from tests.every_field import Everything, items
 
 pytestmark = pytest.mark.engine
 
 EXPOSED = (Exposed(Everything, path="everything"),)
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,20 +1,12 @@
 """How a user is reached, over REST: a logical partition a user, read by one Query."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from dynashard.transport import Transport
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import caller_on, engine_transport
+from tests.engine.api.api_on_engine import caller_on
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 @pytest.fixture

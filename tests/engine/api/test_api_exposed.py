@@ -1,7 +1,6 @@
 """What a domain may say of an entity when it exposes it, and what follows over REST."""
 
 import re
-from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,21 +10,14 @@ from openapi_spec_validator import validate
 from pydantic import AwareDatetime
 
 from domain import READS, Exposed, FamilyListing
-from dynashard import Dynashard, Entity, Index, Key, Registry, Shards
+from dynashard import Entity, Index, Key, Registry, Shards
 from dynashard.errors import ConfigurationError
-from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from dynashard_serving.backend import Backend
-from dynashard_serving.idempotency import IdempotentCreates
-from functions.api.app import App
-from functions.api.observing import Observer
 from functions.api.openapi import document_of
-from functions.api.request import TenantClaim
 from functions.api.resource import Resource
 from functions.api.resources import family_listings
-from functions.api.routes import Routes
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import KEYS, engine_transport, settings_of
+from tests.engine.api.api_on_engine import caller_exposing
 
 pytestmark = pytest.mark.engine
 
@@ -61,22 +53,9 @@ class File(Entity, name="file.v1.File", key=Key(partition="{tenant_id}:{path}", 
 VISITS = Exposed(Visit, path="visits", distinct=("at",))
 
 
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-def caller_of(transport: Transport, table: str, exposed: Sequence[Exposed]) -> Caller:
-    backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
-    resources = [Resource(each) for each in exposed]
-    routes = Routes(settings_of(table), resources, backend, IdempotentCreates("unused", transport))
-    return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
-
-
 @pytest.fixture
 def caller(transport: Transport, table: str) -> Caller:
-    called = caller_of(transport, table, [VISITS])
+    called = caller_exposing(transport, table, VISITS)
     for place, day, guest, kind in (
         ("bar", 1, "ada", "short"),
         ("bar", 2, "bob", "long"),
@@ -103,7 +82,7 @@ def test_an_adopter_declares_an_entity_in_twenty_lines(transport: Transport, tab
     space: dict[str, Any] = {"Exposed": Exposed, "__name__": "domain.projects"}
     exec(declared, space)  # noqa: S102 - the README's own code
     exposed = eval(exposing, space)  # noqa: S307
-    caller = caller_of(transport, table, [exposed])
+    caller = caller_exposing(transport, table, exposed)
 
     created = caller.post("/v1/projects", {"id": "p1", "owner_id": "ada", "title": "Engine"})
     assert (created.status, created.headers["location"]) == (201, "/v1/projects/p1")
@@ -160,7 +139,7 @@ def test_a_listing_is_refused_by_field(caller: Caller, query: str, fields: dict[
 
 
 def test_only_the_named_operations_are_served(transport: Transport, table: str) -> None:
-    caller = caller_of(transport, table, [Exposed(Visit, path="visits", operations=READS)])
+    caller = caller_exposing(transport, table, Exposed(Visit, path="visits", operations=READS))
     address = "/v1/visits/bar/2026-11-01T00:00:00Z/ada"
 
     refused = [
@@ -171,7 +150,7 @@ def test_only_the_named_operations_are_served(transport: Transport, table: str) 
     ]
     assert [(answer.status, answer.headers["allow"]) for answer in refused] == [(405, "GET, HEAD")] * 4
     assert caller.get(address).status == 404
-    hidden = caller_of(transport, table, [Exposed(Visit, path="visits", operations=())])
+    hidden = caller_exposing(transport, table, Exposed(Visit, path="visits", operations=()))
     assert hidden.get("/v1/visits", query="place=bar").code == "no_such_route"
 
 
@@ -190,7 +169,7 @@ def test_documentation_knows_only_what_is_served() -> None:
 
 
 def test_an_address_may_put_the_field_with_slashes_last(transport: Transport, table: str) -> None:
-    caller = caller_of(transport, table, [Exposed(File, path="files", address=("id", "path"))])
+    caller = caller_exposing(transport, table, Exposed(File, path="files", address=("id", "path")))
 
     created = caller.post("/v1/files", {"path": "/shared/a.txt", "id": "1"})
 

@@ -1,26 +1,13 @@
 """Follows over REST: an edge seen from both ends, and counted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from dynashard.transport import Transport
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import caller_on, engine_transport
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def caller(transport: Transport, table: str) -> Caller:
-    return caller_on(transport, table)
 
 
 def follow(caller: Caller, node: str, other: str) -> None:

@@ -14,7 +14,7 @@ from dynashard.transport import Transport
 from functions.api.app import App
 from tests.api_caller import TENANT, a_user
 from tests.depth import examples
-from tests.engine.api.api_on_engine import caller_on, engine_transport, idempotency_table
+from tests.engine.api.api_on_engine import caller_on, idempotency_table
 from tests.engine.raw_dynamodb import RawDynamoDB
 
 pytestmark = pytest.mark.engine
@@ -90,12 +90,6 @@ HEADERS = st.dictionaries(
     max_size=4,
 )
 METHODS = st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]) | ANY_TEXT
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

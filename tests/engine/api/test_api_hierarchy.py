@@ -1,54 +1,22 @@
 """An account's teams over REST: one logical partition, each part of it read by one Query."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from dynashard.transport import Call, Transport, Wire
-from dynashard.transport.interface import Resend
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import caller_on, engine_transport
-from tests.one_by_one import OneByOne
+from tests.engine.api.api_on_engine import caller_on
+from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
 TURN = {"user_id": "ada", "starts_at": "2026-11-21T08:00:00Z", "ends_at": "2026-11-21T16:00:00Z"}
 
 
-class Counted(OneByOne):
-    """A transport that keeps the requests it passes on."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.requests: list[tuple[str, Mapping[str, Any]]] = []
-
-    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        self.requests.append((operation, request))
-        return self._inner.call(operation, request, resend=resend)
-
-    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        self.requests += [(call.operation, call.request) for call in calls]
-        return self._inner.call_all(calls, concurrency=concurrency)
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
 @pytest.fixture
-def wire(transport: Transport) -> Counted:
-    return Counted(transport)
-
-
-@pytest.fixture
-def caller(wire: Counted, table: str) -> Caller:
-    return caller_on(wire, table)
+def caller(recording: RecordingTransport, table: str) -> Caller:
+    return caller_on(recording, table)
 
 
 @pytest.fixture
@@ -74,12 +42,14 @@ def names(items: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{item['type'].rpartition('.')[2]} " + "/".join(item[p] for p in parts if p in item) for item in items]
 
 
-def test_a_whole_account_is_one_query_and_each_item_has_its_type(account: Caller, wire: Counted) -> None:
-    wire.requests.clear()
+def test_a_whole_account_is_one_query_and_each_item_has_its_type(
+    account: Caller, recording: RecordingTransport
+) -> None:
+    recording.clear()
 
     answer = account.get("/v1/on-call")
 
-    assert [operation for operation, _ in wire.requests if operation != "GetItem"] == ["Query"]
+    assert [operation for operation in recording.operations if operation != "GetItem"] == ["Query"]
     assert answer.json["cursor"] is None
     assert names(answer.json["items"]) == [
         "Team a",
@@ -96,12 +66,14 @@ def test_a_whole_account_is_one_query_and_each_item_has_its_type(account: Caller
     assert all(item["revision"] for item in answer.json["items"])
 
 
-def test_a_schedule_with_its_children_is_one_query_without_similar_names(account: Caller, wire: Counted) -> None:
-    wire.requests.clear()
+def test_a_schedule_with_its_children_is_one_query_without_similar_names(
+    account: Caller, recording: RecordingTransport
+) -> None:
+    recording.clear()
 
     answer = account.get("/v1/on-call", query={"team_id": "a", "schedule_id": "day"})
 
-    assert [operation for operation, _ in wire.requests] == ["Query"]
+    assert recording.operations == ["Query"]
     assert names(answer.json["items"]) == ["Schedule a/day", "Override a/day/1", "Shift a/day/1", "Shift a/day/2"]
 
 
@@ -126,13 +98,13 @@ def test_pages_of_the_tree_continue_at_their_cursor(account: Caller) -> None:
     assert (seen[0], seen[-1]) == ("Shift b/day/1", "Team a")
 
 
-def test_the_shifts_of_one_schedule_are_listed_by_its_key(account: Caller, wire: Counted) -> None:
-    wire.requests.clear()
+def test_the_shifts_of_one_schedule_are_listed_by_its_key(account: Caller, recording: RecordingTransport) -> None:
+    recording.clear()
 
     answer = account.get("/v1/shifts", query={"team_id": "a", "schedule_id": "day"})
 
     assert [item["shift_id"] for item in answer.json["items"]] == ["1", "2"]
-    [(_, request)] = wire.requests
+    [request] = recording.requests
     assert {"S": "team_a#schedule_day#shift_"} in request["ExpressionAttributeValues"].values()
 
 

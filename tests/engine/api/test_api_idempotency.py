@@ -1,13 +1,12 @@
 """`Idempotency-Key` on creates."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from dynashard.transport import Transport
 from tests.api_caller import Caller, a_user
-from tests.engine.api.api_on_engine import caller_on, engine_transport, idempotency_table
+from tests.engine.api.api_on_engine import caller_on
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.faults import FaultyTransport, afterwards, lost_request, throttled
 
@@ -16,18 +15,6 @@ pytestmark = pytest.mark.engine
 KEY = {"Idempotency-Key": "order-66"}
 INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
 """It may have attachments, so that it is created in steps."""
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def records(dynamodb: RawDynamoDB) -> Iterator[str]:
-    with idempotency_table(dynamodb) as name:
-        yield name
 
 
 @pytest.fixture

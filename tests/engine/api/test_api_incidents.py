@@ -10,19 +10,13 @@ import pytest
 from dynashard.transport import Transport
 from functions.api.attachments import takes_gzip
 from tests.api_caller import JSON, Caller
-from tests.engine.api.api_on_engine import caller_on, engine_transport, idempotency_table
+from tests.engine.api.api_on_engine import caller_on, idempotency_table
 from tests.engine.patterns.attachment_world import large
 from tests.engine.raw_dynamodb import RawDynamoDB
 
 pytestmark = pytest.mark.engine
 
 DETAILS = {"alerts": [{"metric": "errors", "value": 1.5}], "runbook": {"steps": ["look", "mend"]}}
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as transport:
-        yield transport
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Single items over HTTP."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -10,21 +9,10 @@ from domain import User
 from dynashard import Dynashard, LeasedTopology
 from dynashard.transport import Transport
 from tests.api_caller import JSON, Caller, a_user
-from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, caller_on, engine_transport
+from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, caller_on
 from tests.faults import FaultyTransport, lost_request, meanwhile, throttled
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def caller(transport: Transport, table: str) -> Caller:
-    return caller_on(transport, table)
 
 
 def test_created_item_is_answered_with_its_address_and_revision(caller: Caller) -> None:

@@ -1,7 +1,6 @@
 """Listings over HTTP."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,18 +23,12 @@ from functions.api.resources import exposed_resources
 from functions.api.routes import Routes
 from tests.api_caller import Answer, Caller, a_user
 from tests.depth import examples
-from tests.engine.api.api_on_engine import KEYS, caller_on, engine_transport, settings_of
+from tests.engine.api.api_on_engine import KEYS, caller_on, settings_of
 from tests.faults import FaultyTransport, throttled
 
 pytestmark = pytest.mark.engine
 
 IDS = [f"{number:03d}" for number in range(60)]
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -8,19 +8,13 @@ import pytest
 from dynashard.transport import Transport
 from functions.api.app import build_app
 from tests.api_caller import Caller, a_user
-from tests.engine.api.api_on_engine import engine_transport, settings_of
+from tests.engine.api.api_on_engine import settings_of
 from tests.engine.commands.commands_on_engine import Service, commands_on
 from tests.faults import FaultyTransport, lost_request, throttled
 
 pytestmark = pytest.mark.engine
 
 REASON = "TableReadMaxOnDemandThroughputExceeded"
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as transport:
-        yield transport
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Roll-ups of pings and the revenue that follows from them, over REST."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,18 +12,12 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_patterns import Level
 from tests.api_caller import TENANT, Caller
-from tests.engine.api.api_on_engine import KEYS, caller_on, engine_transport
+from tests.engine.api.api_on_engine import KEYS, caller_on
 
 pytestmark = pytest.mark.engine
 
 NINE = datetime(2026, 11, 21, 9, tzinfo=UTC)
 NOVEMBER = datetime(2026, 11, 1, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 @pytest.fixture

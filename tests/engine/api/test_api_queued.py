@@ -1,28 +1,13 @@
 """Pings over HTTP: accepted on a queue, stored once by the writer."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from dynashard.transport import Transport
-from tests.engine.api.api_on_engine import engine_transport
 from tests.engine.writer.queue_world import INTAKE, QueueWorld
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def world(transport: Transport, table: str, tmp_path: Path) -> QueueWorld:
-    return QueueWorld(transport, table, tmp_path)
 
 
 def test_a_ping_is_accepted_without_a_request_to_dynamodb(world: QueueWorld) -> None:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,21 +12,14 @@ from openapi_spec_validator import validate
 from pydantic import BaseModel
 
 from domain import Exposed, User, Window
-from dynashard import Dynashard, Entity, Index, Key, Registry, Shards, created_at
+from dynashard import Entity, Index, Key, Registry, Shards, created_at
 from dynashard.errors import ConfigurationError, DeclarationError
-from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from dynashard_serving.backend import Backend
-from dynashard_serving.idempotency import IdempotentCreates
-from functions.api.app import App
-from functions.api.observing import Observer
 from functions.api.openapi import document_of
-from functions.api.request import TenantClaim
 from functions.api.resource import Resource
 from functions.api.resources import exposed_resources
-from functions.api.routes import Routes
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import KEYS, engine_transport, settings_of
+from tests.engine.api.api_on_engine import caller_exposing
 
 pytestmark = pytest.mark.engine
 
@@ -63,17 +55,9 @@ class Entry(
 ENTRIES = Exposed(Entry, path="entries", filters=("kind",))
 
 
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
 @pytest.fixture
 def caller(transport: Transport, table: str) -> Caller:
-    backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
-    routes = Routes(settings_of(table), [Resource(ENTRIES)], backend, IdempotentCreates("unused", transport))
-    return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
+    return caller_exposing(transport, table, ENTRIES)
 
 
 def an_entry(**fields: Any) -> dict[str, Any]:

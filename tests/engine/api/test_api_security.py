@@ -7,25 +7,12 @@ import pytest
 
 from dynashard.transport import Transport
 from tests.api_caller import Caller, a_user
-from tests.engine.api.api_on_engine import caller_on, engine_transport, idempotency_table
-from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.engine.api.api_on_engine import caller_on
 
 pytestmark = pytest.mark.engine
 
 VICTIM, ATTACKER = "victim", "attacker"
 SECRET = "the-victims-own"  # noqa: S105 - a name to look for, no password
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def records(dynamodb: RawDynamoDB) -> Iterator[str]:
-    with idempotency_table(dynamodb) as name:
-        yield name
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """One API, many threads: no request may see another."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 
@@ -9,22 +9,15 @@ import pytest
 from dynashard.transport import Transport
 from functions.api.app import build_app
 from tests.api_caller import Answer, Caller, a_user
-from tests.engine.api.api_on_engine import caller_on, engine_transport, settings_of
+from tests.engine.api.api_on_engine import caller_on, settings_of
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 class Interrupting:
     """A clock that lets something else happen in another thread when it is first read."""
 
-    def __init__(self) -> None:
-        self.action: Callable[[], None] | None = None
+    action: Callable[[], None] | None = None
 
     def __call__(self) -> float:
         action, self.action = self.action, None

@@ -1,6 +1,6 @@
 """`Prefer: wait=5`: an item is answered when its copies are current, or when the time is over."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from dynashard.transport import Transport
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
 from functions.api.waiting import MOST_SECONDS, Waiting, preferred
-from tests.engine.api.api_on_engine import KEYS, caller_on, engine_transport
+from tests.engine.api.api_on_engine import KEYS, caller_on
 
 pytestmark = pytest.mark.engine
 
@@ -65,12 +65,6 @@ class World:
 
 def incoming(prefer: str) -> ApiRequest:
     return ApiRequest("GET", "/v1/things/i1", (), {"prefer": prefer}, b"", "abc")
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as transport:
-        yield transport
 
 
 @pytest.fixture

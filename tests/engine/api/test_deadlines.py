@@ -1,7 +1,7 @@
 """Every request ends within what its function has left, however slowly the database answers, if it answers at all."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,8 +16,7 @@ from dynashard.transport.deadline import remaining, within
 from dynashard.transport.interface import WRITING, Resend, Wire
 from functions.api.app import build_app
 from tests.api_caller import Caller, a_user
-from tests.engine.api.api_on_engine import TOPOLOGY, engine_transport, idempotency_table, settings_of
-from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.engine
@@ -77,18 +76,6 @@ class Context:
 
     def get_remaining_time_in_millis(self) -> int:
         return int(self._seconds * 1000)
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def records(dynamodb: RawDynamoDB) -> Iterator[str]:
-    with idempotency_table(dynamodb) as name:
-        yield name
 
 
 WRITES: dict[str, tuple[str, dict[str, Any] | None, dict[str, str]]] = {

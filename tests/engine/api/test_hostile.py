@@ -1,7 +1,6 @@
 """Requests that are built to cost much: each route's worst is bounded, counted by the meter over the engine."""
 
 import json
-from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any
 
@@ -20,19 +19,13 @@ from dynashard.transport.interface import Meter, metered
 from functions.api.app import App
 from functions.commands.answers import Commands
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import KEYS, caller_on, engine_transport
+from tests.engine.api.api_on_engine import KEYS, caller_on
 from tests.engine.commands.commands_on_engine import commands_on
 
 pytestmark = pytest.mark.engine
 
 DAYS = [f"{date(2026, 1, 1) + timedelta(days=number)}T00:00:00Z" for number in range(95)]
 UNITS_OF_AN_EMPTY_QUERY = 0.5
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from dynashard.errors import (
 )
 from dynashard.transport import Transport
 from dynashard_client import Client, Items
-from tests.engine.api.api_on_engine import engine_transport, idempotency_table
+from tests.engine.api.api_on_engine import idempotency_table
 from tests.engine.clients.clients_on_engine import WAYS, Served, served
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.faults import FaultyTransport, throttled
@@ -32,14 +32,8 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture(scope="module")
-def inner(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def wire(inner: Transport) -> FaultyTransport:
-    return FaultyTransport(inner)
+def wire(transport: Transport) -> FaultyTransport:
+    return FaultyTransport(transport)
 
 
 @pytest.fixture(scope="module")

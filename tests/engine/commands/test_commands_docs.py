@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dynashard.transport import Transport
-from tests.engine.api.api_on_engine import engine_transport
 from tests.engine.commands.commands_on_engine import Service, commands_on
 
 pytestmark = pytest.mark.engine
@@ -18,12 +17,6 @@ PAGE = (Path(__file__).parents[3] / "docs" / "invoking.md").read_text()
 SHOWN = "\n".join(re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
 ADA = {"id": "ada", "email": "ada@example.com", "display_name": "Ada"}
 REQUESTS = 5
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 def documents() -> Iterator[dict[str, Any]]:

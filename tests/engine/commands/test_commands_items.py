@@ -1,6 +1,5 @@
 """Direct invocation: single items and batches."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,24 +11,11 @@ from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from tests.api_caller import a_user
-from tests.engine.api.api_on_engine import caller_on, engine_transport, idempotency_table
+from tests.engine.api.api_on_engine import caller_on
 from tests.engine.commands.commands_on_engine import Service, commands_on
-from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.faults import FaultyTransport, lost_after, lost_answer, lost_request, throttled, unprocessed
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def records(dynamodb: RawDynamoDB) -> Iterator[str]:
-    with idempotency_table(dynamodb) as name:
-        yield name
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Direct invocation of edges, roll-ups, revenue and joint listings, compared with REST."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,19 +11,13 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_patterns import Level
 from tests.api_caller import Caller
-from tests.engine.api.api_on_engine import KEYS, caller_on, engine_transport
+from tests.engine.api.api_on_engine import KEYS, caller_on
 from tests.engine.commands.commands_on_engine import TENANT, Service, commands_on
 
 pytestmark = pytest.mark.engine
 
 TURN = {"user_id": "ada", "starts_at": "2026-11-21T08:00:00Z", "ends_at": "2026-11-21T16:00:00Z"}
 HOURS = {"series": "s1", "episode": "e1", "level": "hour", "from": "2026-11-21", "to": "2026-11-22"}
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 @pytest.fixture

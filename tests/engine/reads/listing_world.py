@@ -18,6 +18,7 @@ from dynashard.topology import Phase, View
 from dynashard.transport import Transport, connect
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+ORDERS = ["round_robin", "ordered", "shard"]
 CURSOR_KEYS = ["the-newest-cursor-key", "an-older-cursor-key"]
 
 

@@ -1,6 +1,5 @@
 """Counts equal listings."""
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -22,7 +21,6 @@ from tests.engine.reads.listing_world import (
     listed,
     some_notes,
     tenant,
-    world_on,
 )
 from tests.recording import RecordingTransport
 
@@ -37,12 +35,6 @@ SPANS: list[dict[str, str]] = [
     {"start": "a", "end": "b"},
     {"start": "b", "end": "b"},
 ]
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 @settings(max_examples=examples(60))

@@ -1,6 +1,5 @@
 """Listings of a table: every item once, in order, to the end."""
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.depth import examples
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import (
     NOW,
+    ORDERS,
     BareNote,
     Counts,
     ModuloNote,
@@ -26,13 +26,11 @@ from tests.engine.reads.listing_world import (
     listed,
     some_notes,
     tenant,
-    world_on,
 )
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
-ORDERS = ["round_robin", "ordered", "shard"]
 
 _FAMILY = Registry()
 
@@ -53,12 +51,6 @@ class Member(
 ):
     tenant: str
     id: str
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 def in_order(items: list[Any], direction: str) -> bool:

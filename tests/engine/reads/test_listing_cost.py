@@ -1,7 +1,6 @@
 """What listings cost: Queries, items read, read units, the size of cursors."""
 
 import string
-from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from dynashard import Collection, new_id
 from dynashard.entity import Entity, Index, Key, Registry, Shards
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.engine.reads.listing_world import Counts, Note, World, tenant, world_on
+from tests.engine.reads.listing_world import Counts, Note, World, tenant
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
@@ -39,12 +38,6 @@ class Measured:
     collection: Collection[Any]
     recording: RecordingTransport
     of: str
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Cursors on the engine: they outlive writes, other page sizes and changes of the shard count, and nothing else."""
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -14,6 +13,7 @@ from dynashard.placement import UNSHARDED
 from tests.depth import examples
 from tests.engine.reads.listing_world import (
     INDEXES,
+    ORDERS,
     BareNote,
     Counts,
     ModuloNote,
@@ -21,20 +21,12 @@ from tests.engine.reads.listing_world import (
     World,
     some_notes,
     tenant,
-    world_on,
 )
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
-ORDERS = ["round_robin", "ordered", "shard"]
 DIRECTIONS = ["asc", "desc"]
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 @settings(max_examples=examples(40))

@@ -1,6 +1,5 @@
 """Filters that the layer applies itself, to items that marks lead to, let through what DynamoDB's would."""
 
-from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +11,7 @@ from dynashard.codec import encode_value
 from dynashard.errors import EngineError
 from dynashard.reads.matching import Term
 from tests.depth import examples
-from tests.engine.reads.listing_world import World, world_on
+from tests.engine.reads.listing_world import World
 
 pytestmark = pytest.mark.engine
 
@@ -37,12 +36,6 @@ conditions = (
     | st.tuples(st.just("begins_with"), starts)
     | st.tuples(st.just("contains"), scalars.map(encode_value))
 )
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Callable[[], str]) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 def let_through(world: World, partition: str, text: str, value: dict[str, Any] | None) -> set[str]:

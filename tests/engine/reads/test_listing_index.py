@@ -1,8 +1,6 @@
 """Listings of indexes: entries with equal sort keys, sharded by item key, by index key, or not at all."""
 
-from collections.abc import Iterator
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +10,7 @@ from dynashard import Budget, Filter
 from tests.depth import examples
 from tests.engine.reads.listing_world import (
     INDEXES,
+    ORDERS,
     Counts,
     Note,
     World,
@@ -20,18 +19,9 @@ from tests.engine.reads.listing_world import (
     listed,
     some_notes,
     tenant,
-    world_on,
 )
 
 pytestmark = pytest.mark.engine
-
-ORDERS = ["round_robin", "ordered", "shard"]
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Listings while shard counts change: what lives throughout comes exactly once, in every phase and between any two."""
 
 from collections import Counter
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -12,22 +11,15 @@ from hypothesis import strategies as st
 from dynashard import Filter, RetryPolicy
 from dynashard.runtime import Runtime
 from tests.depth import examples
-from tests.engine.reads.listing_world import INDEXES, Note, World, some_notes, tenant, world_on
+from tests.engine.reads.listing_world import INDEXES, ORDERS, Note, World, some_notes, tenant
 from tests.engine.repository.moving_world import Amid, Change
 
 pytestmark = pytest.mark.engine
 
-ORDERS = ["round_robin", "ordered", "shard"]
 SPANS: list[dict[str, str]] = [{}, {}, {"prefix": "b"}, {"start": "a5"}, {"end": "b5"}, {"start": "a", "end": "b"}]
 REMEMBERED = 5
 """Entries with one index sort key of which a cursor over at most 8 shards remembers every one."""
 WITHOUT_PAUSES = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 def notes_of(random: Random, size: int, of: str, ranks: int) -> list[Note]:

@@ -1,7 +1,7 @@
 """Scans, counts and loads of shards while counts change."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from threading import get_ident
 from typing import Any
@@ -16,7 +16,7 @@ from dynashard.runtime import Runtime
 from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.depth import examples
-from tests.engine.reads.listing_world import INDEXES, Counts, Note, World, some_notes, tenant, world_on
+from tests.engine.reads.listing_world import INDEXES, Counts, Note, World, some_notes, tenant
 from tests.engine.repository.moving_world import Amid, Change, Leased
 from tests.faults import FaultyTransport, throttled
 from tests.one_by_one import OneByOne
@@ -26,12 +26,6 @@ pytestmark = pytest.mark.engine
 
 WITHOUT_PAUSES = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
 KEPT = [Filter("kept", "=", value=True)]
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 def notes_of(random: Random, size: int, of: str) -> list[Note]:

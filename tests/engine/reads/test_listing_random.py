@@ -1,6 +1,5 @@
 """Listings of items that are placed at random: nothing moves, but counts grow and shrink."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -14,11 +13,9 @@ from dynashard.entity import Entity, EntityDefinition, Index, IndexDefinition, K
 from dynashard.service import Collection
 from dynashard.topology import Phase, View
 from tests.depth import examples
-from tests.engine.reads.listing_world import CURSOR_KEYS, World, tenant, world_on
+from tests.engine.reads.listing_world import CURSOR_KEYS, ORDERS, World, tenant
 
 pytestmark = pytest.mark.engine
-
-ORDERS = ["round_robin", "ordered", "shard"]
 
 
 class Event(
@@ -50,12 +47,6 @@ class Growing:
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
         """Nothing is kept."""
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 def events(world: World, topology: Growing) -> Collection[Any]:

@@ -1,7 +1,6 @@
 """Listings over several logical partitions: in order, in turn, and of the copies of one thing only the first."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
@@ -19,6 +18,7 @@ from tests.depth import examples
 from tests.engine.reads.listing_world import (
     INDEXES,
     NOW,
+    ORDERS,
     BareNote,
     Counts,
     ModuloNote,
@@ -29,7 +29,6 @@ from tests.engine.reads.listing_world import (
     listed,
     some_notes,
     tenant,
-    world_on,
 )
 from tests.engine.reads.teams_world import INDEXES as BY_STATE
 from tests.engine.reads.teams_world import Copy, Incidents, Unstamped, asked
@@ -38,16 +37,9 @@ from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
-ORDERS = ["round_robin", "ordered", "shard"]
 TEAMS = [f"team{n}" for n in range(7)]
 MINE = TEAMS[:5]
 CLOSED: dict[str, Any] = {"prefix": "CLOSED#", "order": "ordered", "direction": "desc", "distinct": "incident"}
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Read replicas: listings are balanced between the table and its copies, and nobody can tell but by the requests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Any
@@ -19,12 +19,10 @@ from dynashard.service import Collection
 from dynashard.topology import Phase
 from tests.declaring import declare as entity
 from tests.depth import examples
-from tests.engine.reads.listing_world import CURSOR_KEYS, NOW, Counts, World, listed, tenant, world_on
+from tests.engine.reads.listing_world import CURSOR_KEYS, NOW, ORDERS, Counts, World, listed, tenant
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
-
-ORDERS = ["round_robin", "ordered", "shard"]
 
 
 def declare(name: str, shards: Shards, **key: Any) -> Any:
@@ -61,12 +59,6 @@ class Reader:
     def slots(self) -> set[str | None]:
         """What was read since the beginning: index slots, None for the table."""
         return {request.get("IndexName") for request in self.recording.requests if "KeyConditionExpression" in request}
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 def write(world: World, model: Any, ids: Any) -> str:

@@ -1,6 +1,6 @@
 """Parallel scans."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from threading import Condition
 from threading import enumerate as threads
@@ -22,7 +22,6 @@ from tests.engine.reads.listing_world import (
     fields_of,
     some_notes,
     tenant,
-    world_on,
 )
 from tests.faults import FaultyTransport, lost_request, throttled
 from tests.one_by_one import OneByOne
@@ -30,12 +29,6 @@ from tests.recording import RecordingTransport
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def world(engine_url: str, create_table: Any) -> Iterator[World]:
-    with world_on(engine_url, create_table()) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,6 @@ from dynashard.transport.classification import Refusal, classify, unanswered
 from dynashard.transport.interface import Wire
 from dynashard_serving.documents import REVISION, Document, validated
 from dynashard_serving.idempotency import KEPT_SECONDS, Attempt, IdempotentCreates
-from tests.engine.api.api_on_engine import idempotency_table
-from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.repository.late_world import ABC, HOW, STAGES, client, judged, moving_ids, outcome, reach, things
 from tests.engine.repository.moving_things import CHANGES, IDENTITY, PHASES, Spot
 from tests.engine.repository.test_repository_moving import build
@@ -142,12 +140,6 @@ class Scene:
     def kept(self) -> list[Wire]:
         found: list[Wire] = self.world.dynamodb.call("Scan", TableName=self.records, ConsistentRead=True)["Items"]
         return found
-
-
-@pytest.fixture
-def records(dynamodb: RawDynamoDB) -> Iterator[str]:
-    with idempotency_table(dynamodb) as name:
-        yield name
 
 
 @pytest.fixture

@@ -10,19 +10,13 @@ from typing import Any
 import pytest
 
 from dynashard.transport import Transport
-from tests.engine.api.api_on_engine import engine_transport, idempotency_table
+from tests.engine.api.api_on_engine import idempotency_table
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.serving.operations_table import ROWS, STORED, Row
 from tests.engine.serving.operations_ways import WRITES, Outcome, World, leaves, plain
 from tests.engine.writer.queue_world import QueueWorld
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """The writer on the engine: throttled, killed, given the same message twice, given messages that cannot be."""
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,10 @@ from functions.writer.writer import LAST_MILLISECONDS, MOST_UNEXPECTED
 from local.queue_store import Depth
 from tests.api_caller import TENANT
 from tests.depth import examples
-from tests.engine.api.api_on_engine import engine_transport
 from tests.engine.writer.queue_world import INTAKE, KilledError, QueueWorld
 from tests.faults import Fault, lost_answer, lost_request, throttled
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[Transport]:
-    with engine_transport(engine_url) as opened:
-        yield opened
 
 
 @pytest.fixture
