@@ -8,9 +8,9 @@ import pytest
 from dynashard import definition
 from dynashard.routing import home
 from dynashard.transport import Transport
-from tests.engine.repository.late_world import ABC, client, moving_ids, things
-from tests.engine.resharding.resharding_world import Moving, Thing, moving_world
-from tests.engine.resharding.test_resharding_late import strays
+from tests.engine.repository.late_world import client, moving_ids, things
+from tests.engine.resharding.mover_world import strays
+from tests.engine.resharding.resharding_world import ABC, Moving, Thing, moving_world
 
 pytestmark = pytest.mark.engine
 

@@ -13,14 +13,10 @@ from dynashard.resharding.progress import Pass
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
-from tests.engine.resharding.resharding_world import Moving, Thing, partition
-from tests.engine.resharding.test_resharding_late import strays
+from tests.engine.resharding.mover_world import strays
+from tests.engine.resharding.resharding_world import ABC, Moving, Thing
 from tests.engine.topology.topology_world import one_clock
 from tests.faults import Fault, FaultyTransport, afterwards, meanwhile
-
-ABC: Final = partition(Thing)
-STAGES: Final = ("pending", "prepare", "move", "settle", "sweep", "stable")
-"""Stages of a change, in order; `stable` is after its marks are swept."""
 
 
 def client(world: Moving, plan: list[Fault] | None = None, transport: Transport | None = None) -> Dynashard:

@@ -8,19 +8,8 @@ import pytest
 from dynashard import Create, Dynashard, Update
 from dynashard.errors import AlreadyExistsError, DynashardError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.transport import Transport
-from tests.engine.repository.late_world import (
-    ABC,
-    HOW,
-    STAGES,
-    client,
-    judged,
-    moving_ids,
-    outcome,
-    reach,
-    things,
-    without,
-)
-from tests.engine.resharding.resharding_world import ENTITIES, Moving, Thing, moving_world
+from tests.engine.repository.late_world import HOW, client, judged, moving_ids, outcome, reach, things, without
+from tests.engine.resharding.resharding_world import ABC, ENTITIES, STAGES, Moving, Thing, moving_world
 from tests.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 from tools.verify import Declared, Report, Verifier
 

@@ -130,6 +130,11 @@ def index(model: type[Entity], name: str) -> Scope:
     return Scope(entity, index=entity.indexes[name])
 
 
+ABC = partition(Thing)
+STAGES = ("pending", "prepare", "move", "settle", "sweep", "stable")
+"""The stages of a change, in their order; `stable` comes after its markers are swept."""
+
+
 @dataclass
 class Moving:
     """Two tables, a clock, and resharders and clients on them.

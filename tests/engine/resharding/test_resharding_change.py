@@ -1,6 +1,5 @@
 """Whole changes of a shard count, from the resize request to the sweep."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +10,6 @@ from dynashard.entity import ItemKey
 from dynashard.resharding import Scope
 from dynashard.routing import home
 from dynashard.schema import MOVED_FROM, PK, REV, SK, TYPE
-from dynashard.transport import Transport
 from tests.engine.resharding.resharding_world import (
     WAIT,
     Event,
@@ -22,18 +20,11 @@ from tests.engine.resharding.resharding_world import (
     Shift,
     Thing,
     index,
-    moving_world,
     partition,
     whole,
 )
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture
-def world(wire: Transport, table: str) -> Iterator[Moving]:
-    with moving_world(wire, table) as made:
-        yield made
 
 
 def listed(world: Moving, model: type[Any] = Thing, tenant: str = "abc", **asked: Any) -> dict[str, Any]:

@@ -1,49 +1,16 @@
 """Items that the database stores at an old home after the mover has passed: the second pass, the sweep, the check."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 
-from dynashard import definition
-from dynashard.entity import ItemKey
 from dynashard.resharding import Resharder, Scope
-from dynashard.routing import home
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE
-from dynashard.transport import Transport
-from dynashard.transport.interface import Wire
-from tests.engine.resharding.resharding_world import WAIT, Moving, Old, Thing, moving_world, partition, whole
-from tests.engine.resharding.test_resharding_mover import Killed, Mortal
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK
+from tests.engine.resharding.mover_world import Killed, Mortal, at_home, strays
+from tests.engine.resharding.resharding_world import ABC, WAIT, Moving, Old, Thing, partition, whole
 from tests.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 
 pytestmark = pytest.mark.engine
-
-ABC = partition(Thing)
-
-
-@pytest.fixture
-def world(wire: Transport, table: str) -> Iterator[Moving]:
-    with moving_world(wire, table) as made:
-        yield made
-
-
-def strays(model: type[Thing | Old], old: int, new: int, count: int = 3, name: str = "abc") -> list[Wire]:
-    """Items that stand at their home under the old count, and not under the new one."""
-    entity = definition(model)
-    found = []
-    for number in range(1000):
-        key = ItemKey(f"{entity.prefix}:{name}", f"s{number}")
-        place = home(entity, key, old)
-        if place != home(entity, key, new):
-            fields = {"tenant": {"S": name}, "id": {"S": key.sort}, TYPE: {"S": entity.name}, REV: {"S": f"r{number}"}}
-            found.append({PK: {"S": place}, SK: {"S": key.sort}, **fields})
-    return found[:count]
-
-
-def at_home(stray: Wire, model: type[Thing | Old], count: int) -> Wire:
-    entity = definition(model)
-    partition_ = f"{entity.prefix}:{stray['tenant']['S']}"
-    return {**stray, PK: {"S": home(entity, ItemKey(partition_, stray[SK]["S"]), count)}}
 
 
 CHANGES: dict[str, tuple[Scope, type[Thing | Old], int, int]] = {

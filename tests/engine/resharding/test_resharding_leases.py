@@ -24,12 +24,11 @@ from dynashard.topology import Phase, Record
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport
 from tests.depth import examples
-from tests.engine.resharding.resharding_world import TIMING, Moving, Thing, moving_world, partition
+from tests.engine.resharding.resharding_world import ABC, TIMING, Moving, Thing, moving_world
 from tests.engine.topology.topology_world import one_clock, put_by_hand
 
 pytestmark = pytest.mark.engine
 
-ABC = partition(Thing)
 FAMILY = "move.v1.Thing"
 LEASES = (1.0, 5.0, 30.0, 90.0)
 FIRST = 4

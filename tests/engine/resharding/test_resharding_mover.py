@@ -1,194 +1,22 @@
-"""The mover and the sweeper, against other writers, faults, and each other."""
+"""The mover moves items in their present state, among other writers, and keeps its budget."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from dynashard import definition
-from dynashard.entity import ItemKey
-from dynashard.errors import EngineError, ReshardRefusedError
-from dynashard.resharding import Resharder
-from dynashard.routing import home
-from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE
+from dynashard.errors import EngineError
+from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
-from tests.engine.resharding.resharding_world import WAIT, Moving, Old, Thing, index, moving_world, partition
-from tests.faults import conflict, lost_answer, lost_request, meanwhile, repeated, throttled
+from tests.engine.resharding.mover_world import at, in_move, move_all, movers, stored
+from tests.engine.resharding.resharding_world import ABC, WAIT, Moving, Old, Thing, index, partition
+from tests.faults import meanwhile
 from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.engine
 
-ABC = partition(Thing)
 MOST_BYTES = 400 * 1024
-
-
-@pytest.fixture
-def world(wire: Transport, table: str) -> Iterator[Moving]:
-    with moving_world(wire, table) as made:
-        yield made
-
-
-def movers(count: int = 1, old: int = 4, new: int = 8) -> list[str]:
-    """Sort keys of things of partition abc that move."""
-    entity = definition(Thing)
-    keys = (ItemKey("move.v1.Thing:abc", f"k{n}") for n in range(1000))
-    return [key.sort for key in keys if home(entity, key, old) != home(entity, key, new)][:count]
-
-
-def at(sort: str, count: int = 4) -> str:
-    return home(definition(Thing), ItemKey("move.v1.Thing:abc", sort), count)
-
-
-def stored(sort: str, count: int = 4, **attributes: Wire) -> Wire:
-    key = {PK: {"S": at(sort, count)}, SK: {"S": sort}}
-    return {**key, TYPE: {"S": "move.v1.Thing"}, "tenant": {"S": "abc"}, "id": {"S": sort}, **attributes}
-
-
-def in_move(world: Moving) -> None:
-    """A change to 8 shards, at the time when the mover may begin."""
-    world.resharder.start(ABC, 8, survey=False)
-    world.until(ABC, "move")
-    world.clock.now = world.record(ABC.key).since + WAIT
-
-
-def move_all(world: Moving, resharder: Resharder | None = None) -> None:
-    for task in range(4):
-        while not (resharder or world.resharder).work(ABC.key, task, seconds=60):
-            pass
-
-
-class Killed(Exception):  # noqa: N818 - what happens, not what is wrong
-    """The process is gone."""
-
-
-class Mortal(OneByOne):
-    """A transport whose process dies at one of its requests, before it is sent or after it was answered."""
-
-    def __init__(self, inner: Transport, at: int, *, answered: bool) -> None:
-        self.inner, self.left, self.answered = inner, at, answered
-
-    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        self.left -= 1
-        if self.left < 0 or (self.left == 0 and not self.answered):
-            raise Killed
-        answer = self.inner.call(operation, request, resend=resend)
-        if self.left == 0:
-            raise Killed
-        return answer
-
-
-def whole_life(world: Moving, resharder: Resharder, name: str) -> None:
-    """Ask for a change and bring it to its end."""
-    scope = partition(Old, name)
-    with suppress(ReshardRefusedError):
-        resharder.start(scope, 2, survey=False)
-    world.finish(scope, resharder)
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
-def test_a_change_killed_at_any_request_is_continued_by_another_worker(world: Moving, answered: bool) -> None:  # noqa: FBT001 - a parameter
-    fields: dict[str, Wire] = {"tenant": {"S": "x"}, "text": {"S": ""}}
-    deaths = 0
-    for request in range(1, 200):
-        name = f"p{request}"
-        for n in range(3):
-            world.put({PK: {"S": f"move.v1.Old:{name}"}, SK: {"S": f"{n}"}, "id": {"S": f"{n}"}, **fields})
-        try:
-            whole_life(world, world.on(Mortal(world.inner, request, answered=answered)), name)
-        except Killed:
-            deaths += 1
-            whole_life(world, world.resharder, name)
-        else:
-            break
-
-    assert deaths > 30
-    places = world.places(Old)
-    assert len(places) == 3 * (deaths + 1)
-    assert world.misplaced(Old, 2) == []
-    assert (world.marks(), world.resharder.poll()) == ([], [])
-
-
-def test_two_movers_that_read_the_same_items_move_them_once(world: Moving) -> None:
-    world.fill(Thing, 30)
-    in_move(world)
-    other = world.on(world.inner)
-
-    # All that the first one has read, the second one moves before the first one can.
-    first = world.new([meanwhile("TransactWriteItems", lambda: move_all(world, other))])
-    move_all(world, first)
-    world.finish(ABC)
-
-    assert world.misplaced(Thing, 8) == []
-    assert sum(len(places) for places in world.places(Thing).values()) == 30
-    assert world.marks() == []
-
-
-def test_two_concurrent_sweepers_do_no_harm(world: Moving) -> None:
-    world.fill(Thing, 30)
-    world.resharder.start(ABC, 8)
-    world.until(ABC, "sweep")
-    world.clock.now += WAIT
-    other = world.on(world.inner)
-
-    move_all(world, world.new([meanwhile("DeleteItem", lambda: move_all(world, other))]))
-
-    assert world.marks() == []
-    assert world.misplaced(Thing, 8) == []
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        throttled("TransactWriteItems", nth=None),
-        conflict("TransactWriteItems", nth=None),
-        lost_request("TransactWriteItems", nth=None),
-        throttled("Query", nth=None),
-    ],
-    ids=["throttled", "conflict", "lost", "throttled reading"],
-)
-def test_a_throttled_mover_returns_early_and_continues_later(world: Moving, fault: Any) -> None:
-    world.fill(Thing, 10)
-    in_move(world)
-    before = world.clock.now
-
-    complete = world.new([fault]).work(ABC.key, 0, seconds=5)
-
-    assert complete is False
-    assert 5 <= world.clock.now - before < 10
-    assert world.marks() == []
-    assert world.finish(ABC).count == 8
-    assert world.misplaced(Thing, 8) == []
-
-
-@pytest.mark.parametrize("nth", [1, 2, 5])
-@pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer, repeated], ids=lambda f: f.__name__)
-def test_a_mover_survives_any_single_fault(world: Moving, fault: Callable[..., Any], nth: int) -> None:
-    world.fill(Thing, 12)
-    in_move(world)
-
-    faulty = world.new([fault("TransactWriteItems", nth=nth)])
-    move_all(world, faulty)
-
-    assert world.faulty.waiting == []
-    assert len(world.marks()) == sum(1 for item in world.raw() if MOVED_FROM in item)
-    assert world.finish(ABC).stage == "stable"
-    assert world.misplaced(Thing, 8) == []
-
-
-@pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer], ids=lambda f: f.__name__)
-def test_a_sweeper_survives_any_single_fault(world: Moving, fault: Callable[..., Any]) -> None:
-    world.fill(Thing, 12)
-    world.resharder.start(ABC, 8)
-    world.until(ABC, "sweep")
-    world.clock.now += WAIT
-
-    move_all(world, world.new([fault("DeleteItem", nth=2)]))
-
-    assert world.marks() == []
-    assert world.finish(ABC).stage == "stable"
 
 
 def test_an_item_written_meanwhile_moves_in_its_new_state(world: Moving) -> None:

@@ -18,12 +18,11 @@ from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from local.engine import Engine
 from local.functions import CURSOR_KEY_FILE as KEY_FILE_OF_MAKE_RUN
-from tests.engine.resharding.resharding_world import Moving, Thing, index, moving_world, partition
+from tests.engine.resharding.resharding_world import ABC, Moving, Thing, index, moving_world
 
 pytestmark = pytest.mark.engine
 
 KEYS = ["a secret of 16 bytes"]
-ABC = partition(Thing)
 
 
 @pytest.fixture

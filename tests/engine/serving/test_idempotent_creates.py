@@ -1,8 +1,7 @@
 """Creates with an idempotency key whose answers are lost, late or refused, in every phase of a changing shard count."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from threading import Barrier
 from typing import Any
 
@@ -12,28 +11,23 @@ from pydantic import field_validator
 from dynashard import Entity, Key, Registry
 from dynashard.errors import (
     AlreadyExistsError,
-    DynashardError,
     IdempotencyKeyReusedError,
     ItemTooLargeError,
     OutcomeUnknownError,
     ThrottledError,
 )
-from dynashard.repository import Repository, late
+from dynashard.repository import Repository
 from dynashard.topology import Phase
-from dynashard.transport import Transport, metered
-from dynashard.transport.classification import Refusal, classify, unanswered
-from dynashard.transport.interface import Wire
-from dynashard_serving.documents import REVISION, Document, validated
-from dynashard_serving.idempotency import KEPT_SECONDS, Attempt, IdempotentCreates
-from tests.engine.repository.late_world import ABC, HOW, STAGES, client, judged, moving_ids, outcome, reach, things
-from tests.engine.repository.moving_things import CHANGES, IDENTITY, PHASES, Spot
+from dynashard.transport import metered
+from dynashard_serving.documents import REVISION, Document
+from dynashard_serving.idempotency import KEPT_SECONDS
+from tests.engine.repository.late_world import outcome
+from tests.engine.repository.moving_things import CHANGES, PHASES, Spot
 from tests.engine.repository.test_repository_moving import build
-from tests.engine.resharding.resharding_world import Moving, Thing, moving_world
+from tests.engine.serving.idempotent_scene import KEY, NOTE, PERSON, TRANSACT, Scene, StoredItem, cancelled
 from tests.engine.stored_things import Note, Person, World
 from tests.faults import (
-    AttemptsOn,
     Fault,
-    Send,
     afterwards,
     conflict,
     lost_after,
@@ -46,100 +40,12 @@ from tests.faults import (
 
 pytestmark = pytest.mark.engine
 
-TRANSACT = "TransactWriteItems"
-NOTE = {"tenant": "abc", "id": IDENTITY, "text": "mine"}
-KEY = {"tenant": "abc", "id": IDENTITY}
-PERSON = {"tenant": "abc", "mail": "ada@example.com"}
 STATES = {
     Phase.STABLE: [("nothing", "nothing"), ("expired", "nothing")],
     Phase.PREPARE: [("nothing", "nothing"), ("expired", "nothing")],
     Phase.MOVE: [("nothing", "nothing"), ("expired", "nothing"), ("bare mark", "nothing"), ("mark", "expired")],
     Phase.SETTLE: [("nothing", "nothing"), ("bare mark", "nothing"), ("mark", "expired")],
 }
-
-
-@dataclass
-class StoredItem:
-    """A fault that holds the first request back, without an answer, until it is let go."""
-
-    requests: list[Callable[[], Wire]] = field(default_factory=list)
-
-    @property
-    def fault(self) -> Fault:
-        def strike(send: Send, request: Mapping[str, Any]) -> Wire:
-            self.requests.append(lambda: send(request))
-            raise unanswered(TRANSACT, "ReadTimeoutError", "The answer was lost")
-
-        return Fault(TRANSACT, strike)
-
-    def let_go(self) -> None:
-        while self.requests:
-            outcome(self.requests.pop())
-
-
-class Ended(BaseException):
-    """The function was ended."""
-
-
-def ended_after(happens: Callable[[], Any]) -> Fault:
-    """All this happens, the request is executed, and the function is ended."""
-
-    def strike(send: Send, request: Mapping[str, Any]) -> Wire:
-        happens()
-        send(request)
-        raise Ended
-
-    return Fault(TRANSACT, strike)
-
-
-def cancelled(*codes: str, item: Wire | None = None, nth: int | None = 1) -> Fault:
-    """The transaction is cancelled for these reasons; the item is that of the first."""
-    reasons = [{"Code": code} for code in codes]
-    if item is not None:
-        reasons[0]["Item"] = item  # type: ignore[assignment]
-    body = {"CancellationReasons": reasons}
-    refusal = Refusal(operation=TRANSACT, status=400, code="TransactionCanceledException", message="", body=body)
-
-    def strike(_send: Send, _request: Mapping[str, Any]) -> Wire:
-        raise classify(refusal)
-
-    return Fault(TRANSACT, strike, nth)
-
-
-@dataclass
-class Scene:
-    """A table with a table of records."""
-
-    world: World
-    records: str
-
-    def create(
-        self, body: Document = NOTE, key: str = "k", model: type[Any] = Note, items: Repository[Any] | None = None
-    ) -> tuple[Document, bool]:
-        attempt = Attempt("abc", key, body, validated(model, body))
-        creates = IdempotentCreates(self.records, self.world.transport, clock=self.world.clock)
-        return creates.run(attempt, items or self.world.of(model))
-
-    def attempts(self, *plan: Fault) -> AttemptsOn:
-        """From now on these faults strike single attempts."""
-        self.world.transport = AttemptsOn(self.world.inner, *plan)
-        return self.world.transport
-
-    def beside(self) -> "Scene":
-        """The same table and records without faults."""
-        world = World(self.world.inner, self.world.table, self.world.dynamodb)
-        world.new_revision = self.world.new_revision
-        return Scene(world, self.records)
-
-    def living(self) -> list[Wire]:
-        """Items of which readers may know."""
-        now = self.world.clock()
-        items = [item for item in self.world.raw() if "MovedTo" not in item]
-        return [item for item in items if "ExpiresAt" not in item or float(item["ExpiresAt"]["N"]) > now]
-
-    def kept(self) -> list[Wire]:
-        found: list[Wire] = self.world.dynamodb.call("Scan", TableName=self.records, ConsistentRead=True)["Items"]
-        return found
 
 
 @pytest.fixture
@@ -390,86 +296,3 @@ def test_an_answer_that_no_record_can_hold_is_refused_before_anything_is_stored(
         scene.create(body, model=Quoting)
 
     assert (wire.sent(TRANSACT), scene.living(), scene.kept()) == (0, [], [])
-
-
-# Requests that are executed, or answered, when the view has ended under which they were sent.
-
-
-@pytest.fixture
-def moving(wire: Transport, table: str) -> Iterator[Moving]:
-    with moving_world(wire, table, segments=1) as made:
-        yield made
-
-
-def thing(moving: Moving, records: str, identity: str, plan: list[Fault]) -> tuple[Document, bool]:
-    body = {"tenant": "abc", "id": identity}
-    creates = IdempotentCreates(records, moving.inner, clock=moving.clock)
-    return creates.run(Attempt("abc", identity, body, Thing(**body)), things(client(moving, plan)))
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    ("how", "begins", "to"),
-    [
-        *((how, "", 8) for how in (*HOW, "ended")),
-        ("ended", "prepare", 8),
-        ("answered late", "prepare", 8),
-        ("executed late", "move", 8),
-        ("ended", "settle", 8),
-        ("ended", "prepare", 2),
-        ("executed late", "settle", 2),
-    ],
-)
-def test_an_answered_item_is_found_however_late_it_was_stored(
-    moving: Moving, records: str, how: str, begins: str, to: int
-) -> None:
-    stages = STAGES[STAGES.index(begins or "prepare") + 1 :]
-    for identity, stage in zip(moving_ids(4, to, len(stages)), stages, strict=True):
-        if begins:
-            moving.resharder.start(ABC, to, survey=False)
-            moving.until(ABC, begins)
-
-        def happens(stage: str = stage) -> None:
-            if not begins:
-                moving.resharder.start(ABC, to, survey=False)
-            reach(moving, stage)
-
-        plan = [ended_after(happens) if how == "ended" else HOW[how](TRANSACT, happens)]
-        try:
-            first = outcome(lambda: thing(moving, records, identity, plan))  # noqa: B023 - called at once
-        except Ended:
-            first = None
-        again = outcome(lambda: thing(moving, records, identity, []))  # noqa: B023 - called at once
-
-        acknowledged = not (isinstance(first, DynashardError) and isinstance(again, DynashardError))
-        assert acknowledged, (stage, first, again)
-        judged(moving, identity, acknowledged=True)
-        moving.finish(ABC)
-        judged(moving, identity, acknowledged=True)
-        assert thing(moving, records, identity, []) == (again[0], True)
-        moving.change(ABC, 4)
-        judged(moving, identity, acknowledged=True)
-
-
-def test_an_item_that_cannot_be_moved_home_is_not_answered_as_done(
-    moving: Moving, records: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its home was taken before it was stored at the old one, of which nobody ever knew."""
-    [identity] = moving_ids(4, 8, 1)
-    moving.resharder.start(ABC, 8, survey=False)
-    moving.until(ABC, "prepare")
-
-    def taken() -> None:
-        reach(moving, "stable")
-        things(client(moving)).create(Thing(tenant="abc", id=identity, text="theirs"))
-
-    with pytest.raises(Ended):
-        thing(moving, records, identity, [ended_after(taken)])
-
-    with pytest.raises(OutcomeUnknownError) as unknown:
-        thing(moving, records, identity, [])
-    assert unknown.value.retryable
-
-    monkeypatch.setattr(late, "_TRIES", 0)
-    with pytest.raises(OutcomeUnknownError):
-        thing(moving, records, identity, [])

@@ -13,8 +13,8 @@ from dynashard.schema import MOVED_TO, PK, REV, SK
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
-from tests.engine.resharding.resharding_world import ENTITIES, Event, Moving, Old, Thing, index, moving_world, partition
-from tests.engine.resharding.test_resharding_late import at_home, strays
+from tests.engine.resharding.mover_world import at_home, strays
+from tests.engine.resharding.resharding_world import ABC, ENTITIES, Event, Moving, Old, Thing, index, moving_world
 from tests.engine.topology.topology_world import one_clock
 from tests.faults import FaultyTransport, meanwhile, throttled
 from tools.verify import Declared, Report, Verifier
@@ -22,7 +22,6 @@ from tools.verify.stored import ReadPace
 
 pytestmark = pytest.mark.engine
 
-ABC = partition(Thing)
 KEY = {"tenant": "abc"}
 
 
