@@ -30,7 +30,7 @@ def run(world: Moving, resharder: Resharder, *, loops: int = 5000, workers: int 
 
     def stop() -> bool:
         assert next(left, None) is not None, f"not over after {loops} rounds: {world.resharder.busy()}"
-        return world.on(world.inner).keys() == []
+        return world.on(world.inner).poll() == []
 
     drive(resharder, stop=stop, sleep=leap(world), workers=workers, log=logged.append)
     return logged
