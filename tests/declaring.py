@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from dynashard import Entity, Key, Registry
+from dynashard import Entity, Index, Key, Registry
 
 NAME = "thing.v1.Thing"
 KEY = Key(partition="{tenant}", sort="{id}")
@@ -72,3 +72,10 @@ def declare_two(one: dict[str, Any], other: dict[str, Any]) -> Registry:
         fields = {"n": int, "at": datetime}
         declare(fields, name=name, key=key, shards=shards, indexes=indexes, registry=registry, any_width=True)
     return registry
+
+
+def an_index(
+    slot: str = "GSI1", name: str = "by_id", partition: str = "{tenant}", sort: str = "{id}", **more: Any
+) -> Index:
+    """Return an index of the slot GSI1, `by_id`, unless other parts are given."""
+    return Index(slot, name, partition=partition, sort=sort, **more)

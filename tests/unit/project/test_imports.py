@@ -1,138 +1,34 @@
-"""The arrows between rooms, as the design draws them: who may import whom, and what an import may do."""
+"""The rules of imports between rooms, and of code that runs at import."""
 
 import ast
-import importlib
-import inspect
-import pkgutil
-import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-import dynashard
-import dynashard_patterns
+from tests.unit.project.rooms import FLOORS, PACKAGES, PLACES, ROOT, Source, everything, room, sources
 
 pytestmark = pytest.mark.unit
 
-ROOT = Path(__file__).parents[3]
-PLACES = {
-    "dynashard": ROOT / "layers/sharding/python/dynashard",
-    "dynashard_patterns": ROOT / "layers/patterns/python/dynashard_patterns",
-    "dynashard_serving": ROOT / "layers/serving/python/dynashard_serving",
-    "dynashard_client": ROOT / "clients/python/dynashard_client",
-    "domain": ROOT / "layers/domain/python/domain",
-    "functions": ROOT / "functions",
-    "stacks": ROOT / "stacks",
-    "local": ROOT / "local",
-    "tools": ROOT / "tools",
-}
-PACKAGES = {
-    "dynashard": set(),
-    "dynashard_patterns": {"dynashard"},
-    "dynashard_serving": {"dynashard", "dynashard_patterns"},
-    "dynashard_client": {"dynashard", "dynashard_serving"},
-}
-"""The installable packages, and which of the others each may import."""
-FLOORS = {
-    "errors": 0,
-    "runtime": 0,
-    "schema": 0,
-    "keys": 1,
-    "placement": 1,
-    "codec": 1,
-    "entity": 2,
-    "transport": 3,
-    "cursor_keys": 4,
-    "topology": 4,
-    "locations": 5,
-    "routing": 5,
-    "repository": 6,
-    "reads": 7,
-    "resharding": 8,
-    "service": 9,
-    "": 12,
-}
-"""The layer's rooms; the last is its front door."""
 PURE = {0: set(sys.stdlib_module_names), 1: set(sys.stdlib_module_names) | {"xxhash", "orjson"}}
-"""What else the two lowest floors may import."""
+"""The packages that the two lowest floors may import."""
 SDK = {"botocore", "boto3"}
 SPEAKS_SDK = {"transport"}
-"""Rooms that may import it: the wire to DynamoDB."""
+"""The rooms that may import the SDK."""
 STORAGE = {"keys", "placement", "codec", "topology", "routing"}
-"""Rooms that decide how items are stored: none of a handler's business."""
+"""The rooms that decide how items are stored. Handlers must not import them."""
 EXPOSING = "dynashard_serving.operations.exposed."
-"""Where the types of the domain's declarations for callers are."""
+"""The package with the types of the domain's declarations for callers."""
 OUTSIDE = {"subprocess", "socket", "urllib", "http", "ssl", "time", "datetime", "random", "secrets", "uuid", *SDK}
-"""What a hermetic synthesis has no use for."""
+"""The modules that a hermetic synthesis must not import."""
 READS = {
     "environ", "getenv", "environb", "now", "utcnow", "today", "time", "time_ns", "monotonic", "perf_counter",
     "get_session", "Session", "client", "resource", "urandom", "token_bytes", "token_urlsafe", "token_hex", "uuid4",
 }  # fmt: skip
-"""Names that stand for the environment, the clock, randomness or AWS when they are used."""
+"""The names whose use reads the environment, the clock, randomness or AWS."""
 
 
-@cache
-def parsed(code: str) -> ast.Module:
-    return ast.parse(code)
-
-
-@dataclass(frozen=True)
-class Source:
-    """A module: its dotted name, whether it is a package, and its code."""
-
-    name: str
-    package: bool
-    code: str = field(repr=False)
-
-    @property
-    def tree(self) -> ast.Module:
-        """Its tree: made by the first test that asks for it, not by every process that collects the tests."""
-        return parsed(self.code)
-
-    @property
-    def imports(self) -> list[str]:
-        """Every module it imports, wherever in the file; `from a import b` counts as `a.b`."""
-        found = []
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                found += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                origin = self.origin(node)
-                found += [f"{origin}.{alias.name}" for alias in node.names]
-        return found
-
-    def origin(self, node: ast.ImportFrom) -> str:
-        if not node.level:
-            return node.module or ""
-        parts = self.name.split(".")
-        home = parts[: len(parts) - node.level + self.package]
-        return ".".join([*home, *([node.module] if node.module else [])])
-
-
-def sources(place: str) -> Iterator[Source]:
-    for path in sorted(PLACES[place].rglob("*.py")):
-        parts = [place, *path.relative_to(PLACES[place]).with_suffix("").parts]
-        package = parts[-1] == "__init__"
-        name = ".".join(parts[:-1] if package else parts)
-        yield Source(name, package, path.read_text("utf-8"))
-
-
-def everything() -> list[Source]:
-    return [source for place in PLACES for source in sources(place)]
-
-
-def room(module: str) -> str:
-    """Return the room of the layer that a module, or a name in a module, belongs to."""
-    second = module.split(".")[1] if "." in module else ""
-    return second if second in FLOORS else ""
-
-
-def arrows_against_the_design(source: Source) -> list[str]:
+def forbidden_imports(source: Source) -> list[str]:
     place = source.name.split(".")[0]
     allowed = {
         "dynashard": layer_allows,
@@ -188,7 +84,7 @@ def domain_allows(_module: str, imported: str) -> bool:
         return top not in SDK
     if top in {"dynashard", "dynashard_patterns"}:
         return room(imported) == "" and len(imported.split(".")) <= 2
-    # The domain declares how its entities are exposed; the type of that belongs to what serves.
+    # The domain declares how its entities are exposed. The types for that are in the serving package.
     return top == "domain" or imported.startswith(EXPOSING)
 
 
@@ -225,7 +121,7 @@ def reads_at_import(tree: ast.Module) -> list[str]:
 
 @pytest.mark.parametrize("source", everything(), ids=lambda source: source.name)
 def test_module_imports_only_what_the_design_allows(source: Source) -> None:
-    assert arrows_against_the_design(source) == []
+    assert forbidden_imports(source) == []
 
 
 @pytest.mark.parametrize(
@@ -243,7 +139,7 @@ def test_every_room_of_the_layer_has_its_floor() -> None:
     assert rooms <= FLOORS.keys()
 
 
-def in_a_circle(modules: list[Source]) -> set[str]:
+def modules_in_cycles(modules: list[Source]) -> set[str]:
     """Return modules that import each other, directly or through others. Imports by packages are left out."""
     names = {source.name for source in modules}
     arrows = {s.name: {target(i, names) for i in s.imports} - {None, s.name} for s in modules if not s.package}
@@ -255,15 +151,15 @@ def in_a_circle(modules: list[Source]) -> set[str]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_modules_of_a_package_have_no_import_cycle(package: str) -> None:
-    assert in_a_circle(list(sources(package))) == set()
+    assert modules_in_cycles(list(sources(package))) == set()
 
 
 def test_an_import_cycle_is_reported() -> None:
     code = {"a": "from p.b import x", "b": "def f():\n    from p import c", "c": "import p.a", "d": "import p.a"}
     modules = [Source(f"p.{name}", package=False, code=text) for name, text in code.items()]
 
-    assert in_a_circle(modules) == {"p.a", "p.b", "p.c", "p.d"}
-    assert in_a_circle(modules[1:]) == set()
+    assert modules_in_cycles(modules) == {"p.a", "p.b", "p.c", "p.d"}
+    assert modules_in_cycles(modules[1:]) == set()
 
 
 def target(imported: str, names: set[str]) -> str | None:
@@ -330,7 +226,7 @@ VIOLATIONS = [
 
 @pytest.mark.parametrize(("module", "code"), VIOLATIONS)
 def test_an_import_against_the_design_is_reported(module: str, code: str) -> None:
-    assert arrows_against_the_design(Source(module, package=False, code=code)) != []
+    assert forbidden_imports(Source(module, package=False, code=code)) != []
 
 
 @pytest.mark.parametrize(
@@ -357,73 +253,3 @@ def test_a_read_within_a_function_is_allowed() -> None:
     code = "import os, time\nCLOCK = time.time\ndef f(): return os.environ\ng = lambda: time.time()\n"
 
     assert reads_at_import(ast.parse(code)) == []
-
-
-@pytest.mark.parametrize("module", ["dynashard", "domain", "dynashard.schema", "dynashard.service"])
-def test_importing_the_layer_loads_no_sdk(module: str) -> None:
-    names = "import dynashard; [getattr(dynashard, name) for name in dynashard.__all__]"
-    code = f"import sys, {module}; {names}; print(*sys.modules)"
-
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()  # noqa: S603
-
-    assert "dynashard.repository.repository" in loaded
-    assert {name.split(".")[0] for name in loaded} & {"botocore", "boto3", "aws_cdk", "urllib3", "requests"} == set()
-
-
-def test_a_declaration_loads_neither_reads_nor_writes() -> None:
-    code = "import sys; from dynashard import Entity, Index, Key, Shards, new_id; print(*sys.modules)"
-
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()  # noqa: S603
-
-    rooms = {room(name) for name in loaded if name.startswith("dynashard.")}
-    assert rooms == {"codec", "entity", "errors", "keys", "placement", "schema"}
-
-
-@pytest.mark.parametrize("package", [dynashard, dynashard_patterns])
-def test_a_package_exports_exactly_its_listed_names(package: ModuleType) -> None:
-    assert all(getattr(package, name) is not None for name in package.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'Repository'"):
-        package.Repository  # noqa: B018
-
-
-def test_importing_the_schema_loads_nothing_else() -> None:
-    code = "import sys, dynashard.schema; print(*sys.modules)"
-
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()  # noqa: S603
-
-    assert {name for name in loaded if name.partition(".")[0] == "dynashard"} == {"dynashard", "dynashard.schema"}
-    assert "pydantic" not in loaded
-
-
-def package_modules() -> list[ModuleType]:
-    return [
-        importlib.import_module(name)
-        for package in PACKAGES
-        for name in (package, *(each.name for each in pkgutil.walk_packages([str(PLACES[package])], f"{package}.")))
-    ]
-
-
-@pytest.mark.parametrize("package", [dynashard, dynashard_patterns])
-def test_every_public_name_of_a_package_is_documented(package: ModuleType) -> None:
-    for name in package.__all__:
-        value = getattr(package, name)
-
-        assert inspect.getdoc(value), name
-        assert value.__doc__, name
-
-
-@pytest.mark.parametrize("module", package_modules(), ids=lambda module: module.__name__)
-def test_every_public_part_of_a_module_is_documented(module: ModuleType) -> None:
-    undocumented = [] if module.__doc__ else [module.__name__]
-    for name, value in vars(module).items():
-        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
-            continue
-        if not (inspect.isclass(value) or inspect.isfunction(value)):
-            continue
-        undocumented += [] if value.__doc__ else [name]
-        for member, inner in vars(value).items() if inspect.isclass(value) else ():
-            function = inner.fget if isinstance(inner, property) else getattr(inner, "__func__", inner)
-            if not member.startswith("_") and inspect.isfunction(function) and not function.__doc__:
-                undocumented.append(f"{name}.{member}")
-
-    assert undocumented == []

@@ -1,0 +1,200 @@
+"""Common mistakes in declarations are refused with the correction."""
+
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+from enum import IntEnum
+
+import pytest
+from pydantic import BaseModel
+
+from dynashard import Index, Key, Shards, created_at, new_id
+from dynashard.errors import DeclarationError
+from tests.declaring import KEY, NAME, an_index, declare, new_class, sorted_by
+
+pytestmark = pytest.mark.unit
+
+
+class Address(BaseModel):
+    street: str
+
+
+class Loose(BaseModel, extra="allow"):
+    street: str
+
+
+class Unknown:
+    """A type that no field can have."""
+
+
+class Rank(IntEnum):
+    FIRST = 1
+    TENTH = 10
+
+
+WRITE_KEY = 'write key=Key(partition="{tenant_id}", sort="{id}")'
+INDEX = 'Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")'
+WRITE_INDEX = f"write {INDEX}"
+WRITE_BOTH = 'write name="user.v1.User", key=Key(partition="{tenant_id}", sort="{id}")'
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    # Parts of another kind.
+    "shards without a count": (
+        Shards,
+        "one number, as count or as start; write Shards(16), or Shards(start=",
+    ),
+    "a count and a start": (lambda: Shards(16, start=16), "one number, as count or as start; write Shards(16), or"),
+    "shards as a number": (lambda: declare(shards=8), "shards is 8: write shards=Shards(8)"),
+    "shards as true": (lambda: declare(shards=True), "shards is True: write shards=Shards(16)"),
+    "shards as a text": (lambda: declare(shards="16"), "shards is '16': write shards=Shards(16)"),
+    "shards without a call": (lambda: declare(shards=Shards), "shards is the class Shards: write shards=Shards(16)"),
+    "a count that is not a power of two": (lambda: declare(shards=Shards(12)), "write Shards(8) or Shards(16)"),
+    "placement that is not a name": (
+        lambda: declare(shards=Shards(4, [])),  # type: ignore[arg-type]
+        "placement is []; it must be one of calculated, modulo, random",
+    ),
+    "key as a text": (
+        lambda: declare(key="{tenant}/{id}"),  # type: ignore[arg-type]
+        f"key is '{{tenant}}/{{id}}': {WRITE_KEY}",
+    ),
+    "key as a pair": (lambda: declare(key=("{tenant}", "{id}")), WRITE_KEY),  # type: ignore[arg-type]
+    "key as a dictionary": (lambda: declare(key={"partition": "{tenant}"}), WRITE_KEY),  # type: ignore[arg-type]
+    "key of nothing": (
+        lambda: declare(key=Key(None)),  # type: ignore[arg-type]
+        "partition of the key is None: write a text",
+    ),
+    "key of a number": (
+        lambda: declare(key=Key("{tenant}", 7)),  # type: ignore[arg-type]
+        "sort of the key is 7: write a text",
+    ),
+    "key by DynamoDB's words": (
+        lambda: Key(pk="{tenant}", sk="{id}"),  # type: ignore[call-arg]
+        "unexpected keyword argument 'pk'; write Key(",
+    ),
+    "key without a partition": (
+        lambda: Key(sort="{id}"),  # type: ignore[call-arg]
+        'write Key(partition="{tenant_id}", sort="{id}")',
+    ),
+    "name as a number": (
+        lambda: declare(name=7),  # type: ignore[arg-type]
+        'name is 7: write a text, such as name="user.v1.User"',
+    ),
+    "name with blanks": (lambda: declare(name="my thing"), "letters, digits and ._/#-, such as user.v1.User"),
+    "one index without a list": (lambda: declare(indexes=an_index()), f"write a list, indexes=[{INDEX}]"),
+    "indexes as a dictionary": (lambda: declare(indexes={"by_id": an_index()}), f"write a list, indexes=[{INDEX}]"),
+    "indexes that are none": (lambda: declare(indexes=None), f"indexes is None: write a list, indexes=[{INDEX}]"),
+    "index as a name": (lambda: declare(indexes=["by_id"]), f"index is 'by_id': {WRITE_INDEX}"),
+    "index without a partition": (
+        lambda: Index("GSI1", "x", sort="{id}"),  # type: ignore[call-arg]
+        f"argument: 'partition'; {WRITE_INDEX}",
+    ),
+    "index without a sort": (
+        lambda: Index("GSI1", "x", "{id}"),  # type: ignore[call-arg]
+        f"argument: 'sort'; {WRITE_INDEX}",
+    ),
+    "index of no partition": (
+        lambda: declare(indexes=[an_index(partition=None)]),  # type: ignore[arg-type]
+        f"partition of index by_id is None: write a text, as in {INDEX}",
+    ),
+    "index by its name first": (
+        lambda: declare(indexes=[an_index("by_id", "GSI1")]),
+        'it must be one of GSI1, GSI2, GSI3: write Index("GSI1", "by_email", ...)',
+    ),
+    "index shards as a number": (lambda: declare(indexes=[an_index(shards=4)]), "write shards=Shards(4)"),
+    "slot twice": (
+        lambda: declare(indexes=[an_index(), an_index(name="again")]),
+        "write another of GSI1, GSI2, GSI3 for one",
+    ),
+    "index name twice": (lambda: declare(indexes=[an_index(), an_index("GSI2")]), "write another name for one of them"),
+    "expires as true": (lambda: declare(expires=True), 'write the field\'s name, such as expires="expires_at"'),
+    "expires of no field": (lambda: declare(expires="until"), "write `until: datetime | None = None`"),
+    "expires of a number": (lambda: declare({"until": int}, expires="until"), "declare it as `datetime | None = None`"),
+    # Class arguments.
+    "shard": (lambda: declare(shard=Shards(4)), "has no class argument 'shard'; write shards="),
+    "ttl": (lambda: declare(ttl="until"), "has no class argument 'ttl'; write expires="),
+    "index": (lambda: declare(index=[an_index()]), "has no class argument 'index'; write indexes="),
+    "prefix beside the key": (lambda: declare(prefix="team"), "has no class argument 'prefix'; write key="),
+    "anything else": (
+        lambda: declare(colour="red"),
+        "'colour'. The class arguments are name, key, shards, indexes, expires, handling, registry",
+    ),
+    "key without a name": (lambda: new_class("T", {"__module__": __name__}, key=KEY), WRITE_BOTH),
+    "name without a key": (lambda: new_class("T", {"__module__": __name__}, name=NAME), WRITE_BOTH),
+    "shards alone": (lambda: new_class("T", {"__module__": __name__}, shards=Shards(4)), WRITE_BOTH),
+    # Fields.
+    "new_id without a call": (lambda: declare({"n": (str, new_id)}), "the function new_id: write `n: str = new_id()`"),
+    "stamp without a call": (lambda: declare({"n": (datetime, created_at)}), "write `n: datetime = created_at()`"),
+    "new_id of a number": (lambda: declare({"n": (int, new_id())}), "filled with a text; write `n: str = new_id()`"),
+    "new_id without a type": (
+        lambda: new_class("T", {"__module__": __name__, "id": new_id()}, name=NAME, key=KEY),
+        "write each field as `name: type`",
+    ),
+    "type that no field can have": (lambda: declare({"n": Unknown}), "Unable to generate pydantic-core schema"),
+    "system attribute": (lambda: declare({"Type": str}), "name of a system attribute; write another, such as type_"),
+    "revision": (lambda: declare({"revision": int}), "write another, such as revision_number"),
+    "nested model that drops fields": (
+        lambda: declare({"home": Address}),
+        'holds a Address, which does not refuse unknown fields: write `class Address(BaseModel, extra="',
+    ),
+    "nested model deep inside": (lambda: declare({"homes": dict[str, list[Address] | None]}), 'extra="forbid")`'),
+    "nested model that takes anything": (lambda: declare({"home": Loose}), 'extra="forbid")`'),
+    # Keys.
+    "partition without braces": (
+        lambda: declare(key=Key("tenant", "{id}")),
+        "is the same text for every item: write '{tenant}'",
+    ),
+    "sort without braces": (
+        lambda: declare(key=sorted_by("id")),
+        "sort 'id' is the same text for every item: write '{id}'",
+    ),
+    "unbalanced braces": (lambda: declare(key=sorted_by("{id")), "braces hold a field name, such as {id}"),
+    "unknown field": (lambda: declare(key=sorted_by("{nobody}")), "is not a field; there are tenant, id"),
+    "optional key field": (
+        lambda: declare({"n": (str | None, None)}, key=sorted_by("{n}")),
+        "write its type without None",
+    ),
+    "float in a key": (lambda: declare({"n": float}, key=sorted_by("{n}")), "such as an int of the smallest unit"),
+    "decimal in a key": (lambda: declare({"n": Decimal}, key=sorted_by("{n}")), "such as an int of the smallest unit"),
+    "number or text in a key": (lambda: declare({"n": int | str}, key=sorted_by("{n}")), "write one type"),
+    "int id": (
+        lambda: declare({"id": int}, key=sorted_by("{id}")),
+        'so that 10 is listed before 9: write {id:012d}. For keys that are stored so already, write unpadded=("id",)',
+    ),
+    "number of no width": (lambda: declare({"n": int}, key=sorted_by("{n:d}")), "write {n:012d}"),
+    "number filled with blanks": (lambda: declare({"n": int}, key=sorted_by("{n:5d}")), "write {n:012d}"),
+    "number within a sort key": (lambda: declare({"n": int}, key=sorted_by("a#{n}#{id}")), "write {n:012d}"),
+    "number in the sort key of an index": (
+        lambda: declare({"n": int}, indexes=[an_index(sort="{n}#{id}")]),
+        "by_id sort names n, an int without a fixed width, so that 10 is listed before 9: write {n:012d}",
+    ),
+    "numbers of an enum": (
+        lambda: declare({"n": Rank}, key=sorted_by("{n}")),
+        "write an int with a fixed width, {n:04d}",
+    ),
+    "unpadded of no field": (
+        lambda: declare(key=Key("{tenant}", "{id}", unpadded=("n",))),
+        "sort template '{id}' has no field n, which unpadded names",
+    ),
+    "unpadded as a text": (lambda: declare(key=Key("{tenant}", "{id}", unpadded="id")), 'such as ("seq",)'),
+    "sharded without a sort key": (
+        lambda: declare(key=Key("{tenant}"), shards=Shards(4)),
+        'write sort="{id}" in the key',
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Field name .revision. ")
+@pytest.mark.parametrize(("mistake", "advice"), MISTAKES.values(), ids=MISTAKES)
+def test_a_common_mistake_is_refused_with_the_correction(mistake: Callable[[], object], advice: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        mistake()
+
+    assert advice in refused.value.reason
+    assert "\n" not in str(refused.value)
+
+
+def test_a_number_without_a_width_is_accepted_if_its_order_does_not_matter() -> None:
+    declare({"n": int}, key=Key("{tenant}-{n}", "{id}"))
+    declare({"n": int}, key=Key("{tenant}", "{n}", unpadded=("n",)))
+    declare({"n": int}, indexes=[an_index(partition="{n}")])
+    declare({"n": int}, indexes=[an_index(sort="{n}", unpadded=["n"])])

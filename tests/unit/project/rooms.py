@@ -1,0 +1,106 @@
+"""The rooms of the checkout and their modules, for tests about imports."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PLACES = {
+    "dynashard": ROOT / "layers/sharding/python/dynashard",
+    "dynashard_patterns": ROOT / "layers/patterns/python/dynashard_patterns",
+    "dynashard_serving": ROOT / "layers/serving/python/dynashard_serving",
+    "dynashard_client": ROOT / "clients/python/dynashard_client",
+    "domain": ROOT / "layers/domain/python/domain",
+    "functions": ROOT / "functions",
+    "stacks": ROOT / "stacks",
+    "local": ROOT / "local",
+    "tools": ROOT / "tools",
+}
+PACKAGES = {
+    "dynashard": set(),
+    "dynashard_patterns": {"dynashard"},
+    "dynashard_serving": {"dynashard", "dynashard_patterns"},
+    "dynashard_client": {"dynashard", "dynashard_serving"},
+}
+"""The installable packages, and the others that each may import."""
+FLOORS = {
+    "errors": 0,
+    "runtime": 0,
+    "schema": 0,
+    "keys": 1,
+    "placement": 1,
+    "codec": 1,
+    "entity": 2,
+    "transport": 3,
+    "cursor_keys": 4,
+    "topology": 4,
+    "locations": 5,
+    "routing": 5,
+    "repository": 6,
+    "reads": 7,
+    "resharding": 8,
+    "service": 9,
+    "": 12,
+}
+"""The rooms of the layer with their floors. The last one is the package itself."""
+
+
+@cache
+def parsed(code: str) -> ast.Module:
+    return ast.parse(code)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A module: its dotted name, whether it is a package, and its code."""
+
+    name: str
+    package: bool
+    code: str = field(repr=False)
+
+    @property
+    def tree(self) -> ast.Module:
+        """Its syntax tree, which is made by the first test that needs it rather than at collection."""
+        return parsed(self.code)
+
+    @property
+    def imports(self) -> list[str]:
+        """Every module that it imports, anywhere in the file. `from a import b` counts as `a.b`."""
+        found = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                origin = self.origin(node)
+                found += [f"{origin}.{alias.name}" for alias in node.names]
+        return found
+
+    def origin(self, node: ast.ImportFrom) -> str:
+        """Return the absolute name of the module that an import names."""
+        if not node.level:
+            return node.module or ""
+        parts = self.name.split(".")
+        home = parts[: len(parts) - node.level + self.package]
+        return ".".join([*home, *([node.module] if node.module else [])])
+
+
+def sources(place: str) -> Iterator[Source]:
+    """Yield the modules of a place."""
+    for path in sorted(PLACES[place].rglob("*.py")):
+        parts = [place, *path.relative_to(PLACES[place]).with_suffix("").parts]
+        package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if package else parts)
+        yield Source(name, package, path.read_text("utf-8"))
+
+
+def everything() -> list[Source]:
+    """Return the modules of all places."""
+    return [source for place in PLACES for source in sources(place)]
+
+
+def room(module: str) -> str:
+    """Return the room of the layer that a module, or a name in a module, belongs to."""
+    second = module.split(".")[1] if "." in module else ""
+    return second if second in FLOORS else ""
