@@ -1,4 +1,4 @@
-"""Local stacks for the tests of the whole."""
+"""Local stacks and a deployment for end-to-end tests."""
 
 import signal
 from collections.abc import Callable, Collection, Iterator
@@ -14,7 +14,7 @@ Start = Callable[..., LocalProcess]
 
 @pytest.fixture
 def start_local(tmp_path: Path) -> Iterator[Start]:
-    """Starts local stacks, by default all on one data folder; whatever is left of them is killed at the end."""
+    """Start local stacks, by default all on one data folder. Processes that are left are killed at the end."""
     started: list[LocalProcess] = []
 
     def start(
@@ -28,7 +28,7 @@ def start_local(tmp_path: Path) -> Iterator[Start]:
     for stack in started:
         if stack.process.poll() is None:
             stack.kill_everything()
-    # Only now: several may share one data folder, and are found by it.
+    # Not before, because several stacks may share one data folder, by which their processes are found.
     assert all(stack.all_gone() for stack in started)
 
 

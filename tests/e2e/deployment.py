@@ -1,4 +1,4 @@
-"""The deployment of the tests: built when that is due, and called over HTTP."""
+"""The deployment of the tests, which is built if its sources have changed, and callers of it over HTTP."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ class Deployment(deployment.Deployment):
 
     @property
     def assembly(self) -> Path:
-        """What was synthesised, with its assets."""
+        """The folder of the synthesised templates and their assets."""
         return self.aws.folder.parent / "cdk.out"
 
     def client(self, token: str | None = None) -> httpx.Client:
@@ -40,7 +40,7 @@ class Deployment(deployment.Deployment):
         return self.client(self.issuer.issue({TENANT_CLAIM: tenant}))
 
     def acting_as(self, role: str) -> Callable[[str], Any]:
-        """What makes botocore's clients that act under a role."""
+        """Return a function that makes botocore's clients that act under a role."""
         assumed = self.aws.client("sts").assume_role(RoleArn=role, RoleSessionName="e2e")["Credentials"]
         credentials = [assumed[name] for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")]
         return lambda service: self.aws.client(service, *credentials)
@@ -48,14 +48,14 @@ class Deployment(deployment.Deployment):
 
 @contextmanager
 def deployed(folder: Path) -> Iterator[Deployment]:
-    """Build what is deployed, start a local AWS, prepare it with `cdk bootstrap`, and `cdk deploy` to it."""
+    """Build the functions, start a local AWS, prepare it with `cdk bootstrap`, and `cdk deploy` to it."""
     _build()
     with deployment.deployed(folder, TENANT_CLAIM) as made:
         yield Deployment(made.aws, made.issuer, made.outputs)
 
 
 def deploy(aws: Ministack, issuer: Issuer, *options: str) -> Deployment:
-    """Deploy all stacks of what the options name."""
+    """Deploy all stacks of the environment that the options name."""
     return Deployment(aws, issuer, deployment.deploy(aws, issuer, *options).outputs)
 
 
@@ -65,10 +65,10 @@ def dynashard(aws: Ministack, *arguments: str) -> str:
 
 
 def _build() -> None:
-    """Have make build what is older than its sources: after `make test` has, nothing."""
+    """Let make build whatever is older than its sources. After `make test` nothing is."""
     (ROOT / "build").mkdir(exist_ok=True)
     with FileLock(ROOT / "build" / ".e2e.lock"):
-        # This very environment runs the tests: it is not made anew under them.
+        # The tests run in this environment, so make must not rebuild it.
         kept = [f"--old-file={name}/.done" for name in (".venv", "node_modules")]
         without_make = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}}
         run(["make", "--silent", *kept, *BUILT], ROOT, without_make)

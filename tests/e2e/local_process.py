@@ -23,7 +23,7 @@ READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
 
 
 def checkout_for_loads(folder: Path) -> Path:
-    """A folder with the checkout's programs and a copy of its examples.
+    """Make a folder with the checkout's programs and a copy of its examples.
 
     A load keeps its state beside the file that it reads: two loads of one file at a time would meet there.
     """
@@ -86,18 +86,18 @@ class LocalProcess:
         return "".join(self.output)
 
     def ended(self) -> int:
-        """Its exit status, once it and its output have ended."""
+        """Wait until the process and its output have ended, and return its exit status."""
         status = self.process.wait(HANG_SECONDS)
         self._reader.join(HANG_SECONDS)
         return status
 
     def interrupt(self) -> int:
-        """Ctrl-C: the terminal signals the whole foreground process group."""
+        """Send Ctrl-C as a terminal does: to the whole foreground process group."""
         os.killpg(self.process.pid, signal.SIGINT)
         return self.ended()
 
     def once(self, holds: Callable[[], bool]) -> Self:
-        """Itself, once a condition holds; it must not end before."""
+        """Wait until a condition holds, and return the stack. Fails the test if the stack ends before."""
         deadline, pause = monotonic() + HANG_SECONDS, Event()
         while not holds():
             assert self.process.poll() is None, self.text
@@ -113,7 +113,7 @@ class LocalProcess:
         return client
 
     def processes(self) -> dict[int, str]:
-        """Every process that was started with this data folder, by id, with its command line."""
+        """Return the processes that were started with this data folder: their command lines by id."""
         wanted = f"DATA_DIR={self.data_dir}\0".encode()
         found = {}
         for entry in Path("/proc").iterdir():
@@ -121,18 +121,18 @@ class LocalProcess:
                 if entry.name.isdigit() and wanted in (entry / "environ").read_bytes() + b"\0":
                     found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
             except OSError:
-                continue  # It has ended since, or is not ours to read.
+                continue  # It has ended meanwhile, or may not be read.
         return found
 
     def engine_process(self) -> int:
-        """The engine's process id. Its watchdog is a shell that names the engine as well."""
+        """Return the engine's process id. The watchdog, a shell that also names the engine, is left out."""
         (engine,) = (
             pid for pid, line in self.processes().items() if "dynoxide serve" in line and "read -r" not in line
         )
         return engine
 
     def worker_process(self) -> int:
-        """The process id of the worker that changes shard counts, once there is one."""
+        """Wait for the worker that changes shard counts, and return its process id."""
         deadline, pause = monotonic() + HANG_SECONDS, Event()
         while monotonic() < deadline:
             for pid, line in self.processes().items():
@@ -143,11 +143,11 @@ class LocalProcess:
 
     @property
     def engine_url(self) -> str:
-        """Where the engine answers."""
+        """The URL of the engine."""
         return self.text.split("engine at ")[1].split()[0]
 
     def kill_everything(self) -> None:
-        """`kill -9` on every process at once: they are stopped first, so that none sees another one end."""
+        """Kill every process with SIGKILL. They are stopped first, so that none sees another one end."""
         started = self.processes()
         for signal_number in (signal.SIGSTOP, signal.SIGKILL):
             for process_id in started:
@@ -155,7 +155,7 @@ class LocalProcess:
         self.ended()
 
     def all_gone(self) -> bool:
-        """Whether all its processes have ended; those that are ending are waited for."""
+        """Wait for processes that are ending, and return whether all have ended."""
         deadline, pause = monotonic() + HANG_SECONDS, Event()
         while self.processes() and monotonic() < deadline:
             pause.wait(0.01)

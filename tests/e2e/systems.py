@@ -14,7 +14,7 @@ NEWEST_FIRST = "order=ordered&direction=desc"
 
 
 def created(client: httpx.Client, resource: str, /, **body: Any) -> str:
-    """Create an item; gives the path that it is at."""
+    """Create an item, and return its path."""
     answer = client.post(f"/v1/{resource}", json=body)
     assert answer.status_code == 201, answer.text
     assert client.get(answer.headers["location"]).json()["revision"] == answer.json()["revision"]
@@ -22,7 +22,7 @@ def created(client: httpx.Client, resource: str, /, **body: Any) -> str:
 
 
 def listed(client: httpx.Client, path: str, field: str) -> list[Any]:
-    """A field of all items of a listing, page by page."""
+    """Read a listing page by page, and return one field of all its items."""
     found: list[Any] = []
     address: str | httpx.URL = f"/v1/{path}"
     while True:
@@ -35,7 +35,7 @@ def listed(client: httpx.Client, path: str, field: str) -> list[Any]:
 
 
 def soon(read: Callable[[], Any], wanted: Any) -> None:
-    """Wait until what follows from writes has followed."""
+    """Read until the result is as wanted, because copies and roll-ups follow a write later."""
     deadline, pause = monotonic() + HANG_SECONDS, Event()
     while (found := read()) != wanted and monotonic() < deadline:
         pause.wait(0.1)
@@ -43,7 +43,7 @@ def soon(read: Callable[[], Any], wanted: Any) -> None:
 
 
 def users(client: httpx.Client) -> None:
-    """Items spread over shards: in order, by an index, changed on condition and gone."""
+    """Items spread over shards: listed in order and by an index, changed conditionally, deleted."""
     for number in range(5):
         created(client, "users", id=f"{number}", email=f"u{number}@example.com", display_name=f"User {number}")
     changed = client.patch("/v1/users/3", json={"department": "maths"}, headers={"If-Match": '"stale"'})
@@ -58,7 +58,7 @@ def users(client: httpx.Client) -> None:
 
 
 def on_call(client: httpx.Client) -> None:
-    """Teams, schedules, shifts and overrides: one tree, and any part of it."""
+    """Teams, schedules, shifts and overrides: the whole tree, and parts of it."""
     turn = {"user_id": "ada", "starts_at": "2026-11-21T08:00:00Z", "ends_at": "2026-11-21T16:00:00Z"}
     created(client, "teams", team_id="core", name="Core")
     for schedule in ("day", "day2"):
@@ -76,7 +76,7 @@ def on_call(client: httpx.Client) -> None:
 
 
 def contacts(client: httpx.Client) -> None:
-    """How a user is reached."""
+    """The contacts of a user."""
     created(client, "contact-methods", user_id="ada", method_id="m1", channel="sms", address="+49 30 1")
     created(client, "notification-rules", user_id="ada", rule_id="r1", method_id="m1", after_minutes=5)
 
@@ -85,7 +85,7 @@ def contacts(client: httpx.Client) -> None:
 
 
 def articles(client: httpx.Client) -> None:
-    """An author's years as one list, and one title of two authors."""
+    """An author's years listed as one, and the same title of two authors."""
     for author, year in (("ada", 2016), ("ada", 2017), ("bob", 2017)):
         created(client, "articles", author=author, title="On engines", published_at=f"{year}-05-01T00:00:00Z")
 
@@ -94,7 +94,7 @@ def articles(client: httpx.Client) -> None:
 
 
 def follows(client: httpx.Client) -> None:
-    """Edges, seen and counted from both ends."""
+    """Edges, listed and counted from both ends."""
     for fan in ("User.1", "User.2"):
         created(client, "follows", node=fan, other="Actor.5")
     assert client.post("/v1/follows", json={"node": "User.1", "other": "Actor.5"}).status_code == 200
@@ -106,7 +106,7 @@ def follows(client: httpx.Client) -> None:
 
 
 def incidents(client: httpx.Client) -> None:
-    """Summaries, details that are only read when asked for, and a copy for each who takes part."""
+    """Summaries, details that are read only on request, and a copy for each participant."""
     people = {"participants": ["user_ada", "team_core", "team_web"]}
     one = created(
         client, "incidents", id="inc1", number=1, title="Errors", details={"log": ["x" * 1000] * 600}, **people
@@ -128,7 +128,7 @@ def incidents(client: httpx.Client) -> None:
 
 
 def pings(client: httpx.Client) -> None:
-    """The firehose, what is summed up of it, and who gets which part."""
+    """The firehose of pings, their roll-ups, and the revenue that follows from them."""
     at = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
     sent = [
         {"series": "s1", "episode": "e1", "at": at.isoformat(), "id": f"p{number}", "session_id": "x", "seconds": 30}
@@ -151,7 +151,7 @@ def pings(client: httpx.Client) -> None:
 
 
 def audit(client: httpx.Client) -> None:
-    """Who touched which file: a popular one, and one access by path and time."""
+    """The audit log of files: accesses to a popular file, and one access by path and time."""
     touched = {"path": "/shared/a b.txt", "action": "read", "user_id": "ada"}
     times = [f"2026-11-21T12:00:0{second}Z" for second in range(3)]
     for at in times:
@@ -167,7 +167,7 @@ def audit(client: httpx.Client) -> None:
 
 
 def asynchronous(client: httpx.Client) -> None:
-    """A write that is accepted, and what came of it."""
+    """An accepted write and its outcome."""
     body = {"email": "ada@example.com", "display_name": "Ada"}
     answer = client.put("/v1/users/ada", json=body, headers={"Prefer": "respond-async"})
     assert answer.status_code == 202, answer.text
@@ -178,4 +178,4 @@ def asynchronous(client: httpx.Client) -> None:
 
 
 SYSTEMS = (users, on_call, contacts, articles, follows, incidents, pings, audit, asynchronous)
-"""Each takes a client of a tenant of its own."""
+"""Each takes a client with its own tenant."""

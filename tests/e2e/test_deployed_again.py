@@ -1,4 +1,4 @@
-"""The life of a deployment: again over what is there, and away."""
+"""A second deployment over an existing one, and its destruction."""
 
 from pathlib import Path
 

@@ -30,7 +30,7 @@ NEXT = '>; rel="next"'
 
 @pytest.fixture(scope="module")
 def tenant(deployment: Deployment) -> httpx.Client:
-    """A tenant with 120 users, created by several callers at once, and another tenant with the same ids beside it."""
+    """A tenant with 120 users that several callers created at once, and another tenant with the same ids."""
     client, other = deployment.tenant("many"), deployment.tenant("beside")
     with ThreadPoolExecutor(2) as pool:
         created = list(pool.map(lambda user: client.post("/v1/users", json=user).status_code, USERS))
@@ -40,7 +40,7 @@ def tenant(deployment: Deployment) -> httpx.Client:
 
 
 def pages(client: httpx.Client, **query: Any) -> Iterator[list[dict[str, Any]]]:
-    """Pages of a listing, each by the `Link` of the one before."""
+    """Read the pages of a listing, following `Link` headers."""
     answered = client.get("/v1/users", params=query)
     for _ in range(200):
         assert answered.status_code == 200, answered.text

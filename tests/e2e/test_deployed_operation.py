@@ -1,4 +1,4 @@
-"""What a deployment leaves behind it: stored items, logs, metrics, and cursors under the keys of the secret."""
+"""A deployment in operation: stored items, logs, metrics, and cursors signed with the keys of the secret."""
 
 import json
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def test_a_user_is_stored_under_its_calculated_shard(deployment: Deployment) -> 
 
 
 def written_by(deployment: Deployment, request_id: str) -> list[dict[str, Any]]:
-    """What the function wrote to its log about a request."""
+    """Return the log lines of the function about a request."""
     function = deployment.resource("Api", "AWS::Lambda::Function")
     configuration = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)
     found = deployment.aws.client("logs").filter_log_events(
@@ -64,7 +64,7 @@ def written_by(deployment: Deployment, request_id: str) -> list[dict[str, Any]]:
 
 def test_a_request_leaves_one_log_line_and_one_record_of_metrics(deployment: Deployment) -> None:
     client = deployment.tenant("logged")
-    # The first one may read how many shards there are.
+    # The first request may also read the topology.
     client.get("/v1/users", params={"limit": 5})
     answered = client.get("/v1/users", params={"limit": 5})
 
@@ -107,7 +107,7 @@ class CursorSecret:
         return secret
 
     def put(self, current: str, previous: list[str]) -> None:
-        """Store keys, and have the next request answered by a new execution environment."""
+        """Store keys, and make the next request start a new execution environment."""
         text = json.dumps({"current": current, "previous": previous})
         self._aws.client("secretsmanager").put_secret_value(SecretId=self._secret, SecretString=text)
         client = self._aws.client("lambda")

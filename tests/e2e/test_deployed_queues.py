@@ -1,4 +1,4 @@
-"""The deployed queues: poison becomes a dead letter with its reason, and what the command line does about it."""
+"""The deployed queues: a bad message becomes a dead letter with its reason, which the command line handles."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ POISON = '{"tenant_id": "poisoned", "entity": "ping.v1.Ping", "operation": "forg
 
 
 def status(deployment: Deployment) -> Any:
-    """What the command line says of the intake."""
+    """Return the status of the intake queue as the command line prints it."""
     return json.loads(dynashard(deployment.aws, "queue", "status", "--env=dev", "--json"))["intake"]
 
 
@@ -33,7 +33,7 @@ def test_a_bad_message_is_kept_with_its_reason_redriven_and_exported(deployment:
     soon(lambda: dead_letters(deployment), 1)
 
     put_back = dynashard(deployment.aws, "queue", "redrive", "intake", "--env=dev", "--json")
-    # Nothing was mended: it is a dead letter again.
+    # The cause still exists, so it is a dead letter again.
     soon(lambda: dead_letters(deployment), 1)
     before = status(deployment)
     dynashard(deployment.aws, "queue", "redrive", "intake", "--env=dev", f"--to-file={kept}")

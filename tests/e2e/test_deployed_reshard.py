@@ -19,7 +19,7 @@ pytestmark = pytest.mark.e2e
 TENANT = "resharded"
 ASKED = {"entity": "users", "partition": {"tenant_id": TENANT}}
 QUICK = {"TOPOLOGY_LEASE_SECONDS": "1", "TOPOLOGY_OPERATION_SECONDS": "2", "TOPOLOGY_SKEW_SECONDS": "0"}
-"""Waits of 3 seconds between phases: no request takes longer here."""
+"""A lease that makes waits of 3 seconds between phases. No request takes longer here."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ class Traffic:
         self._thread.join()
 
     def _work(self, number: int) -> None:
-        # At a pace: what it takes of the machine, the change would lack.
+        # With pauses, so that the change gets its share of the machine.
         while not self._stop.wait(1.0):
             number += 1
             name = user(number)["id"]
@@ -103,7 +103,7 @@ class Traffic:
 
 
 def until_over(deployment: Deployment) -> dict[str, Any]:
-    """The status when nothing is left to do."""
+    """Wait for the end of the change, and return its status."""
     deadline, pause = monotonic() + HANG_SECONDS, Event()
     while True:
         status: dict[str, Any] = operate(deployment, "reshard.status", **ASKED)["result"]
@@ -115,7 +115,7 @@ def until_over(deployment: Deployment) -> dict[str, Any]:
 
 
 def shards_in(deployment: Deployment) -> Counter[str]:
-    """Users of the tenant by shard, and marks."""
+    """Return the tenant's users by shard, and the relocation markers."""
     pages = deployment.aws.client("dynamodb").get_paginator("scan").paginate(TableName=deployment.table)
     items = [item for page in pages for item in page["Items"] if f":{TENANT}" in item[schema.PK]["S"]]
     return Counter("marks" if schema.MOVED_TO in item else item[schema.PK]["S"].rpartition(":")[2] for item in items)

@@ -1,4 +1,4 @@
-"""Who is let in: the deployed gateway's authorizer, asked with real tokens of a real issuer."""
+"""The authorizer of the deployed gateway, with tokens of a real issuer."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -22,7 +22,7 @@ def tenant(deployment: Deployment) -> httpx.Client:
 
 
 def problem(answered: httpx.Response) -> tuple[int, str]:
-    """Status and code of a problem that has everything a problem must have."""
+    """Check that an answer is a complete problem document, and return its status and code."""
     document = answered.json()
     assert answered.headers["content-type"] == "application/problem+json"
     assert document["status"] == answered.status_code

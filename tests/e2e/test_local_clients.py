@@ -1,4 +1,4 @@
-"""The clients against `make run`: Python's over both ways, and the TypeScript client's tour."""
+"""The clients against `make run`: Python over REST and direct invocation, and the TypeScript client's tour."""
 
 import json
 from collections.abc import Iterator

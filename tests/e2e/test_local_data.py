@@ -1,4 +1,4 @@
-"""What was acknowledged is there after any end, in its right shard."""
+"""Acknowledged writes survive any end of the stack, in their shards."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ pytestmark = [
 Start = Callable[..., LocalProcess]
 CREATES = 2000
 CALLERS = examples(200)
-"""How many create at once: bounds how far the kill lags behind what was acknowledged."""
+"""Concurrent creators. The number bounds how many creates are acknowledged between the decision and the kill."""
 KILL_AFTER = examples(1600)
 
 
@@ -75,7 +75,7 @@ async def create_until_killed(stack: LocalProcess, authorization: str) -> list[s
     context = ssl.create_default_context()
 
     async def caller() -> None:
-        # A client each: one pool of many connections costs more than the requests.
+        # Each thread has its own client, because a shared pool of many connections costs more than the requests.
         async with httpx.AsyncClient(
             base_url=stack.url,
             headers={"Authorization": authorization},

@@ -1,4 +1,4 @@
-"""The engine's process: one per data folder, gone with its owner, and clear about what is wrong."""
+"""The engine's process: one per data folder, ended with its owner, with clear errors."""
 
 import os
 import signal
@@ -124,7 +124,7 @@ def test_the_engine_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
     owner.kill()
     owner.wait()
 
-    # The lock is free only when the engine is gone as well.
+    # The lock is free only after the engine has ended, too.
     with running_engine(settings_of(tmp_path)) as engine:
         assert engine_client(engine.endpoint).list_tables()["TableNames"] == [PLAN.name]
 
@@ -234,7 +234,7 @@ def test_an_engine_that_already_runs_is_used_and_left_running(tmp_path: Path) ->
 
 
 def test_an_engine_that_does_not_answer_is_reported(tmp_path: Path) -> None:
-    # A port that is taken, and on which nobody listens.
+    # A port in use on which nothing listens.
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{held.getsockname()[1]}"

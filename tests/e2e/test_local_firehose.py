@@ -1,4 +1,4 @@
-"""A small firehose into the local stack, its workers killed with -9; and writes that nobody waits for."""
+"""A small firehose into the local stack whose workers are killed, and writes answered before they are done."""
 
 import time
 from contextlib import closing

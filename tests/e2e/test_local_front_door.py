@@ -1,4 +1,4 @@
-"""README's commands and its Python snippet, run as printed: Python sees what REST sees, also after a reshard."""
+"""The README's commands and its Python snippet, run as printed: Python and REST agree, also after a reshard."""
 
 import os
 import re
@@ -22,20 +22,20 @@ LOADED = 1_000
 
 
 def command(beginning: str) -> str:
-    """A command of README that begins so, as printed."""
+    """Return the README's command with this beginning, as printed."""
     [found] = {line.partition("   #")[0].strip() for line in README.splitlines() if line.startswith(beginning)}
     return found
 
 
 def snippet() -> str:
-    """README's Python that works on a backend."""
+    """Return the README's Python snippet."""
     shown: list[str] = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     [found] = (code for code in shown if "Dynashard" in code)
     return found
 
 
 def run_as_printed(line: str, checkout: Path) -> None:
-    """Run a command in a checkout; the programs of `.venv` are those of this interpreter."""
+    """Run a command in a checkout. The programs of `.venv` are those of this interpreter."""
     program, *arguments = line.split()
     assert program == ".venv/bin/dynashard"
     code = "from tools.cli import main; main()"

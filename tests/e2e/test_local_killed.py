@@ -1,4 +1,4 @@
-"""Processes of the local stack that are killed: replaced, and at most the request that one was serving is lost."""
+"""Killed processes of the local stack are replaced, and lose at most the request they were serving."""
 
 import os
 import signal
@@ -23,14 +23,14 @@ PARTICIPATIONS = "/v1/participations?participant=team_1&state=OPEN"
 
 
 def children_of(stack: LocalProcess, name: str) -> list[int]:
-    """Processes that the stack itself has started, whose command line holds a name."""
+    """Return the child processes of the stack whose command lines contain a name."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and f"PPid:\t{stack.process.pid}\n" in (entry / "status").read_text():
                 found += [int(entry.name)] if name in (entry / "cmdline").read_text().replace("\0", " ") else []
         except OSError:
-            continue  # It has ended since.
+            continue  # It has ended meanwhile.
     return found
 
 
@@ -74,12 +74,12 @@ def test_killing_serving_environments_loses_only_their_own_requests(
         ) as mine:
             lost.append(mine.get(LIST).status_code)
 
-    # While the engine stands still, the request stays with its environment.
+    # While the engine is stopped, the request stays in its environment.
     os.kill(engine, signal.SIGSTOP)
     asking = Thread(target=ask)
     try:
         asking.start()
-        # It is answered by a second environment, because the first one is taken.
+        # A second environment answers this one, because the first is busy.
         eventually(lambda: client.get("/v1/health").status_code == 200 and len(environments_of(local_stack)) > 1)
         for process in environments_of(local_stack):
             os.kill(process, signal.SIGKILL)
@@ -88,7 +88,7 @@ def test_killing_serving_environments_loses_only_their_own_requests(
     asking.join(HANG_SECONDS)
     after = [client.get(LIST).status_code for _ in range(5)]
 
-    # 200 if its environment was killed before it had begun: then another one took the request over.
+    # 200 if its environment was killed before it began, because another one takes the request over.
     assert lost in ([500], [200])
     assert after == [200] * 5
 

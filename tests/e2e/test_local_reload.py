@@ -1,4 +1,4 @@
-"""`make run` serves what the domain declares now: a copy of the checkout is edited while requests go on."""
+"""`make run` reloads changed declarations: a copy of the checkout is edited while requests are sent."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ NICKNAME = "    nickname: str | None = None\n"
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the checkout's code, with an interpreter that finds it, and the installed packages."""
+    """Copy the checkout's code, with an interpreter that imports it and the installed packages."""
     root = tmp_path_factory.mktemp("reload") / "checkout"
     root.mkdir()
     for name in CODE:
@@ -76,7 +76,7 @@ def user(name: str, **more: Any) -> dict[str, Any]:
 
 @contextmanager
 def asking(client: httpx.Client, path: str) -> Iterator[list[int]]:
-    """Asks some twenty times a second within the block; the statuses of the answers."""
+    """Send about twenty requests a second within the block, and collect the statuses."""
     statuses: list[int] = []
     ended = Event()
 

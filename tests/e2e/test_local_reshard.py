@@ -1,4 +1,4 @@
-"""A change of a shard count finishes on the local stack whatever is killed, and nothing is lost meanwhile."""
+"""A change of a shard count finishes on the local stack after any process was killed, and loses nothing."""
 
 import os
 import signal
@@ -39,9 +39,9 @@ TABLE, TOPOLOGY = "Dynashard-local-Data-Table", "Dynashard-local-Data-Topology"
 ITEMS = 200
 WRITERS = 2
 BUDGET = 1000.0
-"""Write units a second: moving takes long enough to be killed in the middle."""
+"""Write units a second, so few that moving can be killed in its middle."""
 MARKS = {"move": (40, 80), "sweep": (80, 40)}
-"""At how many marks the worker is killed besides, in which phase."""
+"""The phases, with the numbers of markers at which the worker is killed, too."""
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
@@ -58,7 +58,7 @@ def resharder(wire: Transport) -> Resharder:
 
 
 def fill(wire: Transport) -> dict[str, str]:
-    """Write some users; their names by id."""
+    """Write some users, and return their names by id."""
     layer = Dynashard(wire, table=TABLE, cursor_keys=["k" * 16], topology=LeasedTopology(wire, TOPOLOGY, lease=1.0))
     people = [
         User(tenant_id=TENANT, id=f"p{n:04}", email=f"u{n}@b.c", display_name=f"User {n}", department="legal")
@@ -69,7 +69,7 @@ def fill(wire: Transport) -> dict[str, str]:
 
 
 def until(control: Resharder, reached: Callable[[Status], bool]) -> Status:
-    """The change, as soon as it has come so far."""
+    """Wait until the change has reached a stage, and return it."""
     deadline, pause = monotonic() + HANG_SECONDS, Event()
     while monotonic() < deadline:
         status = control.status(SCOPE)
@@ -80,7 +80,7 @@ def until(control: Resharder, reached: Callable[[Status], bool]) -> Status:
 
 
 def listed(client: httpx.Client) -> list[tuple[str, str]]:
-    """Id and name of all users, as listings bring them."""
+    """Return ids and names of all listed users."""
     found: list[tuple[str, str]] = []
     cursor = None
     while True:
@@ -93,7 +93,7 @@ def listed(client: httpx.Client) -> list[tuple[str, str]]:
 
 
 def stored(wire: Transport) -> list[tuple[str, str, bool]]:
-    """Where every item stands, and whether it is a mark."""
+    """Return the stored key of every item, and whether it is a relocation marker."""
     request = {"TableName": TABLE, "ConsistentRead": True}
     items = []
     while True:
@@ -110,7 +110,7 @@ def homes(names: dict[str, str], count: int) -> list[tuple[str, str, bool]]:
 
 @dataclass
 class Writer:
-    """A client that creates, changes and deletes users of its own over HTTP, one request after the other."""
+    """A client that creates, changes and deletes its own users over HTTP, one request after the other."""
 
     client: httpx.Client
     number: int
@@ -124,7 +124,7 @@ class Writer:
         while not ending.is_set() and not self.refused:
             self._step(random)
             self.done += 1
-            # Two busy clients would leave nothing of a small machine to the worker.
+            # Without pauses two clients would take a small machine from the worker.
             ending.wait(0.25)
 
     def _step(self, random: Random) -> None:
@@ -153,7 +153,7 @@ class Writer:
 
 @contextmanager
 def writing(stack: LocalProcess, names: dict[str, str]) -> Iterator[list[Writer]]:
-    """Clients write for as long as the block lasts; each has its share of the users."""
+    """Let clients write within the block, each to its share of the users."""
     ending = Event()
     shares = [dict(sorted(names.items())[number::WRITERS]) for number in range(WRITERS)]
     writers = [Writer(stack.client(TENANT), number, share) for number, share in enumerate(shares)]
@@ -180,7 +180,7 @@ def test_a_change_finishes_whenever_its_worker_is_killed_and_no_write_is_lost(st
             for stage in ("pending", "prepare", "move", "settle", "sweep"):
                 until(control, partial(_at, stage))
                 killed.append((stage, kill_worker(stack)))
-                # What it had not written down of its progress, the next one cannot know: marks tell how far it is.
+                # The next worker does not know unsaved progress, so markers are counted.
                 for marks in MARKS.get(stage, ()):
                     until(control, partial(_gone_on, wire, stage, marks))
                     killed.append((stage, kill_worker(stack)))
@@ -206,7 +206,7 @@ def _at(stage: str, status: Status) -> bool:
 
 
 def _gone_on(wire: Transport, stage: str, marks: int, status: Status) -> bool:
-    """Whether the stage is over, or its work has brought the marks to this number."""
+    """Return whether the stage is over, or its work has reached this number of markers."""
     there = sum(mark for _, _, mark in stored(wire))
     return status.stage != stage or (there >= marks if stage == "move" else there <= marks)
 

@@ -1,4 +1,4 @@
-"""Starting and stopping the local stack: what stands in the way is said in one line, and nothing is left behind."""
+"""Starting and stopping the local stack: an obstacle is reported in one line, and no process is left behind."""
 
 import os
 import signal

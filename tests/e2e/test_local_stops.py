@@ -1,4 +1,4 @@
-"""The local stack ends on Ctrl-C and SIGTERM at every stage of its start, and leaves no process behind."""
+"""The local stack ends on Ctrl-C and SIGTERM at every stage of its start, and leaves no process."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ while True:
 
 
 class Stages:
-    """Brings a local stack to a stage of its start, in which it stays until it is stopped."""
+    """Bring a local stack to a stage of its start, in which it stays until it is stopped."""
 
     def __init__(self, start: Callable[..., LocalProcess], folder: Path, listener: socket.socket) -> None:
         self._start = start
@@ -38,7 +38,7 @@ class Stages:
         self._listener = listener
 
     def imports(self, ignoring: Collection[signal.Signals]) -> LocalProcess:
-        """It imports its modules: it has started nothing."""
+        """It imports its modules, and has started no process."""
         return self._hanging_import("uvicorn", ignoring)
 
     def engine(self, ignoring: Collection[signal.Signals]) -> LocalProcess:
@@ -61,7 +61,7 @@ class Stages:
         return self._hanging_import("aws_lambda_powertools", ignoring)
 
     def serving(self, ignoring: Collection[signal.Signals]) -> LocalProcess:
-        """It serves, and its workers start."""
+        """It serves, and its workers are starting."""
         return self._start(ignoring=ignoring).ready()
 
     def _hanging_import(self, module: str, ignoring: Collection[signal.Signals]) -> LocalProcess:

@@ -1,4 +1,4 @@
-"""The README's tour, command by command as it is printed, answers what is printed below the commands."""
+"""The README's tour: each printed command has the printed answer."""
 
 import json
 import os
@@ -24,7 +24,7 @@ AGAIN = (
     "for n in 1 2 3; do until curl -s -o /dev/null -D - $API/incidents/i$n -H \"$AUTH\" -H 'Prefer: wait=10' \\",
     "  | grep -qi '^preference-applied: wait=10'; do :; done; done",
 )
-"""What waits is sent again until it was reached: on a busy machine copies may follow later than a reader waits."""
+"""Requests that wait for copies are sent again, because on a busy machine copies may take longer than one wait."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Step:
 
     @property
     def complete(self) -> bool:
-        """Whether no further line belongs to the command."""
+        """Return whether the command is complete."""
         last = self.command[-1].split(" #")[0].rstrip()
         opened = sum(line.startswith("for ") for line in self.command)
         closed = sum(line.rstrip().endswith("done") for line in self.command)
@@ -44,18 +44,18 @@ class Step:
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for copies."""
+        """Return whether the command waits for copies."""
         return any("Prefer: wait=" in line for line in self.command)
 
     @property
     def document(self) -> object:
-        """The JSON that is printed, None if there is none or parts of it are left out."""
+        """Return the printed JSON, or None if there is none or parts of it are left out."""
         text = "\n".join(self.printed)
         return json.loads(text) if text.startswith("{") and "..." not in text else None
 
 
 def tour() -> list[Step]:
-    """The steps of the README, without the one that starts the stack."""
+    """Return the steps of the README except the one that starts the stack."""
     text = (ROOT / "README.md").read_text()
     steps: list[Step] = []
     for section in SECTIONS:

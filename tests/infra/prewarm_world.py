@@ -1,4 +1,4 @@
-"""A table, a schedule and a memory in moto, the synthesised machine over the real steps, and faults between them."""
+"""A table, a schedule and parameters in moto, the synthesised machine over the real steps, and faults in between."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +31,7 @@ Mode = Literal["refused", "lost", "timeout", "late"]
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong in a step.
+    """A fault of a step.
 
     Attributes:
         step: The step.
@@ -45,7 +45,7 @@ class Fault:
 
 
 class SlowTable:
-    """DynamoDB's control plane as it is and moto is not: a change takes its time and refuses the next meanwhile."""
+    """Adds to moto's DynamoDB that a change of a table takes time, during which the next change is refused."""
 
     def __init__(self, client: Any, clock: Clock, seconds: float) -> None:
         self._client = client
@@ -76,7 +76,7 @@ class SlowTable:
 
 
 class World:
-    """Everything a pre-warm touches.
+    """The resources of a pre-warm, with simulated time.
 
     Args:
         definition: The machine's definition, as synthesised.
@@ -104,7 +104,7 @@ class World:
 
     @property
     def on_demand(self) -> bool:
-        """Whether the table is on-demand now, whatever it is doing."""
+        """Return whether the table is on-demand, also while it changes."""
         described = self.dynamodb.describe_table(TableName=TABLE)["Table"]
         return bool(described["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST")
 
@@ -113,7 +113,7 @@ class World:
         return table
 
     def let_the_stop_loss_act(self) -> int:
-        """Do what the schedule says, when it says it, to its end. Returns how often it had to act."""
+        """Act on the schedule at its times until its end, and return how often it acted."""
         acted = 0
         for schedule in self.scheduler.list_schedules()["Schedules"]:
             full = self.scheduler.get_schedule(Name=schedule["Name"])
@@ -165,7 +165,7 @@ class World:
 
 @contextmanager
 def world(definition: Mapping[str, Any], *, allocation_seconds: float = 600.0) -> Iterator[World]:
-    """A fresh world, on-demand, in which nothing has happened yet."""
+    """A new on-demand table that was never pre-warmed."""
     with mock_aws():
         yield World(definition, allocation_seconds)
 
@@ -188,14 +188,14 @@ def config() -> Config:
 
 
 def definition_in(template: Mapping[str, Any]) -> dict[str, Any]:
-    """The definition of the one state machine in a template."""
+    """Return the definition of the only state machine of a template."""
     (machine,) = of_type(template, "AWS::StepFunctions::StateMachine").values()
     definition: dict[str, Any] = json.loads(short(machine["Properties"]["DefinitionString"]))
     return definition
 
 
 def firings(schedule: Mapping[str, Any]) -> list[float]:
-    """When a schedule fires, in epoch seconds."""
+    """Return the times when a schedule fires, in epoch seconds."""
     expression = schedule["ScheduleExpression"]
     if expression.startswith("at("):
         return [datetime.fromisoformat(expression[3:-1]).replace(tzinfo=UTC).timestamp()]
@@ -206,7 +206,7 @@ def firings(schedule: Mapping[str, Any]) -> list[float]:
 
 @cache
 def client(service: str) -> Any:
-    """A client, made once: reading a service's description takes longer than a whole pre-warm here."""
+    """Return a cached client, because reading a service's description takes longer than a whole pre-warm here."""
     return get_session().create_client(
         service,
         region_name="us-east-1",

@@ -37,7 +37,7 @@ FUNCTIONS = ("Advance", "Work", "Stop")
 
 
 class Parcel(Entity, name="parcel.v1.Parcel", key=Key("{tenant}", "{id}"), shards=Shards(2), registry=Registry()):
-    """Something to move."""
+    """An entity whose items move."""
 
     tenant: str
     id: str
@@ -49,7 +49,7 @@ ASKED = {"entity": "parcels", "partition": {"tenant": "abc"}}
 
 
 class KilledError(BaseException):
-    """The function's process is gone: nothing of it runs any more."""
+    """The function's process was killed."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class NotingTransport(OneByOne):
         self.inner.close()
 
     def _note(self, operation: str, request: Mapping[str, Any]) -> None:
-        """As IAM sees it: a transaction is the actions in it."""
+        """Return the IAM actions of a request: for a transaction, those of its steps."""
         if operation.startswith("Transact"):
             for action in request["TransactItems"]:
                 ((name, inner),) = action.items()
@@ -85,7 +85,7 @@ class NotingTransport(OneByOne):
 
 
 class StepFunctions:
-    """Of Step Functions, what is called: executions by name, once each."""
+    """The part of Step Functions that is called: it starts one execution for each name."""
 
     class exceptions:  # noqa: N801 - botocore's name
         class ExecutionAlreadyExists(Exception):  # noqa: N818 - botocore's name
@@ -118,7 +118,7 @@ class StepFunctions:
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong in one call of a function.
+    """A fault of one call of a function.
 
     Attributes:
         entry: the function.
@@ -132,7 +132,7 @@ class Fault:
 
 
 class World:
-    """Everything a change touches.
+    """The resources of a change of counts, with simulated time.
 
     Args:
         dev: the templates.
@@ -156,7 +156,7 @@ class World:
         self._read: set[str] = set()
 
     def operate(self, operation: str, **asked: Any) -> dict[str, Any]:
-        """Invoke the operator's function; the answer's result, or its error."""
+        """Invoke the operator's function, and return the result or the error of its answer."""
         self.wire.who = "Operator"
         errors: list[Exception] = []
         answer = Operator(self._resharder(), errors.append, exposed=EXPOSED).answer({"operation": operation, **asked})
@@ -172,7 +172,7 @@ class World:
         return dict(self.operate("reshard.status", **ASKED)["result"])
 
     def deliver(self) -> list[str]:
-        """Hand the stream's new records to the dispatcher, as the event source mapping would: what it logged."""
+        """Pass new records of the stream to the dispatcher as the event source mapping does, and return its log."""
         self.log.clear()
         records = self._new_records()
         chosen = [record for record in records if any(passes(record, pattern) for pattern in self.patterns)]
@@ -185,11 +185,11 @@ class World:
         return list(self.log)
 
     def lose(self) -> None:
-        """Let the stream's new records be lost."""
+        """Lose the new records of the stream."""
         self._new_records()
 
     def look(self) -> list[float]:
-        """Let the watch look: the hours it measured."""
+        """Run the watch, and return the hours that it measured."""
         self.wire.who = "Watch"
         hours: list[float] = []
         executions = Executions(self.stepfunctions, "machine")
@@ -197,7 +197,7 @@ class World:
         return hours
 
     def run(self) -> list[Execution]:
-        """Run all executions that were started, and those that follow them, to their ends."""
+        """Run all started executions, and their successors, to their ends."""
         machine = Machine(definition_in(self.templates["Reshard"]), self._invoke, self.clock, "machine")
         done: list[Execution] = []
         while self.stepfunctions.waiting:
@@ -214,7 +214,7 @@ class World:
         return [json.loads(each["Pattern"]) for each in mapping["Properties"]["FilterCriteria"]["Filters"]]
 
     def parcels(self) -> Any:
-        """What a client of its own sees, whose views are as old as they may be."""
+        """A client whose views are as old as a lease allows."""
         topology = LeasedTopology(
             self.wire, self.topology_table, lease=SETTINGS["topology_lease_seconds"], runtime=Runtime(self.clock)
         )
@@ -228,7 +228,7 @@ class World:
         return opened.collection(Parcel)
 
     def shards(self) -> Counter[str]:
-        """Live items by stored partition key, and marks."""
+        """Return the live items by stored partition key, and the relocation markers."""
         items = self._engine.scan(TableName=self.table, ConsistentRead=True)["Items"]
         return Counter("marks" if "MovedTo" in item else item["PK"]["S"] for item in items)
 
@@ -237,7 +237,7 @@ class World:
             self._engine.delete_table(TableName=table)
 
     def _tables(self, *wanted: str) -> list[str]:
-        """Tables as synthesised, under names of this world's own: a stream outlives its table."""
+        """Create the synthesised tables under new names, because a stream outlives its table."""
         plans = {plan.name.rpartition("-")[2]: plan for plan in table_plans(read(self.templates.folder))}
         own = [TablePlan({**plans[name].create, "TableName": f"{uuid4().hex}-{name}"}) for name in wanted]
         ensure_tables(self._engine, own, data="memory")
@@ -275,7 +275,7 @@ class World:
             raise TaskFailedError(type(error).__name__, cause) from error
 
     def _resharder(self) -> Any:
-        """Each call is another process: nothing is kept between two."""
+        """Return a new resharder, because each call of a function runs in a process of its own."""
         return resharder_of(self.settings, self.wire, exposed=EXPOSED, runtime=Runtime(self.clock, self._sleep))
 
     def _sleep(self, seconds: float) -> None:
@@ -298,7 +298,7 @@ class World:
 
 
 def passes(value: Any, pattern: Any) -> bool:
-    """Whether a value fits a pattern of Lambda's event filters: of those, what ours use."""
+    """Return whether a value matches a Lambda event filter, as far as our filters use them."""
     if isinstance(pattern, dict):
         return isinstance(value, Mapping) and all(
             name in value and passes(value[name], inner) for name, inner in pattern.items()
@@ -306,14 +306,14 @@ def passes(value: Any, pattern: Any) -> bool:
     (wanted,) = pattern
     if isinstance(wanted, dict):
         assert wanted == {"exists": True}
-        # It works on leaves only.
+        # Filters apply only to leaves.
         return not isinstance(value, Mapping)
     return type(value) is type(wanted) and bool(value == wanted)
 
 
 @contextmanager
 def world(dev: Templates, endpoint: str, **options: Any) -> Iterator[World]:
-    """A fresh world; its tables go with it."""
+    """A world with new tables, which are deleted afterwards."""
     made = World(dev, endpoint, **options)
     yield made
     made.close()
@@ -321,7 +321,7 @@ def world(dev: Templates, endpoint: str, **options: Any) -> Iterator[World]:
 
 @cache
 def _clients(endpoint: str) -> tuple[Transport, Any, Any]:
-    """Of the engine, made once: reading a service's description takes longer than a whole change here."""
+    """Return a cached client of the engine, because reading a service's description takes longer than a change."""
     streams = get_session().create_client(
         "dynamodbstreams",
         region_name="us-east-1",

@@ -1,6 +1,6 @@
-"""Runs a synthesised state machine in process: as much of Amazon States Language as ours use, and no more.
+"""Runs a synthesised state machine in this process, with the part of Amazon States Language that ours use.
 
-Anything it does not know raises, so that a definition it would run differently from Step Functions cannot pass.
+Any other construct raises, so that a definition which Step Functions would run differently cannot pass.
 """
 
 import json
@@ -32,7 +32,7 @@ class TaskFailedError(Exception):
 
 
 class StoppedError(Exception):
-    """The execution was ended from outside, or ran out of its time: no state of it runs any more."""
+    """The execution was stopped or timed out."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Clock:
 
 @dataclass
 class Execution:
-    """How an execution ended, and the states it went through."""
+    """The outcome of an execution, and the states it went through."""
 
     status: str
     data: Any
@@ -58,7 +58,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Run:
-    """What all states of an execution share: the context object, when it must end, and where it has been."""
+    """Data of an execution that its states share: the context object, the deadline, and the visited states."""
 
     context: Mapping[str, str]
     deadline: float
@@ -89,7 +89,7 @@ class Machine:
         check_states(self._states)
 
     def run(self, data: Mapping[str, Any], name: str) -> Execution:
-        """Run to an end of the machine's own, or to its time limit."""
+        """Run until an end state or the time limit."""
         execution = Execution("RUNNING", dict(data))
         context = {"$$.Execution.Name": name, "$$.StateMachine.Id": self._arn}
         run = Run(context, self._clock.now + self._seconds, execution.path)
@@ -165,7 +165,7 @@ class Machine:
 
 
 def check_states(states: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse what is not known, and what leads nowhere."""
+    """Refuse unknown fields, and transitions to missing states."""
     for name, state in states.items():
         assert set(state) <= KNOWN[state["Type"]], f"{name}: {sorted(set(state) - KNOWN[state['Type']])}"
         if state["Type"] == "Map":
@@ -178,7 +178,7 @@ def matches(names: Sequence[str], error: str) -> bool:
 
 
 def waits(retriers: list[Mapping[str, Any]], tried: list[int], error: str) -> float | None:
-    """Seconds until the next try, or None if there is none. Full jitter is taken at its longest."""
+    """Return the seconds until the next attempt, or None after the last. Full jitter takes its longest value."""
     for index, retrier in enumerate(retriers):
         if not matches(retrier["ErrorEquals"], error):
             continue
@@ -211,7 +211,7 @@ def choose(state: Mapping[str, Any], data: Any) -> str:
 
 
 def place(execution: Execution, path: str, result: Any) -> None:
-    """Put a result where its path says, through JSON as Step Functions would."""
+    """Put a result at its path, converted through JSON as Step Functions does."""
     prefix, _, key = path.partition(".")
     assert prefix == "$"
     assert key

@@ -1,4 +1,4 @@
-"""The gateway and the function behind it, as they would be deployed."""
+"""The API stack: the gateway and its function."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The entry: says in one line what is wrong, and needs nothing but the checkout."""
+"""`app.py` reports errors in one line, and needs nothing but the checkout."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What `make build` makes: complete, for the right machine, and the same every time."""
+"""The output of `make build` is complete, for the right machine, and reproducible."""
 
 import hashlib
 import struct

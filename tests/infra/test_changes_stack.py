@@ -1,4 +1,4 @@
-"""The changes stack: what it may do, how records reach it, when it gives up, and what rings."""
+"""The changes stack: permissions, delivery of records, retries and alarms."""
 
 from pathlib import Path
 from typing import Any

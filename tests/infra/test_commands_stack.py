@@ -1,4 +1,4 @@
-"""The commands stack: a function that nobody may invoke unless IAM says so, with the rights of the API's."""
+"""The commands stack: a function with the permissions of the API's, invoked only through IAM."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def test_its_role_allows_what_the_role_of_the_api_allows(dev: Templates) -> None
     ("stack", "role"), [("Api", "ApiRole"), ("Commands", "CommandsRole"), ("Writer", "WorkerRole")]
 )
 def test_roles_that_write_in_transactions_may_check_their_outcome(dev: Templates, stack: str, role: str) -> None:
-    """By a transaction that deletes what never exists, under the same token."""
+    """They send a transaction with the same token that deletes an item which never exists."""
     allowed = statements(dev[stack], role)
     [table] = [actions for name, actions in allowed.items() if "GetAttTableArn" in name and "/index/" not in name]
     records = [actions for name, actions in allowed.items() if "IdempotencyArn" in name]

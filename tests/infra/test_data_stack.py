@@ -1,4 +1,4 @@
-"""The tables as they would be deployed."""
+"""The data stack: tables, their protection and alarms."""
 
 from typing import Any
 

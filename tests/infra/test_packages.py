@@ -1,4 +1,4 @@
-"""The wheels of this repository: each holds what it needs, and declares what it imports and nothing else."""
+"""The wheels of this repository contain their modules, and declare exactly the packages they import."""
 
 import ast
 import re
@@ -48,7 +48,7 @@ class Package:
         return {found[0].lower() for text in listed if (found := NAME.match(text))}
 
     def imported(self) -> set[str]:
-        """The distributions of all modules that its own import."""
+        """Return the distributions of the modules that this one imports."""
         names = {name for path in (ROOT / self.source).rglob("*.py") for name in imports_of(path)}
         known = packages_distributions()
         ours = {package.module: str(package.project["name"]) for package in PACKAGES}
@@ -101,7 +101,7 @@ def imports_of(path: Path) -> Iterator[str]:
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The wheels, by module."""
     folder = tmp_path_factory.mktemp("wheels")
-    # Built from copies: setuptools leaves folders behind, and takes what is in them for the next wheel.
+    # Built from copies, because setuptools leaves folders behind whose content would enter the next wheel.
     left = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
     places = [
         str(shutil.copytree(ROOT / package.folder, folder / "source" / package.module, ignore=left))
@@ -139,7 +139,7 @@ def test_a_wheel_works_with_those_that_it_declares(package: Package, wheels: dic
         found = waiting.pop()
         needed.add(found.module)
         waiting += [names[name] for name in found.declared & names.keys() if names[name].module not in needed]
-    # Without `site` no line of the environment puts this checkout on the path.
+    # Without `site` the environment does not put this checkout on the path.
     path = [str(wheels[module]) for module in sorted(needed)] + [sysconfig.get_paths()["purelib"]]
     code = f"import sys; sys.path += {path!r}\n{package.use}"
 

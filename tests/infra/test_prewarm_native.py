@@ -1,4 +1,4 @@
-"""The native pre-warm: raises only, pays only for what is added, and never fails a later deployment."""
+"""The native pre-warm: it only raises throughput, pays for the difference, and never fails a later deployment."""
 
 from collections.abc import Iterator
 from typing import Any

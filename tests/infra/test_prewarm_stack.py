@@ -1,4 +1,4 @@
-"""The pre-warm stack: what it may do, when it stops waiting, and that it is optional."""
+"""The optional pre-warm stack: permissions and timeouts."""
 
 import pytest
 

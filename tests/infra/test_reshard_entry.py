@@ -1,4 +1,4 @@
-"""The entries of the reshard functions: what they refuse, and how they say so."""
+"""The handlers of the reshard functions: refused requests and their errors."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +22,7 @@ START = {"operation": "reshard.start", "entity": "users", "partition": {"tenant_
 
 
 class Nothing:
-    """In place of the layer: whatever reaches it was not refused."""
+    """Stands for the layer. A call means that the request was not refused."""
 
     def __getattr__(self, name: str) -> Any:
         def reached(*_: Any, **__: Any) -> None:

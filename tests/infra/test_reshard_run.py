@@ -124,7 +124,7 @@ def test_clients_write_and_read_while_it_runs(parcels: World) -> None:
 @pytest.mark.parametrize("entry", ["Advance", "Work"])
 @pytest.mark.parametrize("after", [0, 1, 3, None])
 def test_a_function_that_dies_in_each_call_is_called_again(parcels: World, entry: str, after: int | None) -> None:
-    """Before its first request, after some, or when all is done and only its answer is lost: every other call."""
+    """Every other call is killed before its first request, after some, or after all, when only its answer is lost."""
     parcels.faults = [Fault(entry, nth, after) for nth in range(1, 100, 2)]
     parcels.start(4)
     parcels.deliver()

@@ -1,4 +1,4 @@
-"""The reshard stack: what starts it, what each part may do, when it gives up, and what rings."""
+"""The reshard stack: triggers, permissions, retries and alarms."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ HISTORY = 25_000
 
 
 def role_of(template: dict[str, Any], name: str) -> dict[str, list[str]]:
-    """What a function's role may do beyond its log, its traces, and the metrics that tell the watch of a quiet."""
+    """Return what a role may do besides logs, traces, and the metrics by which the watch recognises quiet counts."""
     allowed = statements(template, f"{name}Role")
     assert allowed.pop("*") == (METRICS if name == "Watch" else ANYWHERE)["*"]
     (log,) = [resource for resource in allowed if resource.startswith(f"<{name}Log")]

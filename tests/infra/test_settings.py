@@ -1,4 +1,4 @@
-"""Settings: what is wrong is named, and nothing is signed in by default."""
+"""Settings: an error names the wrong setting, and sign-in has no default."""
 
 import json
 from pathlib import Path

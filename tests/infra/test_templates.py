@@ -1,4 +1,4 @@
-"""The templates as a whole: free of findings, and unchanged unless somebody says so."""
+"""All templates: free of findings, and equal to their committed snapshots."""
 
 import json
 import os
@@ -23,7 +23,7 @@ STACKS = ["Api", "Changes", "Commands", "Data", "Prewarm", "Reshard", "Writer"]
 
 
 def normalised(template: dict[str, Any], env: str) -> Any:
-    """A template without what changes with the code it deploys, and without the name of its environment."""
+    """Return a template without hashes of code and without the name of its environment."""
     text = json.dumps(template)
     text = re.sub(r"\b[0-9a-f]{64}\b", "<asset>", text)
     text = re.sub(r'"aws:asset:path": "[^"]*"', '"aws:asset:path": "<path>"', text)
@@ -31,7 +31,7 @@ def normalised(template: dict[str, Any], env: str) -> Any:
 
 
 def differences(one: Any, other: Any, path: str = "") -> dict[str, list[Any]]:
-    """What differs between two documents: both values by the path to them, None for what is not there."""
+    """Return the differences of two documents: both values by their path, with None for a missing one."""
     if isinstance(one, dict) and isinstance(other, dict):
         names = sorted(one.keys() | other.keys())
         return {k: v for n in names for k, v in differences(one.get(n), other.get(n), f"{path}/{n}").items()}
@@ -39,7 +39,7 @@ def differences(one: Any, other: Any, path: str = "") -> dict[str, list[Any]]:
 
 
 def committed(name: str, now: Any) -> Any:
-    """What was committed under a name; first what is so now, if the snapshots are to be written anew."""
+    """Return the committed snapshot of a name, after writing it if snapshots are to be updated."""
     path = SNAPSHOTS / f"{name}.json"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         path.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n")

@@ -1,4 +1,4 @@
-"""The writer stack: its queues, what feeds them, what works on them, and what rings."""
+"""The writer stack: queues, permissions, the function and alarms."""
 
 from typing import Any
 
@@ -53,9 +53,9 @@ def test_messages_are_hidden_long_enough_and_given_up_after_many_deliveries(dev:
         assert properties["VisibilityTimeout"] >= 6 * worker["Properties"]["Timeout"]
         receives = properties["RedrivePolicy"]["maxReceiveCount"]
         assert short(properties["RedrivePolicy"]["deadLetterTargetArn"]).startswith(f"<{name}DeadLetters")
-        # A message has to be given up by its deliveries, and not to be forgotten by its queue before.
+        # The queue must keep a message longer than all its deliveries take.
         assert sum(pause(receives, 0.999) for receives in range(1, receives)) < properties["MessageRetentionPeriod"]
-        # An operation ends as failed before its queue gives it up: somebody asks after it.
+        # An operation ends as failed before its queue gives it up, because a caller polls its record.
         assert receives > MOST_RECEIVES
     assert pause(50, 0.999) == LONGEST_PAUSE_SECONDS
 
