@@ -6,7 +6,7 @@ from typing import Any
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import Reading
-from dynashard.repository.items import reader_and_writer
+from dynashard.repository.items import reader_of
 from dynashard.repository.store import Store
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK
@@ -84,7 +84,7 @@ def _unreferenced(
     store: Store, entity: EntityDefinition[Any], name: str, versions: list[Manifest], grace: float
 ) -> list[Manifest]:
     """Those of the versions that no item points to."""
-    reader, _ = reader_and_writer(
+    reader = reader_of(
         replace(store, runtime=replace(store.runtime, clock=lambda: store.runtime.clock() - grace)), entity
     )
     items = reader.read_all(list(dict.fromkeys(each.place.key for each in versions)), Reading(consistent=True))

@@ -39,14 +39,9 @@ KeyLike = Mapping[str, Any] | Entity
 """An item, or the fields of its key: `{"tenant_id": "abc", "id": "123"}`."""
 
 
-def reader_and_writer(
-    store: Store, entity: EntityDefinition[Any]
-) -> tuple[HomeReader | Scattered, HomeWriter | Scattered]:
-    """Return what reads and writes the items of an entity, by its placement."""
-    if rule_of(entity).fixed:
-        return HomeReader(store, entity), HomeWriter(store, entity)
-    scattered = Scattered(store, entity)
-    return scattered, scattered
+def reader_of(store: Store, entity: EntityDefinition[Any]) -> HomeReader | Scattered:
+    """Return what reads the items of an entity, by its placement."""
+    return HomeReader(store, entity) if rule_of(entity).fixed else Scattered(store, entity)
 
 
 class Items(Generic[E]):
@@ -55,7 +50,8 @@ class Items(Generic[E]):
     def __init__(self, store: Store, model: type[E]) -> None:
         self._store = store
         self._entity: EntityDefinition[E] = definition(model)
-        self._reader, self._writer = reader_and_writer(store, self._entity)
+        self._reader = reader_of(store, self._entity)
+        self._writer = self._reader if isinstance(self._reader, Scattered) else HomeWriter(store, self._entity)
 
     @property
     def entity(self) -> EntityDefinition[E]:
@@ -248,10 +244,7 @@ class Items(Generic[E]):
         stamp: datetime | None = None,
         first: Wire | None = None,
     ) -> Write:
-        """The write of an update at a time, with further stored attributes to set; None removes one.
-
-        Those of `first` are set only if the item has none.
-        """
+        """The write of an update, which also sets `attributes` (None removes one) and, if missing, `first`."""
         entity, store = self._entity, self._store
         revision = store.new_revision()
         system = {name: value for name, value in (attributes or {}).items() if value is not None}

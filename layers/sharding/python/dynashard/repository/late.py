@@ -166,7 +166,7 @@ def _check_once(
     """Look for the item once; None if it was changed or moved meanwhile."""
     places = store.router.places(entity, write.key)
     moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
-    present = places.new if moving else places.old
+    present, shards = (places.new, places.view.new_count) if moving else (places.old, places.view.count)
     if place == present:
         return Late.VISIBLE
     if not write.revision:
@@ -177,22 +177,16 @@ def _check_once(
         there = certain or write.did(stored_at(store, present, write.key.sort))
         return Late.VISIBLE if there else Late.UNKNOWN
     # A marker with the revision proves that the item was moved as this write had left it.
-    if is_marker(here) or _move_to(store, here, places, present, moving=moving):
+    moved = not is_marker(here) and _relocate(store, here, places, present, shards)
+    if moved and not moving:
+        # No sweep will follow.
+        with suppress(ConditionFailedError):
+            store.transport.call("DeleteItem", unmarking(store.table, stored_key(here), shards))
+    if moved or is_marker(here):
         return Late.VISIBLE
     mine = undo and here.get(REV) == {"S": write.revision}
     taken = mine and is_live(stored_at(store, present, write.key.sort), store.now())
     return Late.UNDONE if taken and _undo(store, here, places, moving=moving) else None
-
-
-def _move_to(store: Store, item: Wire, places: Places, place: str, *, moving: bool) -> bool:
-    """Move an item; return whether that succeeded. Its marker is deleted at once if no sweep will follow."""
-    count = places.view.new_count if moving else places.view.count
-    if not _relocate(store, item, places, place, count):
-        return False
-    if not moving:
-        with suppress(ConditionFailedError):
-            store.transport.call("DeleteItem", unmarking(store.table, stored_key(item), count))
-    return True
 
 
 def _undo(store: Store, item: Wire, places: Places, *, moving: bool) -> bool:

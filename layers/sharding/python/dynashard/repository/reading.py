@@ -69,10 +69,7 @@ class _Marker(NamedTuple):
 
 
 class _Lookup:
-    """One search for keys; `found` gathers the live items.
-
-    In its mappings of markers, None means that a key must be looked for again from the start.
-    """
+    """One search for keys. `found` gathers the live items. A marker of None means: look for its key from the start."""
 
     def __init__(self, store: Store, entity: EntityDefinition[Any], reading: Reading) -> None:
         self.found: dict[ItemKey, Wire] = {}

@@ -78,9 +78,9 @@ def run_rounds(
     pauses: Iterator[float],
     key_of: Callable[[T], ItemKey],
 ) -> list[T]:
-    """Do all of the work, one wave after the other, and repeat what is left of it after each pause.
+    """Do all of the work, a wave at a time by `once`, and repeat what is left after each pause.
 
-    `once` does one wave. Returns the members with an unknown outcome.
+    Returns the members with an unknown outcome.
 
     Raises:
         UnprocessedError: there are no more pauses. It has the logical partitions and sort keys that are left, and those

@@ -77,10 +77,7 @@ class Transaction:
         return [participant.stored() for participant in self._participants]
 
     def _send(self, request: Wire) -> tuple[Verdict, EngineError | None]:
-        """Send the transaction once.
-
-        If the companion's condition failed, the transaction ends, whatever became of earlier attempts.
-        """
+        """Send it once. If the companion's condition fails, it ends, whatever became of earlier attempts."""
         try:
             self._store.transport.call("TransactWriteItems", request)
         except OutcomeUnknownError as unknown:

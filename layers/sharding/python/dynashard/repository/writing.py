@@ -57,13 +57,9 @@ class HomeWriter:
                 raise conflict or unsettled(self._entity, write.operation)
 
     def write_all(self, writes: Sequence[Write]) -> list[Write]:
-        """Do many writes of distinct keys. A delete of an item that does not exist counts as done.
+        """Do many writes of distinct keys; return those with an unknown outcome. Raises as `run_rounds`.
 
-        Returns:
-            Those with an unknown outcome.
-
-        Raises:
-            UnprocessedError: with the keys that could not be written in time.
+        A delete of an item that does not exist counts as done.
 
         Cost: one BatchWriteItem for 25 of those whose logical partitions are stable, 16 at a time; what `write` costs
         for each of the others, as many at a time as `Store.batch_concurrency`.

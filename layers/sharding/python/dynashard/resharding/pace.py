@@ -21,10 +21,7 @@ _FASTER: Final = 1.1
 
 @dataclass
 class Speed:
-    """The share of the full speed, and when the next write may be sent.
-
-    Threads that share one may lose an update now and then, which does no harm.
-    """
+    """The share of the full speed, and when to write next. Threads that share one may lose an update without harm."""
 
     share: float = 1.0
     after: float = 0.0

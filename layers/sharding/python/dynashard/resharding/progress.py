@@ -5,6 +5,7 @@ task twice, or again from an earlier position, does no harm.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -154,10 +155,8 @@ class ProgressTable:
             "ExpressionAttributeValues": {":change": {"S": change}},
         }
         keys = ({TOPOLOGY_KEY: {"S": _stored_key(key, task)}} for task in range(tasks))
-        try:
+        with suppress(DynashardError):
             self.transport.call_all([Call("DeleteItem", {**condition, "Key": each}) for each in keys])
-        except DynashardError:
-            return
 
 
 def _stored_key(key: str, task: int) -> str:

@@ -57,10 +57,7 @@ class Homes:
         return None if scope.whole_family and self._has_own_count(logical) else logical
 
     def new_home(self, item: Wire) -> str | None:
-        """Return the stored partition key of an item after the change.
-
-        None if the item stays, or does not belong where it stands: a copy that was moved already.
-        """
+        """Return the stored partition key of an item after the change; None if it stays, or is a copy already moved."""
         job = self._job
         if not job.family.has(item):
             return None

@@ -10,15 +10,14 @@ from dynashard.topology import DEFAULT_LEASE, Record
 class Timing:
     """Bounds on how long a client may act on an earlier publication; all in seconds.
 
+    No lease, or a negative time, raises `ConfigurationError`.
+
     Attributes:
         lease: how long a view may be used.
         operation: the longest operation, retries included.
         skew: how far clocks may be apart.
         lag: how long a transaction may be visible in part, and an eventually consistent read miss a write: clients read
             only the new home of the item that was moved last after that time. 0 for an engine without either.
-
-    Raises:
-        ConfigurationError: no lease, or a negative time.
     """
 
     lease: float = DEFAULT_LEASE

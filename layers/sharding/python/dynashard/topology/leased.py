@@ -40,10 +40,8 @@ class LeasedTopology:
     The first client that asks for an entity initialises its records from the declaration. From then on the table alone
     says how many shards there are: a changed declaration has no effect.
 
-    Views may be used for `lease` seconds, less if the record of the entity's family demands it.
-
-    Raises:
-        ConfigurationError: the lease is not above 0.
+    Views may be used for `lease` seconds, less if the record of the entity's family demands it. A lease that is not
+    above 0 raises `ConfigurationError`.
     """
 
     def __init__(

@@ -21,10 +21,7 @@ _TRIES: Final = 5
 
 
 def read_items(transport: Transport, table: str, keys: Sequence[str]) -> list[Wire]:
-    """Return the stored items of a topology table with these keys, each read consistently.
-
-    Cost: 1 round trip for 100 keys, 1 read unit a key.
-    """
+    """Return the items of a topology table, read consistently. Cost: 1 round trip for 100 keys, 1 read unit a key."""
     items: list[Wire] = []
     wanted = [{TOPOLOGY_KEY: {"S": key}} for key in dict.fromkeys(keys)]
     for at in range(0, len(wanted), _BATCH):
