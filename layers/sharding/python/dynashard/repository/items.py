@@ -113,13 +113,11 @@ class Items(Generic[E]):
 
         Cost: 1 consistent read, unless an item made the condition fail or nothing can prove anything.
         """
-        if (found is None or is_marker(found)) and (write.revision or write.exact):
-            with suppress(DynashardError), evidence():
+        with suppress(DynashardError), evidence():
+            if (found is None or is_marker(found)) and (write.revision or write.exact):
                 found = self._reader.read(write.key, Reading(consistent=True))
-                if write.guarded and gone(write, found):
-                    return Done(proved=True)
-        elif write.guarded and gone(write, found):
-            return Done(proved=True)
+            if write.guarded and gone(write, found):
+                return Done(proved=True)
         verdict = judge(write, found)
         if verdict is Proof.DONE:
             return Done(found, proved=True)

@@ -1,7 +1,7 @@
 """Items of random placement: a shard is drawn for each new one, and an item is looked for in all of them.
 
-Nothing moves, and there are no relocation markers. While a count changes, writers draw among the fewer shards and
-readers look into the more, so no phase needs anything else.
+Nothing moves, so there are no relocation markers. While a count changes, writers draw among the fewer shards and
+readers look into the more.
 """
 
 from collections.abc import Callable, Mapping, Sequence

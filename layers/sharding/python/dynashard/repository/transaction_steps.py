@@ -50,10 +50,7 @@ class Prepared:
 
 
 class StepWrites(Items[Any]):
-    """Prepares what one step of a transaction writes.
-
-    Raises `InvalidQueryError` if the entity's items have no home, or parts that a transaction would leave behind.
-    """
+    """Prepares what a step of a transaction writes; `InvalidQueryError` for items without a home, or with pieces."""
 
     _like: KeyLike
 
