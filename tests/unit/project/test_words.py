@@ -95,9 +95,6 @@ ROOMS = (
     "local",
     "stacks",
     "tests",
-    "tests/e2e",
-    "tests/engine",
-    "tests/infra",
     "tools",
 )
 """What is clean: pages, and folders with pages and modules."""
