@@ -22,7 +22,7 @@ LATE = (
     "functions.api.schemas",
     "httpx",
 )
-"""Nothing that a first read needs."""
+"""Modules that a first read does not need."""
 
 
 def _in_a_new_process(program: str) -> str:
@@ -74,7 +74,7 @@ def test_handler_answers_events_with_the_settings_of_its_environment() -> None:
 
 
 GROWTH = ("dynashard.resharding", "dynashard_serving.table_load", "botocore.session", "botocore.client")
-"""What only a throttle needs."""
+"""Modules that only a throttle needs."""
 
 
 def test_growth_is_loaded_at_the_first_throttle() -> None:

@@ -59,7 +59,7 @@ def test_canned_pages_end_after_all_items_of_a_shard() -> None:
         request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     assert counts == [10, 10, 5]
-    # A scan keeps how far it has come by its keys: it does not go on where they do not ascend.
+    # A scan keeps its position as a key, so the keys must ascend.
     assert keys == sorted(set(keys))
     assert page["Items"][0]["PK"] == {"S": "user.v1.User:acme:7"}
 

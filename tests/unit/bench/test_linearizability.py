@@ -39,25 +39,25 @@ def swapped(invoked: float, returned: float, expected: str, version: str, answer
 RIGHT = {
     "nothing happened": [],
     "one after the other": [created(0, 1, "a"), saw(2, 3, "a"), op(DELETE, 4, 5), saw(6, 7, None)],
-    "a read beside a write sees either": [created(0, 9, "a"), saw(1, 2, None), saw(3, 4, "a")],
-    "two creates, one found the other": [created(0, 5, "a"), op(CREATE, 1, 4, EXISTS, version="b"), saw(6, 7, "a")],
-    "a lost create was done": [lost(CREATE, 0, version="a"), saw(2, 3, "a")],
-    "a lost create was never done": [lost(CREATE, 0, version="a"), saw(2, 3, None)],
-    "a lost create is done late": [lost(CREATE, 0, version="a"), saw(2, 3, None), saw(4, 5, "a")],
-    "a lost put is done after another write": [
+    "a read during a write sees either state": [created(0, 9, "a"), saw(1, 2, None), saw(3, 4, "a")],
+    "one of two creates finds the other": [created(0, 5, "a"), op(CREATE, 1, 4, EXISTS, version="b"), saw(6, 7, "a")],
+    "a lost create was executed": [lost(CREATE, 0, version="a"), saw(2, 3, "a")],
+    "a lost create was never executed": [lost(CREATE, 0, version="a"), saw(2, 3, None)],
+    "a lost create is executed late": [lost(CREATE, 0, version="a"), saw(2, 3, None), saw(4, 5, "a")],
+    "a lost put is executed after another write": [
         created(0, 1, "a"), lost(PUT, 2, version="b"), saw(3, 4, "a"), saw(5, 6, "b"),
     ],
-    "a lost delete is done after the item was made again": [
+    "a lost delete is executed after the item was created again": [
         created(0, 1, "a"), lost(DELETE, 2), op(DELETE, 3, 4), created(5, 6, "b"), saw(7, 8, None),
     ],
     "a lost put explains a refused compare-and-set": [
         created(0, 1, "a"), lost(PUT, 2, version="b"), swapped(3, 4, "a", "c", MISMATCH), swapped(5, 6, "b", "d"),
     ],
-    "a lost put whose version nobody saw explains it too": [
+    "a lost put with an unseen version explains a refused compare-and-set": [
         created(0, 1, "a"), lost(PUT, 2, version="b"),
         op(PUT, 3, 4, MISMATCH, expected="a", version="c", seen=Seen(State(UNSEEN), has_total=False)),
     ],
-    "two lost deletes are done one by one": [
+    "two lost deletes are executed at different times": [
         created(0, 1, "a"), lost(DELETE, 1), lost(DELETE, 1), saw(2, 3, None), created(4, 5, "b"), saw(6, 7, None),
     ],
     "additions in the order of the answers": [
@@ -69,25 +69,25 @@ RIGHT = {
 
 WRONG = {
     "a stale read": [created(0, 1, "a"), swapped(2, 3, "a", "b"), saw(4, 5, "a")],
-    "two reads turn time back": [created(0, 9, "a"), saw(1, 2, "a"), saw(3, 4, None)],
+    "a later read sees an earlier state": [created(0, 9, "a"), saw(1, 2, "a"), saw(3, 4, None)],
     "both creates succeed": [created(0, 5, "a"), created(1, 4, "b")],
     "both compare-and-sets succeed": [created(0, 1, "a"), swapped(2, 9, "a", "b"), swapped(3, 8, "a", "c")],
-    "a value that nobody wrote": [created(0, 1, "a"), saw(2, 3, "b")],
+    "a value that no client wrote": [created(0, 1, "a"), saw(2, 3, "b")],
     "a put's resend overwrites an acknowledged compare-and-set": [
         op(PUT, 0, 9, version="a"), saw(1, 2, "a"), swapped(3, 4, "a", "b"), saw(10, 11, "a"),
     ],
     "a delete's resend deletes another client's new item": [
         created(0, 1, "a"), op(DELETE, 2, 9), saw(3, 4, None), created(5, 6, "b"), saw(10, 11, None),
     ],
-    "a create's resend brings back what was deleted": [
+    "a create's resend restores a deleted item": [
         created(0, 9, "a"), saw(1, 2, "a"), op(DELETE, 3, 4), saw(10, 11, "a"),
     ],
-    "a compare-and-set is refused though it was applied": [
+    "a compare-and-set is refused but was applied": [
         created(0, 1, "a"), swapped(2, 5, "a", "b", MISMATCH), saw(6, 7, "b"),
     ],
-    "a delete of what never existed succeeds": [saw(0, 1, None), op(DELETE, 2, 3), saw(4, 5, None)],
+    "a delete of a key that never existed succeeds": [saw(0, 1, None), op(DELETE, 2, 3), saw(4, 5, None)],
     "a refused write is applied": [created(0, 1, "a"), saw(2, 3, "a"), saw(4, 5, None)],
-    "a create is refused though nothing is there": [
+    "a create is refused but there is no item": [
         saw(0, 1, None), op(CREATE, 2, 3, EXISTS, version="a"), saw(4, 5, None),
     ],
     "an update is applied twice": [
@@ -97,20 +97,20 @@ WRONG = {
         created(0, 1, "a"), op(UPDATE, 2, 3, version="b", adds=1), op(UPDATE, 4, 5, version="c", adds=1),
         saw(6, 7, "c", 1),
     ],
-    "an acknowledged create is gone": [created(0, 1, "a"), saw(2, 3, None)],
-    "a lost create is done twice": [
+    "an acknowledged create is lost": [created(0, 1, "a"), saw(2, 3, None)],
+    "a lost create is executed twice": [
         lost(CREATE, 0, version="a"), saw(1, 2, "a"), op(DELETE, 3, 4), saw(5, 6, None), saw(7, 8, "a"),
     ],
-    "one lost delete is done twice": [
+    "one lost delete is executed twice": [
         created(0, 1, "a"), lost(DELETE, 1), saw(2, 3, None), created(4, 5, "b"), saw(6, 7, None),
     ],
-    "a put says that it created where an item was": [created(0, 1, "a"), op(PUT, 2, 3, version="b", created=True)],
-    "a put says that it replaced where nothing was": [op(PUT, 2, 3, version="b", created=False)],
-    "a refusal names a version that was not there": [
+    "a put answers created but replaced an item": [created(0, 1, "a"), op(PUT, 2, 3, version="b", created=True)],
+    "a put answers replaced but there was no item": [op(PUT, 2, 3, version="b", created=False)],
+    "a refusal names a version that the item did not have": [
         created(0, 1, "a"), created(9, 10, "b"),
         op(PUT, 2, 3, MISMATCH, expected="x", version="c", seen=Seen(State("b"), has_total=False)),
     ],
-    "a refusal names an unseen version though every write is known": [
+    "a refusal names an unseen version but every write is known": [
         created(0, 1, "a"),
         op(PUT, 2, 3, MISMATCH, expected="x", version="c", seen=Seen(State(UNSEEN), has_total=False)),
     ],

@@ -32,7 +32,7 @@ class Refusing:
         return {"Payload": io.BytesIO(json.dumps({"ok": False, "error": self._error}).encode())}
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is no connection."""
 
 
 def raised(**error: Any) -> DynashardError:

@@ -80,7 +80,7 @@ def test_a_number_has_one_text(value: Decimal) -> None:
         ("0E+9", "0"),
         ("100", "100"),
         ("-7.5000", "-7.5"),
-        # Digits that no item can hold are not written out: this one would fill 400 MB.
+        # A number that no item can hold is not written out, because its digits would fill 400 MB.
         ("1E+400000000", "1E+400000000"),
         ("1E-400000000", "1E-400000000"),
     ],

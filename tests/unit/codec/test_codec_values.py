@@ -131,7 +131,7 @@ def test_every_storable_value_comes_back_equal_and_of_the_same_kind(value: objec
     decoded = decode_value(wire)
 
     assert decoded == value
-    assert encode_value(decoded) == wire  # True equals 1 in Python, and they must not be mixed up
+    assert encode_value(decoded) == wire  # True equals 1 in Python, so a cache could confuse them
 
 
 @given(st.dictionaries(names, values))

@@ -38,7 +38,7 @@ WRITE_INDEX = f"write {INDEX}"
 WRITE_BOTH = 'write name="user.v1.User", key=Key(partition="{tenant_id}", sort="{id}")'
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
-    # Parts of another kind.
+    # Arguments of a wrong type.
     "shards without a count": (
         Shards,
         "one number, as count or as start; write Shards(16), or Shards(start=",

@@ -174,7 +174,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         lambda: declare({"at": (datetime, updated_at())}, key=sorted_by("{at}")),
         "at is stamped at writes, so it cannot be part of the key",
     ),
-    # Values that could never be keyed.
+    # Values that no key can hold.
     "time in a partition": (
         lambda: declare({"at": datetime}, key=Key(partition="{at}", sort="{id}")),
         "partition '{at}' cannot hold a datetime: at may not contain ':'",

@@ -43,7 +43,7 @@ def test_a_key_has_the_leading_text_only_with_these_first_fields(
     except InvalidKeyError:
         assume(condition=False)
 
-    # With all fields it is the key itself: nothing need end the last one.
+    # With all fields the leading text is the whole key, so nothing has to end the last field.
     begins = key == begin if len(asked) == len(template.fields) else key.startswith(begin)
     assert begins == all(theirs[name] == value for name, value in asked.items())
 

@@ -199,7 +199,7 @@ def test_powers_of_two_are_recognised() -> None:
 
 
 def ksuids(random: Random) -> list[str]:
-    # A day of identifiers, some thousand to the second.
+    # The identifiers of a day, with several thousand per second.
     return [
         str(Ksuid.from_bytes((400_000_000 + n // 2000).to_bytes(4, "big") + random.randbytes(16))) for n in range(KEYS)
     ]
@@ -222,7 +222,7 @@ def paths(random: Random) -> list[str]:
 
 KEYS = 20_000
 # Upper 0.1% of the chi-squared distribution for 15, 63 and 255 degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.4,
-# the last by the Wilson-Hilferty approximation). The keys are seeded: what passes once passes always.
+# the last by the Wilson-Hilferty approximation). The keys have a fixed seed, so the result never changes.
 CRITICAL = {16: 37.70, 64: 103.44, 256: 330.5}
 
 

@@ -30,7 +30,7 @@ class Counted:
         return View(4)
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
-        """Nothing is kept."""
+        """Do nothing: the counts are fixed."""
 
 
 class Thing(

@@ -105,7 +105,7 @@ def test_dry_run_calls_nothing() -> None:
         (URL, b'"' + b"x" * 6 * 1024 * 1024 + b'"', {}, (413, "RequestTooLargeException")),
         (URL, b"{}", {"X-Amz-Invocation-Type": "Event"}, (400, "InvalidParameterValueException")),
     ],
-    ids=["unknown", "no JSON", "too large", "event"],
+    ids=["unknown", "invalid JSON", "too large", "event"],
 )
 def test_requests_that_lambda_refuses_are_refused(
     url: str, body: bytes, headers: dict[str, str], refused: tuple[int, str]

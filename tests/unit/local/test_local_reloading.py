@@ -54,7 +54,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Checko
     (tmp_path / "functions" / "reloaded").mkdir(parents=True)
     (tmp_path / "layers").mkdir()
     (tmp_path / "functions" / "reloaded" / "handler.py").write_text(CODE.format(version="first"))
-    # The package of this checkout is called `functions` too.
+    # The package of this checkout is also called `functions`.
     monkeypatch.setattr(sys, "path", [str(tmp_path / "functions"), *sys.path])
     spec = FunctionSpec("reloaded", "reloaded.handler:handler", {}, memory_mb=256)
     functions = Environments(spec, limit=2, log=tmp_path / "api.log")
@@ -223,7 +223,7 @@ def test_a_worker_restarts_with_the_new_code(checkout: Checkout) -> None:
     checkout.reloader.reload({"functions/reloaded/handler.py"})
 
     until(lambda: len(list(checkout.root.glob("begun-*"))) == 2)
-    assert len(checkout.said) == 1  # It has not ended by itself, and nothing of that is said.
+    assert len(checkout.said) == 1  # The replaced worker is not reported as one that ended by itself.
 
 
 def test_a_stack_that_ends_does_not_wait_for_code_that_is_being_imported(checkout: Checkout) -> None:

@@ -53,7 +53,7 @@ def item(text: str = "a", rev: str = "r1", *, shard: int = 1, **system: Any) -> 
     return {"PK": {"S": f"changes.v1.Note:t:{shard}"}, "SK": {"S": "n"}, **fields, **system}
 
 
-def mark(**kept: Any) -> Wire:
+def marker(**kept: Any) -> Wire:
     return {"PK": {"S": "changes.v1.Note:t:1"}, "SK": {"S": "n"}, "MovedTo": {"N": "8"}, **kept}
 
 
@@ -74,32 +74,32 @@ BY_TTL: Any = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amaz
 CASES = [
     ("a create", None, item(), {}, "created"),
     ("a create with an expiry", None, item(**COMING), {}, "created"),
-    ("the old half of a create while its key moves", None, mark(), {}, None),
+    ("the old half of a create while its key moves", None, marker(), {}, None),
     ("the new half of a move", None, item(**MOVED), {}, None),
-    ("the old half of a move", item(), mark(**{k: v for k, v in item().items() if k not in {"PK", "SK"}}), {}, None),
-    ("a bare mark over an item too large for one", item(), mark(), {}, None),
-    ("a mark over an expired item", item(**PAST), mark(), {}, None),
+    ("the old half of a move", item(), marker(**{k: v for k, v in item().items() if k not in {"PK", "SK"}}), {}, None),
+    ("a bare marker over an item too large for a full one", item(), marker(), {}, None),
+    ("a marker over an expired item", item(**PAST), marker(), {}, None),
     ("a move over an expired item", item(**PAST), item("b", "r2", **MOVED), {}, None),
-    ("a moved item over the expired one of a move before", item(**PAST, **MOVED), item("b", "r2", **MOVED), {}, None),
-    ("a mark that is renewed", mark(), mark(a={"S": "b"}), {}, None),
-    ("a mark that is swept", mark(), None, {}, None),
-    ("a mark that is swept by name of a type", mark(Type={"S": "changes.v1.Note"}), None, {}, None),
-    ("an item over a mark", mark(), item(), {}, "created"),
-    ("a moved item over a mark", mark(), item(**MOVED), {}, None),
+    ("a moved item over an expired one of an earlier move", item(**PAST, **MOVED), item("b", "r2", **MOVED), {}, None),
+    ("a renewed marker", marker(), marker(a={"S": "b"}), {}, None),
+    ("a swept marker", marker(), None, {}, None),
+    ("a swept marker with a type", marker(Type={"S": "changes.v1.Note"}), None, {}, None),
+    ("an item over a marker", marker(), item(), {}, "created"),
+    ("a moved item over a marker", marker(), item(**MOVED), {}, None),
     ("an update", item(), item("b", "r2"), {}, "updated"),
-    ("a replace by the same", item(), item("a", "r2"), {}, "updated"),
+    ("a replacement by an equal item", item(), item("a", "r2"), {}, "updated"),
     ("an update of a moved item", item(**MOVED), item("a", "r2"), {}, "updated"),
-    ("an update that has left MovedFrom", item(**MOVED), item("b", "r2", **MOVED), {}, "updated"),
-    ("an entry that is rewritten", item(**ENTRY), item(**OTHER_ENTRY), {}, None),
-    ("an entry of a moved item that is rewritten", item(**ENTRY, **MOVED), item(**OTHER_ENTRY, **MOVED), {}, None),
-    ("a change by something else than the layer", item(), item("b"), {}, "updated"),
-    ("an expiry that is put off", item(**COMING), item("a", "r2", ExpiresAt={"N": str(WRITTEN + 9)}), {}, "updated"),
+    ("an update that keeps MovedFrom", item(**MOVED), item("b", "r2", **MOVED), {}, "updated"),
+    ("a rewritten index entry", item(**ENTRY), item(**OTHER_ENTRY), {}, None),
+    ("a rewritten index entry of a moved item", item(**ENTRY, **MOVED), item(**OTHER_ENTRY, **MOVED), {}, None),
+    ("a change by a writer without the layer", item(), item("b"), {}, "updated"),
+    ("a later expiry", item(**COMING), item("a", "r2", ExpiresAt={"N": str(WRITTEN + 9)}), {}, "updated"),
     ("a create over an expired item", item(**PAST), item("b", "r2"), {}, "created"),
     ("a delete", item(), None, {}, "deleted"),
     ("a delete of a moved item", item(**MOVED), None, {}, "deleted"),
-    ("a delete before its time", item(**COMING), None, {}, "deleted"),
+    ("a delete before the expiry", item(**COMING), None, {}, "deleted"),
     ("a delete by the TTL", item(**PAST), None, BY_TTL, "expired"),
-    ("a delete by the TTL, by a clock before ours", item(**COMING), None, BY_TTL, "expired"),
+    ("a delete by the TTL, by a clock that is ahead", item(**COMING), None, BY_TTL, "expired"),
     ("an expired item that the mover deletes", item(**PAST), None, {}, "expired"),
 ]
 

@@ -18,14 +18,14 @@ DIFFERING = {
     "hash": "[hash('text')]",
     "date": "[time.strftime('%Y-%m-%d', time.gmtime(time.time()))]",
 }
-"""Parameters, as code, whose ids depend on the process."""
+"""The code of parameters whose ids depend on the process."""
 ALIKE = "[1, 'two', b'three']"
 
 
 def test_two_workers_collect_the_same_ids(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     whole = request.config.args == [str(ROOT / "tests")] or request.config.args == ["tests"]
     if whole and not request.config.option.keyword and not request.config.option.markexpr:
-        # This process has collected them already, with a clock, a hash seed and a temporary folder of its own.
+        # This process has already collected them, with another clock, hash seed and temporary folder.
         assert differences_from([item.nodeid for item in request.session.items], ROOT / "tests", tmp_path) == []
     else:
         assert differences(ROOT / "tests", tmp_path) == []

@@ -19,7 +19,7 @@ def test_every_page_of_the_documentation_is_in_its_index() -> None:
 
     named = {(index.parent / target.partition("#")[0]).resolve() for _, target in links(index.read_text("utf-8"))}
 
-    # Decisions are found by their numbers.
+    # Decision records are found by their numbers.
     assert {page for page in pages() if page.parent == ROOT / "docs"} <= {*named, index}
 
 

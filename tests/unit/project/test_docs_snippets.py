@@ -27,11 +27,11 @@ ELSEWHERE = {
     "BaseModel": "pydantic", "Field": "pydantic", "JsonValue": "pydantic",
     "Decimal": "decimal", "datetime": "datetime",
 }  # fmt: skip
-"""Names that snippets take from other packages without saying so."""
+"""The names of other packages that snippets use without an import."""
 EXAMPLES = {"Customer", "Note", "Stock", "MARK", "W"}
-"""Names that snippets use for things of their readers."""
+"""The names of variables of the reader in snippets."""
 FUTURE = {"layers/domain/python/domain/projects.py"}
-"""Files that prose asks readers to write."""
+"""The files that pages ask readers to write."""
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:\.venv/bin/)?dynashard (.*)$")
 TARGET = re.compile(r"(?:^|[`\s])make ([a-z][a-z0-9-]*)")
 FILE = re.compile(r"`((?:bench|clients|docs|examples|functions|layers|local|stacks|tests|tools)/[\w./*-]+)`")
@@ -106,7 +106,7 @@ def test_classes_and_constants_in_python_snippets_exist(snippet: Snippet) -> Non
 
     unknown = []
     for name in used(tree) - own - EXAMPLES:
-        # Other names stand for what a reader has at hand, such as `users` or `db`.
+        # Other names are variables of the reader, such as `users` or `db`.
         if name[0].isupper():
             try:
                 value_of(name)
@@ -204,7 +204,7 @@ def test_the_command_line_accepts_the_printed_commands(place: str, line: str) ->
         assert below is not None, place
         name, command = f"{name} {found}", below
 
-    # What cannot be parsed raises, and names the word at fault.
+    # A command that cannot be parsed raises an error that names the wrong word.
     assert command.make_context(name, list(arguments)).command is command, place
 
 

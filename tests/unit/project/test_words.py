@@ -78,7 +78,7 @@ WORDS = (
         r"(?:longer|more|less|fewer|later|earlier|slower|faster|larger|smaller|shorter|greater|higher|lower|better|worse)\b)[a-z]+",
     ),
 )
-"""Our private words, from the table that reviews use."""
+"""The private words, with their remedies."""
 
 ROOMS = (
     "CHANGELOG.md",
@@ -97,11 +97,11 @@ ROOMS = (
     "tests",
     "tools",
 )
-"""What is clean: pages, and folders with pages and modules."""
+"""The rooms without private words: pages, and folders with pages and modules."""
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _CODE = re.compile(r"(`+).+?\1|\{[^{}]*\}")
-"""Code within prose: in backticks, and the expressions of f-strings."""
+"""Code within prose: text in backticks, and the expressions of f-strings."""
 
 
 def findings(path: Path) -> list[str]:

@@ -9,7 +9,7 @@ from dynashard.schema import MAX_SORT_KEY_BYTES
 
 pytestmark = pytest.mark.unit
 
-# Few letters, and the edges of what text can be, so that texts often begin alike, touch and end at edges.
+# Few letters, and the first and last characters, so that texts often share a prefix or touch each other.
 letters = st.sampled_from(["a", "b", "\0", "\x7f", "\x80", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff"])
 texts = st.text(letters, max_size=5)
 keys = st.text(letters, min_size=1, max_size=5)

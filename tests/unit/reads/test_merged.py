@@ -48,7 +48,7 @@ class ChangingIndex:
         self.store()
 
     def step(self) -> None:
-        """The mover rewrites some index keys."""
+        """Rewrite some index keys, as the mover does."""
         for _ in range(self.random.choice([0, 0, 1, 5, 40])):
             if self.left:
                 self.moved.add(self.left.pop())
@@ -129,7 +129,7 @@ def test_every_entry_is_listed_although_all_move_meanwhile(
     came = Counter(row["SK"]["S"] for row in rows)
     assert set(came) == set(index.sorts)
     ties = Counter(index.sorts.values())
-    # Beyond 64 of them a cursor forgets the first.
+    # A cursor remembers 64 of them.
     assert [item for item, times in came.items() if times > 1 and ties[index.sorts[item]] <= 64] == []
     keys = [row[f"{SLOT}SK"]["S"] for row in rows]
     assert order != "ordered" or keys == sorted(keys, reverse=not forward)

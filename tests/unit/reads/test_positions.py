@@ -163,7 +163,7 @@ def test_a_merged_shard_is_read_from_the_earliest_position_of_its_parts() -> Non
 
 @pytest.mark.parametrize("forward", [True, False])
 def test_a_position_is_right_although_equal_index_keys_have_no_order(*, forward: bool) -> None:
-    # DynamoDB says nothing of the order of index entries with equal sort keys.
+    # DynamoDB does not define the order of index entries with equal sort keys.
     positions = Positions((Position("same", ("items", "m"), "p:0"),))
 
     for item in ("z", "a"):

@@ -62,7 +62,7 @@ def worlds(draw: st.DrawFn, slot: str | None) -> World:
         flags = {"kept": random.random() < 0.3, "hidden": random.random() < 0.2}
         key = f"k{random.randrange(different):03d}"
         if slot is None:
-            # A key stands once in a partition, but may stand in each of them.
+            # A key is unique in a partition, but several partitions may have it.
             rows[f"p{part}", key] = table_row(shard, key, **flags)
         else:
             rows[shard, f"item-{number}"] = index_row(shard, key, f"item-{number}", **flags)

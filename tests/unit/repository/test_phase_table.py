@@ -36,7 +36,7 @@ LIVE: Final = {PK: {"S": "stored"}}
 EXPIRED: Final = {PK: {"S": "stored"}, EXPIRES_AT: {"N": str(NOW)}}
 MARKER: Final = {PK: {"S": "stored"}, MOVED_TO: {"N": str(NEW)}}
 FORMER: Final = {PK: {"S": "stored"}, MOVED_TO: {"N": str(OLD)}}
-"""What a change before this one has left."""
+"""A marker that an earlier change has left."""
 STORED: Final[dict[str, Any]] = {
     "nothing": None,
     "live": LIVE,

@@ -42,7 +42,7 @@ def test_the_budget_is_never_exceeded(rate: float, waves: list[float]) -> None:
 
     for units in waves:
         assert pace.ready(deadline=float("inf"))
-        # What was spent before this wave has had its time.
+        # The units of earlier waves no longer count.
         assert spent <= rate * (time.now - began) + 1e-6 * (1 + spent)
         spent += units
         pace.spent(units)

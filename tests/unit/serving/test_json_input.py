@@ -74,7 +74,7 @@ def test_a_document_with_too_many_values_is_refused_before_it_is_built(
     finally:
         tracemalloc.stop()
 
-    # The text without its escapes, and one token at a time; 1 MB of lists would be 24 MB.
+    # It only keeps the text without escapes and one token. 1 MB of lists would become 24 MB.
     assert peak < 3 * len(raw)
 
 
@@ -87,7 +87,7 @@ def test_names_of_one_object_are_compared_once_each(monkeypatch: pytest.MonkeyPa
     compared = []
 
     class Name(str):
-        """A name that counts how often it is compared."""
+        """A name that counts its comparisons."""
 
         __slots__ = ()
 
@@ -153,7 +153,7 @@ def test_json_that_was_parsed_elsewhere_has_the_same_numbers(document: Any) -> N
 
     found, read = plain_numbers(json.loads(text)), read_json(text.encode())
 
-    # 5 and 5.0 are equal, and are not alike as text.
+    # 5 and 5.0 are equal, but their texts differ.
     assert json.dumps(found) == json.dumps(read)
 
 

@@ -40,7 +40,7 @@ class World:
         return False
 
     def share(self) -> float:
-        """The share of expensive requests that is refused now, by trying every draw."""
+        """Return the share of expensive requests that is refused now, by trying every draw."""
         draws = [draw / 100 for draw in range(100)]
         refused = 0
         for draw in draws:

@@ -49,7 +49,7 @@ def test_a_pattern_of_classes_and_lengths_is_allowed(pattern: str) -> None:
 
     @given(st.from_regex(re.compile(pattern, re.ASCII)))
     def check(text: str) -> None:
-        # `$` lets a line break through: `from_regex` finds that.
+        # `$` also matches before a line break, which `from_regex` draws.
         expected = not text.endswith("\n") and text.lower() not in {"null", "true", "false", "nil", "none", "undefined"}
         assert rule.allows(text) == expected
 
@@ -90,5 +90,5 @@ def test_any_other_pattern_is_refused_with_the_reason(pattern: str, reason: str)
 def test_the_slowest_pattern_takes_bounded_work() -> None:
     rule = TenantRule("^[a-z]{1,42}[a-z]{1,42}[a-z]{1,42}$")
 
-    # 42 cubed is the most there is to try: milliseconds, where a nested repeat would not end.
+    # At most 42 cubed matches are tried, which takes milliseconds. A nested repeat would not end.
     assert not any(rule.allows("a" * length) for length in range(127, 227))

@@ -193,7 +193,7 @@ def test_retries_end_before_the_deadline(scripted: Script, asked: list[Asked], w
     with within(15), pytest.raises(KeyRangeThrottledError):
         transport.call("GetItem", GET)
 
-    # The pauses are written down, not waited for; the next one alone would be as long as all there is.
+    # Pauses are recorded instead of waited for. The next one alone would exceed the remaining time.
     assert waits == [0.5, 1, 2, 4, 8]
     assert len(asked) == 6
 
@@ -202,7 +202,7 @@ def test_an_attempt_does_not_wait_beyond_the_deadline(scripted: Script, asked: l
     transport = scripted(Reply(silent=True), attempts=1, read_timeout=600.0)
     transport.warm()
 
-    # Long enough for a busy machine to send it.
+    # This is long enough to send the request on a busy machine.
     with within(1.0), pytest.raises(OutcomeUnknownError):
         transport.call("PutItem", GET)
 
