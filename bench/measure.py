@@ -55,7 +55,7 @@ class Figure:
     met: bool | None
 
     def as_json(self) -> dict[str, Any]:
-        """The figure as JSON values."""
+        """Return the figure as JSON values."""
         return asdict(self)
 
 
@@ -75,7 +75,7 @@ class Fact:
         return None if self.limit is None else self.value <= self.limit
 
     def as_json(self) -> dict[str, Any]:
-        """The fact as JSON values."""
+        """Return the fact as JSON values."""
         return {**asdict(self), "met": self.met}
 
 

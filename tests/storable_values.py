@@ -13,7 +13,7 @@ floats = st.floats(min_value=1e-130, max_value=9e125) | st.floats(min_value=-9e1
 
 @st.composite
 def decimals(draw: st.DrawFn) -> Decimal:
-    """Any number in DynamoDB's range, written in any way that has at most 38 digits."""
+    """Draw any number in DynamoDB's range, in any notation with at most 38 digits."""
     digits = draw(st.integers(min_value=1, max_value=38).flatmap(_of_length))
     magnitude = draw(st.integers(min_value=-130, max_value=125) | st.integers(min_value=-9, max_value=9))
     sign = draw(st.sampled_from([0, 1]))

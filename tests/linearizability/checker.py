@@ -157,7 +157,7 @@ class _Check:
         return None
 
     def _events(self) -> Iterator[tuple[int, bool]]:
-        """Invocations and returns in time; of those at one moment, invocations first."""
+        """Return invocations and returns in the order of time. Invocations come first in each moment."""
         events: list[tuple[float, bool, int]] = []
         for number, operation in enumerate(self._operations):
             events.append((operation.invoked, False, number))

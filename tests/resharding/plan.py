@@ -15,6 +15,12 @@ from tests.resharding.entities import TENANT, AdoptedNote, Event, GuardedNote, N
 from tests.resharding.history import Key
 
 KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "family")
+"""The kinds of schedules.
+
+In a "race" several clients write a few keys around one stage of the change. The others change the count of a partition
+with calculated ("grow", "shrink") or random placement, adopt unsharded items, or change the count of an index or a
+family.
+"""
 _LATE: Final = 0.3
 """The share of schedules in which requests may be executed at any later time."""
 _STRAYS: Final = 0.6
@@ -25,9 +31,12 @@ _STRAYING: Final = (
 )
 CALM: Final[Mapping[str, type[Any]]] = {"calm": Note, "guarded": GuardedNote, "exactly once": OnceNote}
 """Kinds of schedules in which no count changes and several clients write each key, with their entities."""
+_MOVING: Final = {"race": 5, "strays": 2, **dict.fromkeys(CALM, 1)}
+"""How many keys move, for kinds in which it is not drawn."""
 _PREPARE: Final = 3
 """The stage of a change at which PREPARE is published."""
 INDEX_COUNT: Final = 2
+"""The count of a sharded index that the change does not concern."""
 _STAGES: Final = (1, 2, 3, 4, 5, 6, 7)
 """The stages of a change at which clients may start: its phases and times of work, counted from 1."""
 
@@ -87,47 +96,23 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
     """
     random = Random(seed)
     kind, late = _kind(random, kind, late)
-    model: type[Any] = random.choice((Note, Note, Note, StampedNote))
-    partition: str | None = ""
-    index, index_origin, index_target = None, INDEX_COUNT, INDEX_COUNT
-    moving = {"race": 5, "strays": 2, **dict.fromkeys(CALM, 1)}.get(kind)
-    origin, target = random.choice(((1, 2), (2, 4), (1, 4), (2, 8), (4, 8)))
-    if kind == "race":
-        model, (origin, target) = Note, random.choice(((1, 2), (2, 1), (2, 4), (4, 2)))
-    elif kind in CALM:
-        model, target = CALM[kind], origin
-    elif kind == "shrink":
-        origin, target = target, origin
-    elif kind == "strays":
-        model, origin, target = random.choice(_STRAYING)
-    elif kind == "adopt":
-        model, origin, target = AdoptedNote, UNSHARDED, random.choice((1, 2, 4))
-    elif kind == "random":
-        model = Event
-        origin, target = (target, origin) if random.random() < 0.4 else (origin, target)
-    elif kind == "family":
-        partition = None
-        origin, target = (target, origin) if random.random() < 0.5 else (origin, target)
-    elif kind == "index":
-        index = random.choice(("by_rank", "by_rank_key"))
-        index_origin, index_target = random.choice(((1, 2), (2, 4), (4, 1), (2, 1), (1, 4)))
-        partition = None
-    entity = definition(model)
-    whole = None if partition is None else entity.logical_partition({"tenant": TENANT})
+    layout = _layout(random, kind)
+    entity = definition(layout.model)
+    whole = entity.logical_partition({"tenant": TENANT}) if layout.one_partition else None
     return Plan(
         seed=seed,
         kind=kind,
-        model=model,
-        scope=scope_of(model, partition=whole, index=index),
-        origin=origin,
-        target=index_target if index else target,
-        index_origin=index_origin,
+        model=layout.model,
+        scope=scope_of(layout.model, partition=whole, index=layout.index),
+        origin=layout.origin,
+        target=layout.index_target if layout.index else layout.target,
+        index_origin=layout.index_origin,
         keys=_keys(
             entity,
             random,
-            origin,
-            target,
-            moving=moving or random.choice((1, 2, 3)),
+            layout.origin,
+            layout.target,
+            moving=_MOVING.get(kind) or random.choice((1, 2, 3)),
         ),
         clients=3 if kind in ("race", *CALM) else random.choice((1, 2, 2, 2, 3, 3, 4)),
         bursts=random.choice((1, 2, 3) if kind == "race" else (3, 5, 7)),
@@ -141,6 +126,54 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
         some_expire=random.random() < 0.5 and not late,
         late=late,
     )
+
+
+@dataclass(slots=True)
+class _Layout:
+    """An entity with its counts before and after the change.
+
+    Attributes:
+        one_partition: whether the change concerns one logical partition only.
+        index: the index that the change concerns; None for a change of the table.
+    """
+
+    model: type[Any]
+    origin: int
+    target: int
+    one_partition: bool = True
+    index: str | None = None
+    index_origin: int = INDEX_COUNT
+    index_target: int = INDEX_COUNT
+
+
+def _layout(random: Random, kind: str) -> _Layout:
+    """Draw the layout of a kind of schedule."""
+    drawn = _Layout(
+        random.choice((Note, Note, Note, StampedNote)),
+        *random.choice(((1, 2), (2, 4), (1, 4), (2, 8), (4, 8))),
+    )
+    back = drawn.target, drawn.origin
+    if kind == "race":
+        drawn.model = Note
+        drawn.origin, drawn.target = random.choice(((1, 2), (2, 1), (2, 4), (4, 2)))
+    elif kind in CALM:
+        drawn.model, drawn.target = CALM[kind], drawn.origin
+    elif kind == "shrink":
+        drawn.origin, drawn.target = back
+    elif kind == "strays":
+        drawn.model, drawn.origin, drawn.target = random.choice(_STRAYING)
+    elif kind == "adopt":
+        drawn.model, drawn.origin, drawn.target = AdoptedNote, UNSHARDED, random.choice((1, 2, 4))
+    elif kind in {"random", "family"}:
+        drawn.model = Event if kind == "random" else drawn.model
+        drawn.one_partition = kind == "random"
+        if random.random() < (0.4 if kind == "random" else 0.5):
+            drawn.origin, drawn.target = back
+    elif kind == "index":
+        drawn.one_partition = False
+        drawn.index = random.choice(("by_rank", "by_rank_key"))
+        drawn.index_origin, drawn.index_target = random.choice(((1, 2), (2, 4), (4, 1), (2, 1), (1, 4)))
+    return drawn
 
 
 def _kind(random: Random, kind: str | None, late: bool | None) -> tuple[str, bool]:  # noqa: FBT001
