@@ -72,7 +72,7 @@ class Faults:
 
 @dataclass
 class Database:
-    """The engine, shared by all actors of a schedule."""
+    """The simulated database, which all actors of a schedule share."""
 
     wire: LeanWire
     scheduler: Scheduler

@@ -70,7 +70,7 @@ class History:
     Args:
         clock: the clock of the scheduler.
         skew: seconds around its expiry in which an item counts as live and as expired.
-        sees: whether the stored items determine the values of keys, because no request runs later than its
+        values_known: whether the stored items determine the values of keys, because no request runs later than its
             sender was allowed.
 
     Attributes:
