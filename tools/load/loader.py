@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from dynashard import Collection, Entity
 from dynashard.errors import EngineError, InputError
-from dynashard.routing import rule_of
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from tools.failure import CommandError, on_interrupt
 from tools.load.checkpoint import Checkpoint, CheckpointFile
@@ -201,7 +200,7 @@ class Load(Generic[E]):
     def _store(self, items: list[E]) -> None:
         """Write items; they replace items with the same keys."""
         new = items
-        if not rule_of(self.items.entity).fixed:
+        if not self.items.entity.rule.fixed:
             # With random placement a batch would draw another shard for an item that an earlier load has written.
             found = self.items.batch_get(items, consistent=True)
             new = [item for item, stored in zip(items, found, strict=True) if stored is None]

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import typer
 
 from dynashard import Entity, Order, definition
-from dynashard.routing import home, rule_of, shard_keys
+from dynashard.routing import home, shard_keys
 from tools.connection import Backend, open_backend
 from tools.entities import exposed, logical_partition, partition_fields
 from tools.failure import CommandError
@@ -60,7 +60,7 @@ def plot_order(
     """
     model = exposed(entity).entity
     picture_format(file)
-    if not rule_of(definition(model)).fixed:
+    if not definition(model).rule.fixed:
         raise CommandError(f"{entity} have random placement, so keys do not determine shards: use another entity")
     listed, count = _listed(open_backend(environment), model, partition, Order(order), limit=limit, page=page)
     name = logical_partition(model, partition)
@@ -77,7 +77,7 @@ def _listed(
     entity, values = definition(model), partition_fields(model, partition)
     logical = logical_partition(model, partition)
     count, _, _ = partition_count(backend.topology, entity, logical)
-    keys = shard_keys(rule_of(entity), logical, entity.separator, count.count)
+    keys = shard_keys(entity.rule, logical, entity.separator, count.count)
     numbers = {key: number for number, key in enumerate(keys)}
     pages = backend.entities.collection(model).pages(values, order=order, limit=min(limit, page))
     items = islice(chain.from_iterable(each.items for each in pages), limit)

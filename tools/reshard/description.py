@@ -8,7 +8,6 @@ from dynashard import definition
 from dynashard.entity import EntityDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.resharding import Status
-from dynashard.routing import rule_of
 from tools.entities import models
 
 GRACE: Final = 15.0
@@ -127,4 +126,4 @@ def overdue(status: Status, now: float) -> bool:
 def _waits_for_empty_shards(status: Status) -> bool:
     """Whether `prepare` lasts until old shards are empty, as for a shrinking count with random placement."""
     growing = status.target is not None and status.target > status.count
-    return status.index is None and not growing and not rule_of(_entity_of(status)).fixed
+    return status.index is None and not growing and not _entity_of(status).rule.fixed

@@ -7,7 +7,7 @@ from dynashard.entity import EntityDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.checks import under_way
 from dynashard.resharding.scope import Family
-from dynashard.routing import rule_of, shard_keys
+from dynashard.routing import shard_keys
 from dynashard.topology import Record, TopologyTable, family_of, index_key, partition_key
 from dynashard.transport.interface import Wire
 
@@ -70,7 +70,7 @@ class Counts:
         for record in records.values():
             counts |= {int(entry.partition(":")[2]) for entry in record.history}
             counts |= {record.count, *([record.target] if record.target is not None else [])}
-        rule, separator = rule_of(entity), entity.separator
+        rule, separator = entity.rule, entity.separator
         keys = (key for count in sorted(counts) for key in shard_keys(rule, partition, separator, count))
         return list(dict.fromkeys(keys))
 

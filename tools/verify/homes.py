@@ -11,7 +11,7 @@ from dynashard.repository.batch import wire_key
 from dynashard.repository.conditions import is_live, is_marker, moved_to
 from dynashard.repository.late import stored_at
 from dynashard.repository.relocation import relocation
-from dynashard.routing import home, logical_partition_of, rule_of, shard_keys
+from dynashard.routing import home, logical_partition_of, shard_keys
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import Record
 from dynashard.transport.interface import Wire
@@ -41,7 +41,7 @@ class Homes:
         now = stored_at(self.store, item[PK]["S"], item[SK]["S"])
         if now is None or not self._wrong(entity, now, fresh=True):
             return
-        if not rule_of(entity).fixed:
+        if not entity.rule.fixed:
             yield Finding(Kind.AWAY, key_text(now), "it is in a shard that readers do not read")
             return
         yield self._marker(entity, now) if is_marker(now) else self._away(entity, now)
@@ -56,8 +56,8 @@ class Homes:
         if not is_live(item, self.store.now()):
             return False
         count, place = self.counts.count(entity, partition, fresh=fresh), item[PK]["S"]
-        if not rule_of(entity).fixed:
-            return place not in shard_keys(rule_of(entity), partition, entity.separator, count)
+        if not entity.rule.fixed:
+            return place not in shard_keys(entity.rule, partition, entity.separator, count)
         return bool(place != home(entity, ItemKey(partition, item[SK]["S"]), count))
 
     def _moving(self, record: Record | None) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition
 from dynashard.entity import IndexDefinition
 from dynashard.placement import CALCULATED, MODULO
-from dynashard.routing import Router, rule_of, shard_keys
+from dynashard.routing import Router, shard_keys
 from dynashard.topology import DeclaredTopology, Phase, View
 from tests.declaring import declare
 
@@ -95,5 +95,5 @@ def test_the_declared_topology_has_the_declared_counts() -> None:
 
 
 def test_unsharded_entity_would_be_adopted_by_the_calculated_rule() -> None:
-    assert rule_of(definition(declare())) is CALCULATED
-    assert rule_of(definition(declare(shards=Shards(10, "modulo")))) is MODULO
+    assert definition(declare()).rule is CALCULATED
+    assert definition(declare(shards=Shards(10, "modulo"))).rule is MODULO

@@ -60,11 +60,6 @@ class Router:
         }
 
 
-def rule_of(entity: EntityDefinition[Any]) -> Placement:
-    """Return the placement of an entity; of an unsharded one, the placement that it would be adopted under."""
-    return entity.shards.rule if entity.shards else CALCULATED
-
-
 def hash_of(rule: Placement, key: ItemKey) -> int:
     """Return the hash that decides a key's shard under any count."""
     return rule.hash(f"{key.partition}{rule.joiner}{key.sort}")
@@ -74,7 +69,7 @@ def home(entity: EntityDefinition[Any], key: ItemKey, count: int) -> str:
     """Return the stored partition key of an item under a shard count."""
     if count == UNSHARDED:
         return key.partition
-    rule = rule_of(entity)
+    rule = entity.rule
     return f"{key.partition}{entity.separator}{rule.shard(hash_of(rule, key), count) + rule.first}"
 
 

@@ -28,6 +28,7 @@ from dynashard.entity.handling import Handling
 from dynashard.entity.record import Record, revision_in
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, storable_key
+from dynashard.placement import CALCULATED
 from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, SK
 
 T = TypeVar("T", bound=Record)
@@ -95,6 +96,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
     Attributes:
         prefix, separator: the first part of its stored partition keys, and the text between the parts.
         shards: the declared shards; None for the unsharded layout.
+        rule: the placement of its items; of an unsharded entity, the one that it would be adopted under.
         partition_fields, sort_fields, key_fields: the fields of each template and of both, in order.
         indexes: its indexes by name, read replicas included.
         expires: the field that holds the time of expiry, if any.
@@ -113,6 +115,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         self.prefix = name if key.prefix is None else key.prefix
         self.separator = key.separator
         self.shards = shards
+        self.rule = shards.rule if shards else CALCULATED
         self.expires = expires
         self.handling = Handling.PLAIN
         self.partition = checked_template(model, "partition", key.partition, reserved=PARTITION_RESERVED)

@@ -19,7 +19,7 @@ from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Reading
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_live, is_marker
-from dynashard.routing import hash_of, home, logical_partition_of, rule_of, shard_keys
+from dynashard.routing import hash_of, home, logical_partition_of, shard_keys
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
@@ -45,7 +45,7 @@ class Enumeration:
         self.filters = filter_expression(query.entity, query.filters)
         self._replica = self._pick_replica()
         self._last: tuple[object, tuple[Layout, ...]] | None = None
-        moves = rule_of(query.entity).fixed
+        moves = query.entity.rule.fixed
         self._moved_items = MovedItems(store, query.entity, self._live, self._returned) if moves else None
 
     def fetch(self, budget: Budget) -> Fetch:
@@ -67,7 +67,7 @@ class Enumeration:
         """Return the keys of all shards in which items of the partition may be: of the present and the coming count."""
         entity, partition = self._query.entity, self._query.partitions[0]
         view = self._store.router.topology.view(entity, partition)
-        old, new = (shard_keys(rule_of(entity), partition, entity.separator, n) for n in (view.count, view.new_count))
+        old, new = (shard_keys(entity.rule, partition, entity.separator, n) for n in (view.count, view.new_count))
         return list(dict.fromkeys(old + new))
 
     def as_stored(self, keys: Iterable[str]) -> Layout:
@@ -117,7 +117,7 @@ class Enumeration:
         """The read replica that this call reads; None for the table."""
         entity, query = self._query.entity, self._query
         # Positions are kept by hashes, or by shards that the replica does not have. A sort key is a position anywhere.
-        anywhere = query.order == Order.ORDERED or rule_of(entity) is CALCULATED
+        anywhere = query.order == Order.ORDERED or entity.rule is CALCULATED
         if query.index is not None or not entity.replicas or query.consistent or not anywhere:
             return None
         drawn = int(self._store.runtime.random() * (len(entity.replicas) + 1))
@@ -140,7 +140,7 @@ class Enumeration:
         )
 
     def _table_layout(self, partition: str, view: View) -> Layout:
-        entity, rule = self._query.entity, rule_of(self._query.entity)
+        entity, rule = self._query.entity, self._query.entity.rule
         count = _table_count(view, fixed=rule.fixed)
         moving = rule.fixed and not view.stable
         follows = moving and view.phase is not Phase.SETTLE

@@ -21,7 +21,6 @@ from dynashard.reads.query import MAX_LIMIT, Order, Page, Query
 from dynashard.reads.scan import scan_shards
 from dynashard.reads.sources import queries_of
 from dynashard.repository import Store
-from dynashard.routing import rule_of
 from dynashard.schema import PK, TYPE
 from dynashard.transport.interface import Wire
 
@@ -142,7 +141,7 @@ class Listing(Generic[E]):
         if state is not None:
             states = state if query.several else [state]
             positions = [decode_positions(*each) for each in zip(states, query.partitions, strict=True)]
-        if positions and query.index is None and not rule_of(self._entity).powers_of_two:
+        if positions and query.index is None and not self._entity.rule.powers_of_two:
             for at, layout in zip(positions, fetch.layouts(), strict=True):
                 if len(at.at) != len(layout.streams):
                     raise InvalidCursorError("the shard count has changed; list from the start", field="cursor")

@@ -27,7 +27,7 @@ from dynashard.repository.scattered import Scattered
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.repository.writing import HomeWriter
-from dynashard.routing import Router, rule_of
+from dynashard.routing import Router
 from dynashard.schema import MAX_ITEM_BYTES, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import DeclaredTopology
 from dynashard.transport.deadline import evidence
@@ -41,7 +41,7 @@ KeyLike = Mapping[str, Any] | Entity
 
 def reader_of(store: Store, entity: EntityDefinition[Any]) -> HomeReader | Scattered:
     """Return what reads the items of an entity, by its placement."""
-    return HomeReader(store, entity) if rule_of(entity).fixed else Scattered(store, entity)
+    return HomeReader(store, entity) if entity.rule.fixed else Scattered(store, entity)
 
 
 class Items(Generic[E]):

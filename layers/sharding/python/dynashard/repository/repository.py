@@ -28,7 +28,6 @@ from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.transaction import Companion, Create, Delete, Put, Update
 from dynashard.repository.transaction_run import Transaction
 from dynashard.repository.writes import Kind, Write
-from dynashard.routing import rule_of
 from dynashard.schema import PK, REV, SK
 from dynashard.transport.deadline import evidence
 
@@ -86,7 +85,7 @@ class Repository(Items[E]):
     @property
     def can_create_with(self) -> bool:
         """Whether `create_with` can be used: items have one home, and no attachments."""
-        return rule_of(self._entity).fixed and not self._entity.attachments
+        return self._entity.rule.fixed and not self._entity.attachments
 
     @write_operation
     def create_with(self, item: E, companion: Companion) -> E:
@@ -271,7 +270,7 @@ class Repository(Items[E]):
         written one by one, up to 16 at a time: 4 write units for those that are new at their new home. With random
         placement, what was stored before or is deleted is looked for first, for 1 read unit a shard.
         """
-        now, homes = self._store.now(), rule_of(self._entity).fixed
+        now, homes = self._store.now(), self._entity.rule.fixed
         writes: list[Write] = []
         names: dict[ItemKey, KeyLike] = {}
         for item in put:

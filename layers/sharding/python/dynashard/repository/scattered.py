@@ -14,7 +14,7 @@ from dynashard.repository.conditions import is_live
 from dynashard.repository.retry_policy import run_rounds, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write, send
-from dynashard.routing import rule_of, shard_keys
+from dynashard.routing import shard_keys
 from dynashard.schema import PK
 from dynashard.transport.interface import Wire
 
@@ -106,4 +106,4 @@ class Scattered:
         """The stored partition keys of a logical partition, under one of its counts."""
         view = self._store.router.topology.view(self._entity, key.partition)
         count = choose(view.count, view.new_count)
-        return shard_keys(rule_of(self._entity), key.partition, self._entity.separator, count)
+        return shard_keys(self._entity.rule, key.partition, self._entity.separator, count)

@@ -16,7 +16,6 @@ from dynashard.repository.items import Items, KeyLike
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Check, Create, Delete, Put, Step, Update
 from dynashard.repository.writes import CHECK, Kind, Write
-from dynashard.routing import rule_of
 from dynashard.schema import REV, TYPE
 from dynashard.transport.interface import Wire
 
@@ -61,7 +60,7 @@ class StepWrites(Items[Any]):
         else:
             model, self._like = step.model, step.key
         super().__init__(store, model)
-        if not rule_of(self.entity).fixed:
+        if not self.entity.rule.fixed:
             raise InvalidQueryError(
                 f"{self.entity.name} places its items at random, so a transaction does not know where they are"
             )

@@ -4,7 +4,6 @@ from dynashard.errors import InvalidValueError, ReshardRefusedError
 from dynashard.placement import is_power_of_two
 from dynashard.resharding.change import Change
 from dynashard.resharding.scope import Scope, fits
-from dynashard.routing import rule_of
 from dynashard.schema import MAX_SHARDS
 from dynashard.topology import Record
 
@@ -12,7 +11,7 @@ from dynashard.topology import Record
 def check_possible(scope: Scope, to: int, budget: float | None) -> None:
     """Refuse a change that is never possible; see `Resharder.start`."""
     entity = scope.entity
-    if scope.index is None and not rule_of(entity).powers_of_two:
+    if scope.index is None and not entity.rule.powers_of_two:
         raise ReshardRefusedError(
             f"{entity.name} is placed by modulo, whose counts cannot change: nearly every item would move",
             reason="fixed_placement",

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition, IndexDefinition, Shards
 from dynashard.errors import ConfigurationError
 from dynashard.keys import KeyTemplate
-from dynashard.routing import rule_of, shard_keys
+from dynashard.routing import shard_keys
 from dynashard.schema import PK, SK, TYPE
 from dynashard.topology import family_of, index_key, partition_key
 from dynashard.transport.interface import Wire
@@ -57,13 +57,13 @@ class Scope:
     @property
     def moves(self) -> bool:
         """Whether its items or index entries move; those of a random placement do not."""
-        return self.index is not None or rule_of(self.entity).fixed
+        return self.index is not None or self.entity.rule.fixed
 
     def shard_keys(self, count: int) -> list[str]:
         """Return the stored partition keys of its logical partition under a count; none if it is not one partition."""
         if self.partition is None:
             return []
-        return shard_keys(rule_of(self.entity), self.partition, self.entity.separator, count)
+        return shard_keys(self.entity.rule, self.partition, self.entity.separator, count)
 
     @classmethod
     def of_key(cls, key: str, entities: Iterable[EntityDefinition[Any]]) -> "Scope":

@@ -6,7 +6,7 @@ from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job, Sources, query
 from dynashard.resharding.progress import Pass
 from dynashard.resharding.relocation import Homes, expired
-from dynashard.routing import rule_of, shard_keys
+from dynashard.routing import shard_keys
 from dynashard.schema import EXPIRES_AT, PK, SK, TYPE
 from dynashard.transport.interface import Call, Wire
 
@@ -63,4 +63,4 @@ def _stands(context: Context, job: Job, homes: Homes, item: Wire) -> bool:
 
 def _leaving(job: Job, partition: str) -> list[str]:
     entity, change = job.scope.entity, job.change
-    return shard_keys(rule_of(entity), partition, entity.separator, change.origin)[change.target :]
+    return shard_keys(entity.rule, partition, entity.separator, change.origin)[change.target :]
