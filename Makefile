@@ -131,27 +131,27 @@ bench: setup ## Measure side by side with botocore and pynamodb
 	$(BIN)/python -m bench
 
 .PHONY: bench-reshard
-bench-reshard: setup ## Explore 100,000 random schedules of a change of counts (an hour on two cores)
+bench-reshard: setup ## Check 100,000 random schedules of changes of shard counts (an hour on two cores)
 	$(BIN)/python -m bench.reshard
 
 .PHONY: bench-truth
-bench-truth: setup ## Check 100,000 answers of each level for truth while the engine fails
+bench-truth: setup ## Check the answers of 100,000 operations of each level of care while the engine fails
 	$(BIN)/python -m bench.truth
 
 .PHONY: bench-late
-bench-late: setup ## Change counts while the engine executes writes 9 seconds late
+bench-late: setup ## Change shard counts while the engine executes writes 9 seconds late
 	$(BIN)/python -m bench.late_writes
 
 .PHONY: bench-hostile
-bench-hostile: setup ## Send requests that are built to cost much, and hold what they cost against their bounds
+bench-hostile: setup ## Compare the cost of the most expensive known requests with their bounds
 	$(BIN)/python -m bench.hostile
 
 .PHONY: bench-firehose
-bench-firehose: setup ## Send 50,000 pings into the local stack, its workers killed while they work (some minutes)
+bench-firehose: setup ## Send 50,000 pings into the local stack and kill its workers while they work (some minutes)
 	$(BIN)/python -m bench.firehose
 
 .PHONY: soak
-soak: setup ## Change counts under 200,000 items while clients work over HTTP (an hour)
+soak: setup ## Change the shard count of 200,000 items while clients work over HTTP (an hour)
 	$(BIN)/python -m bench.soak
 
 .PHONY: soak-adoption
