@@ -129,7 +129,11 @@ def parse(
     """Parse a template such as `{author}_{year:04d}`; doubled braces stand for themselves.
 
     Fields that are `numeric` render as digits only; the free field is the last one that does not. No value may contain
-    `reserved` characters. A template that cannot be read back raises `TemplateError`.
+    `reserved` characters.
+
+    Raises:
+        TemplateError: broken braces, a field twice, something other than a plain field name in braces, or two
+            fields with nothing between them.
     """
     parts: list[str | TemplateField] = []
     try:

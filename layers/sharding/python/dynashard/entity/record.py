@@ -12,7 +12,7 @@ UNREVISED: Final = ""
 
 
 class Revision(str):  # noqa: SLOT000 - a text cannot have slots
-    """The revision of a stored item, which callers can use as any string.
+    """The revision of a stored item. Callers can use it as any string; one of theirs has no earlier revisions.
 
     `replaced` are earlier revisions of the item, newest first; there may have been more. `kept_born` is the stored
     attribute `Born`.
