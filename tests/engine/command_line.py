@@ -31,7 +31,7 @@ _PROGRAM = "from tools.cli import main; main()"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a command has said, and its exit status."""
+    """The output of a command, and its exit status."""
 
     status: int
     out: str
@@ -39,7 +39,7 @@ class Outcome:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Its standard output, which is one JSON value and nothing else."""
+        """The standard output, parsed as one JSON value."""
         found: dict[str, Any] = orjson.loads(self.out)
         return found
 
@@ -57,11 +57,11 @@ class CommandLine:
     capsys: pytest.CaptureFixture[str]
 
     def with_long_operations(self) -> "CommandLine":
-        """The same with a minute for each operation: on a busy machine the engine may take long for a batch."""
+        """Allow a minute for each operation, because a batch may take the engine long on a busy machine."""
         return replace(self, environment={**self.environment, "TOPOLOGY_OPERATION_SECONDS": "60"})
 
     def run(self, *arguments: str | Path, stdin: bytes = b"") -> Outcome:
-        """One command in this process."""
+        """Run a command in this process."""
         self.capsys.readouterr()
         with self.monkeypatch.context() as patch:
             for name, value in self.environment.items():
@@ -77,7 +77,7 @@ class CommandLine:
         return Outcome(int(ended.value.code or 0), captured.out, captured.err)
 
     def on_a_terminal(self, *arguments: str | Path) -> tuple[int, str]:
-        """Exit status of a command whose standard error is a terminal, and what that has shown."""
+        """Run a command whose standard error is a terminal; return its exit status and the terminal's content."""
         ours, theirs = os.openpty()
         process = self.start(*arguments, stderr=theirs, TERM="xterm", COLUMNS="120")
         os.close(theirs)
@@ -94,7 +94,7 @@ class CommandLine:
         stderr: int = subprocess.PIPE,
         **environment: str,
     ) -> "subprocess.Popen[str]":
-        """One command as a process that reads a pipe."""
+        """Start a command as a process that reads a pipe."""
         with signals_as_by_default():
             return subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-c", _PROGRAM, *map(str, arguments)],
@@ -107,7 +107,7 @@ class CommandLine:
             )
 
     def file(self, name: str, *lines: str | Mapping[str, Any]) -> Path:
-        """A file of these lines; mappings become JSON."""
+        """Write a file of these lines, with mappings as JSON."""
         path = self.folder / name
         path.write_text("".join(f"{text(line)}\n" for line in lines))
         return path
@@ -139,12 +139,12 @@ class CommandLine:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # Linux's way to say that the other side is closed.
+    except OSError:  # Linux raises this when the other side is closed.
         return b""
 
 
 def line_of(state: Path) -> int:
-    """The line up to which a load is kept."""
+    """Return the line of a load's checkpoint, 0 without one."""
     return int(orjson.loads(state.read_bytes())["line"]) if state.exists() else 0
 
 
@@ -153,7 +153,7 @@ def text(line: str | Mapping[str, Any]) -> str:
 
 
 def user(number: int, **fields: Any) -> dict[str, Any]:
-    """A row without an id."""
+    """Return a row without an id."""
     return {"email": f"u{number}@example.com", "display_name": f"User {number}", **fields}
 
 
@@ -162,7 +162,7 @@ def users_of(wire: Transport, table: str) -> Collection[User]:
 
 
 def emails_of(users: Collection[User], tenant: str) -> list[str]:
-    """One entry an item."""
+    """Return the sorted addresses of a tenant's users."""
     return sorted(item.email for item in users.scan({"tenant_id": tenant}))
 
 

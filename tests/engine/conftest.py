@@ -1,4 +1,4 @@
-"""The engine the tests of this folder run against: one for the session, with its data in memory."""
+"""The engine of the tests in this folder: one for the session, with its data in memory."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def dynamodb(engine_url: str) -> Iterator[RawDynamoDB]:
 
 @pytest.fixture(scope="session")
 def create_table(dynamodb: RawDynamoDB) -> Iterator[Callable[[], str]]:
-    """Creates an empty table in the stored format, with all its index slots, and gives its name."""
+    """Return a function that creates an empty table with all index slots, and returns its name."""
     names: list[str] = []
 
     def create() -> str:
@@ -78,7 +78,7 @@ def table(create_table: Callable[[], str]) -> str:
 
 @pytest.fixture(scope="session")
 def wire(engine_url: str) -> Iterator[Transport]:
-    """The layer's own way to the engine."""
+    """The layer's connection to the engine."""
     opened = connect(engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
     yield opened
     opened.close()
@@ -106,7 +106,7 @@ def world(wire: Transport, table: str, dynamodb: RawDynamoDB) -> World:
 
 @pytest.fixture(scope="session")
 def local_table(engine_url: str) -> str:
-    """The table of `make run`, in the engine of these tests: each test takes tenants of its own."""
+    """The table of `make run` in the session's engine. Each test uses its own tenants."""
     plans = table_plans(synthesised())
     ensure_tables(engine_client(engine_url), plans, data="the session's engine")
     [name] = [plan.name for plan in plans if schema.PK in str(plan.create["KeySchema"]) and plan.ttl_attribute]
@@ -115,7 +115,7 @@ def local_table(engine_url: str) -> str:
 
 @pytest.fixture(scope="session")
 def topology_table(local_table: str) -> str:
-    """The topology table of `make run`, in the engine of these tests."""
+    """The topology table of `make run` in the session's engine."""
     assert local_table
     wanted = [{"AttributeName": schema.TOPOLOGY_KEY, "KeyType": "HASH"}]
     [name] = [plan.name for plan in table_plans(synthesised()) if plan.create["KeySchema"] == wanted]

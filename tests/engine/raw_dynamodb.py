@@ -1,4 +1,4 @@
-"""DynamoDB's wire itself, with nothing of ours in between."""
+"""Requests to DynamoDB without the layer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,18 +20,18 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class RawDynamoDB:
-    """Sends requests as they are."""
+    """Sends requests unchanged."""
 
     client: httpx.Client
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
-        """The answer to one request; fails the test with the engine's words if it is refused."""
+        """Send a request, and return its answer. Fails the test with the engine's message if it is refused."""
         status, answer = self._send(operation, request)
         assert status == httpx.codes.OK, answer
         return answer
 
     def refusal(self, operation: str, **request: Any) -> str:
-        """The engine's words about a request that it refuses; fails the test if it does not."""
+        """Send a request that is refused, and return the engine's message. Fails the test if it is not refused."""
         status, answer = self._send(operation, request)
         assert status == httpx.codes.BAD_REQUEST, answer
         return str(answer["message"])
@@ -43,6 +43,6 @@ class RawDynamoDB:
 
 @contextmanager
 def raw_dynamodb(endpoint: str) -> Iterator[RawDynamoDB]:
-    """A connection to the engine at `endpoint`, open for as long as the block lasts."""
+    """Open a connection to the engine at `endpoint` within the block."""
     with httpx.Client(base_url=endpoint, headers=_HEADERS, timeout=HANG_SECONDS) as client:
         yield RawDynamoDB(client)

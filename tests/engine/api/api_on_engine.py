@@ -57,7 +57,7 @@ def settings_of(table: str, idempotency: str = "unused", **more: object) -> Sett
 
 
 def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Caller:
-    """A caller of an API that serves these entities alone, with their declared counts."""
+    """Return a caller of an API that serves only these entities, with their declared counts."""
     backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
     resources = [Resource(each) for each in exposed]
     routes = Routes(settings_of(table), resources, backend, IdempotentCreates("unused", transport))
@@ -65,5 +65,5 @@ def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Call
 
 
 def caller_on(transport: Transport, table: str, idempotency: str = "unused", **more: object) -> Caller:
-    """A caller of an API of its own on this table."""
+    """Return a caller of a new API on this table."""
     return Caller(build_app(settings_of(table, idempotency, **more), transport))

@@ -1,4 +1,4 @@
-"""What has expired, and ids that no URL can carry, are refused alike by every way in."""
+"""Every entry point refuses expired items, and ids that do not fit a URL."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""One item, one text: what a write answers is what every way of reading answers."""
+"""Every read of an item answers the same text as its write."""
 
 from uuid import uuid4
 

@@ -1,4 +1,4 @@
-"""Schemathesis knows the API by its OpenAPI document alone, and finds nothing that the document does not say."""
+"""Schemathesis finds no answer that the OpenAPI document does not describe."""
 
 import json
 import os

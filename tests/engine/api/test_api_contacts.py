@@ -1,4 +1,4 @@
-"""How a user is reached, over REST: a logical partition a user, read by one Query."""
+"""The contacts of a user over REST: one logical partition, read by one Query."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a domain may say of an entity when it exposes it, and what follows over REST."""
+"""Options of `Exposed`, and their effect over REST."""
 
 import re
 from datetime import datetime
@@ -33,7 +33,7 @@ class Visit(
     indexes=[Index("GSI1", "by_guest", partition="{tenant_id}:{guest}", sort="{kind}#{at}#{place}", shards=Shards(2))],
     registry=REGISTRY,
 ):
-    """Somebody was somewhere."""
+    """A visit of a guest to a place."""
 
     tenant_id: str
     place: str
@@ -43,7 +43,7 @@ class Visit(
 
 
 class File(Entity, name="file.v1.File", key=Key(partition="{tenant_id}:{path}", sort="{id}"), registry=REGISTRY):
-    """A file; its path holds slashes."""
+    """A file whose path contains slashes."""
 
     tenant_id: str
     path: str
@@ -73,7 +73,7 @@ def visits(caller: Caller, query: str) -> list[str]:
 
 
 def test_an_adopter_declares_an_entity_in_twenty_lines(transport: Transport, table: str) -> None:
-    """The entity of the README, as it stands there: what is declared in 20 lines is created, listed and documented."""
+    """The entity of the README is created, listed and documented from its 20 lines."""
     [declared] = re.findall(r"```python\n([^`]*class Project\([^`]*)```", README.read_text())
     [exposing] = re.findall(r"`(Exposed\(Project, [^`]*\))`", README.read_text())
     importing = "from domain.projects import Project"

@@ -1,4 +1,4 @@
-"""Follows over REST: an edge seen from both ends, and counted."""
+"""Follows over REST: edges that are listed and counted from both ends."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whatever a caller sends, the fault is never answered as ours."""
+"""No request makes the API answer with a server error."""
 
 import base64
 import json

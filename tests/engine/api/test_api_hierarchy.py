@@ -21,7 +21,7 @@ def caller(recording: RecordingTransport, table: str) -> Caller:
 
 @pytest.fixture
 def account(caller: Caller) -> Caller:
-    """Two teams; the first has a schedule with two shifts and an override, and one whose name begins alike."""
+    """Two teams. The first has a schedule with two shifts and an override, and a schedule with a similar name."""
     for team in ("a", "b"):
         assert caller.post("/v1/teams", {"team_id": team, "name": f"Team {team}"}).status == 201
     for team, schedule in (("a", "day"), ("a", "day2"), ("b", "day")):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.engine
 
 KEY = {"Idempotency-Key": "order-66"}
 INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
-"""It may have attachments, so that it is created in steps."""
+"""An entity with attachments, which is created in steps."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Incidents over REST: small summaries in listings, details of several MB for who asks."""
+"""Incidents over REST: small summaries in listings, details of several MB on request."""
 
 import gzip
 import json

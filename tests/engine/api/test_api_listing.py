@@ -51,7 +51,7 @@ def caller(transport: Transport, create_table: Any) -> Caller:
 
 
 def walk(caller: Caller, **query: str) -> list[list[str]]:
-    """The identifiers of all pages, followed by their links."""
+    """Follow the links of a listing, and return the identifiers of each page."""
     path, pages = "/v1/users", []
     answer = caller.get(path, query=query)
     while True:
@@ -279,7 +279,7 @@ def test_a_throttled_listing_answers_with_retry_after(transport: Transport, tabl
 
 
 class Rotating:
-    """Keys that are rotated, and a clock that stands where it is put."""
+    """Cursor keys that a test rotates, and a clock that it sets."""
 
     def __init__(self) -> None:
         self.keys: tuple[str, ...] = KEYS
@@ -337,7 +337,7 @@ def test_an_ordered_listing_reads_less_once_an_earlier_request_has_shown_how_lar
         assert writing.post("/v1/incidents", body).status == 201
 
     caller = caller_on(transport, table)
-    # The shard count is read by the first request, and is not what is measured.
+    # The first request also reads the shard count, which is not measured.
     caller.get("/v1/incidents", query="limit=1")
 
     def units() -> float:

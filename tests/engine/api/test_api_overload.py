@@ -1,4 +1,4 @@
-"""While DynamoDB refuses, listings are refused first, and what is logged of it is one line a request."""
+"""While DynamoDB throttles, listings are refused, single items are served, and each request logs one line."""
 
 import logging
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ REASON = "TableReadMaxOnDemandThroughputExceeded"
 
 @pytest.fixture
 def refusing(transport: Transport, table: str) -> Iterator[Caller]:
-    """An API of its own whose listings DynamoDB throttles, every one."""
+    """An API all of whose listings DynamoDB throttles."""
     faulty = FaultyTransport(transport, [throttled("Query", reason=REASON, nth=None)])
     yield Caller(build_app(settings_of(table), faulty, random=lambda: 0.0))
     assert faulty.sent("Query") > 0

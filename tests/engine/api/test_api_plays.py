@@ -22,7 +22,7 @@ NOVEMBER = datetime(2026, 11, 1, tzinfo=UTC)
 
 @pytest.fixture
 def caller(transport: Transport, table: str) -> Caller:
-    """What was counted: two hours of an episode, in two parts each, and November of two series."""
+    """An API with roll-ups: two hours of an episode in two slots each, and November of two series."""
     db = Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
     episodes, series = db.collection(EpisodePlays), db.collection(SeriesPlays)
     for hour in (9, 10):

@@ -1,4 +1,4 @@
-"""Another entity becomes a resource by its declaration alone."""
+"""A declaration is enough to make an entity a resource."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ class Price(BaseModel, extra="forbid"):
     currency: str = "EUR"
 
 
-# What an adopter writes, twenty lines of it at most.
+# At most twenty lines, as an adopter writes them.
 class Entry(
     Entity,
     name="ledger.v1.Entry",

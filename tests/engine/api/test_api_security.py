@@ -1,4 +1,4 @@
-"""One tenant tries to reach another's items."""
+"""A tenant cannot reach the items of another one."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -50,7 +50,7 @@ IDENTIFIERS = [
     "*",
 ]
 UNADDRESSABLE = ["1%00", "1%0Avictim", "%1F1"]
-"""Identifiers that no item may have, because not every URL carries them."""
+"""Identifiers that are refused, because they do not fit every URL."""
 
 
 @pytest.mark.parametrize("identifier", [*IDENTIFIERS, *UNADDRESSABLE])

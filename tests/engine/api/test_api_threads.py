@@ -1,4 +1,4 @@
-"""One API, many threads: no request may see another."""
+"""One API in many threads: requests do not see each other."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.engine
 
 
 class Interrupting:
-    """A clock that lets something else happen in another thread when it is first read."""
+    """A clock that runs an action in another thread when it is first read."""
 
     action: Callable[[], None] | None = None
 

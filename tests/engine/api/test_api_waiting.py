@@ -1,4 +1,4 @@
-"""`Prefer: wait=5`: an item is answered when its copies are current, or when the time is over."""
+"""`Prefer: wait=5`: a request is answered when its copies are current or the time is over."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -40,7 +40,7 @@ class Answer:
 
 
 class World:
-    """A database, and time that passes only while somebody waits."""
+    """A database, and a clock that advances only while a request waits."""
 
     def __init__(self, db: Dynashard) -> None:
         self.db = db

@@ -1,4 +1,4 @@
-"""Every request ends within what its function has left, however slowly the database answers, if it answers at all."""
+"""Every request ends within the remaining time of its function, also if the database is slow or never answers."""
 
 import json
 from collections.abc import Mapping
@@ -92,7 +92,7 @@ WRITES: dict[str, tuple[str, dict[str, Any] | None, dict[str, str]]] = {
 
 
 def _sent(caller: Caller, silence: Silence, write: str, seconds: float, path: str) -> tuple[dict[str, Any], float]:
-    """The answer to a write by a function that has so many seconds left, and how long it took."""
+    """Send a write to a function with `seconds` left; return its answer and the seconds it took."""
     method, document, headers = WRITES[write]
     headers = {"content-type": "application/merge-patch+json" if method == "PATCH" else "application/json", **headers}
     body = b"" if document is None else json.dumps(document).encode()
@@ -137,7 +137,7 @@ def test_a_write_whose_reads_are_answered_ends_within_the_time_of_its_function(
 
 @pytest.mark.parametrize("seconds", [29.0, 6.0, 2.0])
 def test_time_is_left_to_look_for_evidence(transport: Transport, table: str, seconds: float) -> None:
-    """One attempt would take all of the time; what stands stored proves that it was done."""
+    """An attempt could take all of the time, but enough is kept to read the stored item, which proves the write."""
     at_peace = Caller(build_app(settings_of(table), transport))
     path = at_peace.post("/v1/users", a_user()).headers["location"]
     silence = Silence(transport, reads_answered=True, takes=1_000.0)

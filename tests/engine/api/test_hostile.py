@@ -1,4 +1,4 @@
-"""Requests that are built to cost much: each route's worst is bounded, counted by the meter over the engine."""
+"""Requests that are built to cost much: each route has a bound on Queries and bytes."""
 
 import json
 from datetime import date, timedelta
@@ -128,7 +128,7 @@ WORST = {
     "count of a range": (direct("count", **{"from": "1", "to": "5"}), 64),
     "batch_get": (direct("batch_get", keys=[{"id": f"{n}"} for n in range(1000)]), 0),
 }
-"""The worst request of each route without a bound of its own: N shards, and at most 2 N Queries."""
+"""The worst request of each route without its own bound: at most 2 N Queries for N shards."""
 
 
 @pytest.mark.parametrize("worst", WORST.values(), ids=WORST.keys())
@@ -166,7 +166,7 @@ def test_no_request_sends_more_queries_than_its_settings_allow(transport: Transp
 
 
 def test_a_count_that_runs_out_of_queries_is_refused(transport: Transport, table: str) -> None:
-    # One more than its shards: the first round fits, and what the range needs besides does not.
+    # One Query more than its shards: the first round fits, and the second does not.
     bounded = commands_on(transport, table, max_queries=17)
 
     answer = bounded.answer(direct("count", **{"from": "1", "to": "5"}))
@@ -246,7 +246,7 @@ def _user(tenant: str, number: int) -> User:
 
 
 def _listed(users: Collection[User], tenant: str, most: int, **asked: Any) -> list[str]:
-    """The ids that pages bring, each of which is a request of its own."""
+    """Read each page in a request of its own, and return the ids."""
     ids: list[str] = []
     cursor = None
     while True:

@@ -1,4 +1,4 @@
-"""Answers of the API while the engine fails, held against a linearizability checker. See `make bench-truth`."""
+"""Answers of the API under faults, judged by a linearizability checker. See `make bench-truth`."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""A client over each way, on a real HTTP server in this process: what `make run` serves, without its processes."""
+"""A client over REST and direct invocation, on an HTTP server in this process that serves what `make run` does."""
 
 import asyncio
 import threading
@@ -32,7 +32,7 @@ WAYS = ("lambda", "rest")
 
 
 class InProcess:
-    """A function that is called in a thread of this process."""
+    """Calls a function in a thread of this process."""
 
     def __init__(self, call: Callable[[Any], Any]) -> None:
         self._call = call
@@ -45,7 +45,7 @@ class InProcess:
 
 @dataclass
 class Network:
-    """What happens to answers on their way back: each entry of `plan` is a status that takes one answer's place."""
+    """Replaces answers on their way back: each entry of `plan` is the status that one answer gets."""
 
     app: ASGIApp
     plan: list[int] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Network:
             await self.app(scope, receive, send)
             return
         status = self.plan.pop(0)
-        if status:  # what the status says has not been done, unless it is a 5xx, which knows nothing
+        if status:  # The request is executed only before a 5xx, which leaves its outcome unknown.
             if status >= 500:
                 await self.app(scope, receive, _nowhere)
             await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"2")]})
@@ -104,7 +104,7 @@ def lambda_client(url: str) -> Any:
 
 @contextmanager
 def served(transport: Transport, table: str, idempotency: str) -> Iterator[Served]:
-    """The backend on this table, on a free port, until the end of the block."""
+    """Serve the backend of this table on a free port within the block."""
     settings = settings_of(table, idempotency)
     api, commands = build_api(settings, transport), build_commands(settings, transport)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -279,7 +279,7 @@ def test_guarded_change_whose_answer_was_lost_is_not_repeated(users: Items[User]
 
 
 def test_change_without_a_guard_is_not_repeated(users: Items[User], backend: Served, tenant: str) -> None:
-    """It could undo what others wrote since."""
+    """A repetition could undo later writes of others."""
     created = users.create(a_user(tenant))
     backend.network.plan[:] = [502]
     before = backend.network.requests
@@ -323,7 +323,7 @@ def test_details_are_read_on_request_and_stay_when_they_are_omitted(client: Clie
 
 def test_pages_of_large_items_are_short(client: Client, tenant: str) -> None:
     articles = client.collection(Article)
-    # More than one answer holds, in requests of what one of them holds.
+    # More than one answer holds, written in requests that each fit.
     for numbers in (range(9), range(9, 17)):
         outcomes, _ = articles.batch_write(put=[an_article(tenant, title=f"T{n}", text="x" * 390_000) for n in numbers])
         assert all(outcome.ok for outcome in outcomes)

@@ -1,4 +1,4 @@
-"""The codec against the engine: what is stored comes back, and sizes and units are those that are billed."""
+"""The codec against the engine: values are read back equal, and sizes and units are those that are billed."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -24,7 +24,7 @@ Wire = dict[str, dict[str, Any]]
 
 LARGEST = MAX_ITEM_BYTES + MARKER_BYTES
 
-# One of every type, and of every rule of a number's size, as it goes over the wire.
+# A wire value of every type, and of every rule for the size of numbers.
 NUMBERS = [
     "0",
     "-0.0",
@@ -87,7 +87,7 @@ def key_of(item: Wire) -> Wire:
 
 
 def filled_to(item: Wire, size: int) -> Wire:
-    """The item with text added until it has the size."""
+    """Return the item, padded with text to the size."""
     missing = size - item_size({**item, "fill": {"S": ""}})
     assert missing >= 0
     return {**item, "fill": {"S": "x" * missing}}
@@ -227,7 +227,7 @@ def test_a_read_is_billed_one_block_more_from_the_first_byte_over_4_kb(
 def test_a_query_is_billed_for_the_sum_of_its_items_rounded_up_once(
     dynamodb: RawDynamoDB, shared_table: str, sizes: list[int], *, consistent: bool
 ) -> None:
-    sizes.append(-sum(sizes) % 4096 + 4096)  # on the boundary, where an error of one byte shows
+    sizes.append(-sum(sizes) % 4096 + 4096)  # At the boundary, where an error of one byte is visible.
     partition = new_item()[PK]
     for number, size in enumerate(sizes):
         item = filled_to({PK: partition, SK: {"S": f"{number}"}}, size)

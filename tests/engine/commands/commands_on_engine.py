@@ -29,14 +29,14 @@ class Service:
         return answer
 
     def result(self, operation: str, **members: Any) -> Any:
-        """What a request that succeeds is answered."""
+        """Send a request that succeeds, and return its result."""
         answer = self.ask(operation, **members)
         assert answer["ok"] is True, answer
         assert answer.keys() == {"ok", "result"}
         return answer["result"]
 
     def error(self, operation: str, **members: Any) -> dict[str, Any]:
-        """What a request that fails is answered."""
+        """Send a request that fails, and return its error."""
         answer = self.ask(operation, **members)
         assert answer["ok"] is False, answer
         assert answer.keys() == {"ok", "error"}
@@ -44,7 +44,7 @@ class Service:
         return error
 
     def fields(self, operation: str, **members: Any) -> dict[str, str]:
-        """The codes of the fields at fault."""
+        """Send a request that fails, and return the codes of the fields at fault."""
         return {error["field"]: error["code"] for error in self.error(operation, **members)["errors"]}
 
 
@@ -57,7 +57,7 @@ def commands_on(
     max_queries: int = MAX_QUERIES,
     **more: Any,
 ) -> Commands:
-    """What answers requests about this table."""
+    """Return the function's request handler for this table."""
     settings = ServingSettings(
         table=table,
         topology_table=TOPOLOGY,

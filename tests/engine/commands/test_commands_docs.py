@@ -1,4 +1,4 @@
-"""The requests and answers that docs/invoking.md shows are those that the function takes and gives."""
+"""The requests that docs/invoking.md shows have the answers that it shows."""
 
 import json
 import re
@@ -20,7 +20,7 @@ REQUESTS = 5
 
 
 def documents() -> Iterator[dict[str, Any]]:
-    """The requests and answers in their order; what an answer leaves out is left out."""
+    """Yield the requests and answers in their order. Parts that the page leaves out are missing."""
     decoder, text = json.JSONDecoder(), SHOWN.replace("..., ", "").lstrip()
     while text:
         document, end = decoder.raw_decode(text)
@@ -32,7 +32,7 @@ def test_the_documented_answers_are_those_given(transport: Transport, table: str
     commands = commands_on(transport, table)
     created = Service(commands).result("create", item=ADA)
     asked = 0
-    # The last answer is of no request that is shown: of the one that its text describes.
+    # The last answer belongs to a request that the page only describes.
     answer = {}
     for document in documents():
         if "operation" in document:

@@ -95,7 +95,7 @@ def test_idempotency_keys_are_those_of_rest(service: Service, transport: Transpo
 
 
 INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
-"""It may have attachments, so that it is created in steps."""
+"""An entity with attachments, which is created in steps."""
 
 
 def test_create_whose_outcome_was_lost_is_answered_when_it_is_repeated(
@@ -114,7 +114,7 @@ def test_create_whose_outcome_was_lost_is_answered_when_it_is_repeated(
 def test_create_in_steps_whose_outcome_was_lost_goes_on_with_the_same_item(
     transport: Transport, table: str, records: str
 ) -> None:
-    # The second PutItem is the item's: it is stored, but nobody learns of it.
+    # The second PutItem stores the item, but its answer is lost.
     faulty = FaultyTransport(transport, [lost_answer("PutItem", nth=2), lost_request("GetItem")])
     service = Service(commands_on(faulty, table, records), entity="incidents")
 

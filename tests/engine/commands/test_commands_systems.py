@@ -27,7 +27,7 @@ def service(transport: Transport, table: str) -> Service:
 
 @pytest.fixture(scope="module")
 def nowhere(transport: Transport) -> Service:
-    """For requests that are refused before anything is sent to the table."""
+    """A service without a table, for requests that are refused before anything is sent."""
     return Service(commands_on(transport, "no-such-table"))
 
 
@@ -42,7 +42,7 @@ def follow(service: Service, *others: str) -> None:
 
 
 def account(service: Service) -> None:
-    """A team with two schedules whose names begin alike, a shift in each, and another team."""
+    """A team with two schedules of similar names, a shift in each, and another team."""
     for team in ("a", "b"):
         service.result("create", entity="teams", item={"team_id": team, "name": team})
     for schedule in ("day", "day2"):
@@ -52,7 +52,7 @@ def account(service: Service) -> None:
 
 
 def watched(transport: Transport, table: str) -> None:
-    """Two hours of an episode in two parts each, and November of two series."""
+    """Roll-ups: two hours of an episode in two slots each, and November of two series."""
     db = Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
     for hour, slot in ((9, 0), (9, 1), (10, 0), (10, 1)):
         start = datetime(2026, 11, 21, hour, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The loop of a local worker brings every change to its end, whatever happens to it."""
+"""The loop of a local worker finishes every change, despite faults and kills."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -24,7 +24,7 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
 
 
 def run(world: Moving, resharder: Resharder, *, loops: int = 5000, workers: int = 3) -> list[str]:
-    """Drive until nothing is left to do; what was logged."""
+    """Drive until no change is left, and return the log."""
     left = iter(range(loops))
     logged: list[str] = []
 
@@ -37,7 +37,7 @@ def run(world: Moving, resharder: Resharder, *, loops: int = 5000, workers: int 
 
 
 def leap(world: Moving) -> Callable[[float], None]:
-    """Nobody waits in tests: a pause of a second is ten."""
+    """Return a sleep that advances the clock by ten times the pause, so that tests do not wait."""
 
     def sleep(seconds: float) -> None:
         world.clock.now += 10 * seconds

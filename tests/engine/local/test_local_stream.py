@@ -1,4 +1,4 @@
-"""The engine's stream as the local stack reads it: Lambda's own events, on tables of older checkouts too."""
+"""The engine's stream as the local stack reads it: events as Lambda gets them, also on tables of older checkouts."""
 
 import re
 import sqlite3
@@ -30,13 +30,13 @@ ENGINE_ASKS = (
              ORDER BY CAST(sequence_number AS INTEGER) ASC
              LIMIT ?4""",
 )
-"""Statements of the engine's program, or what follows on the columns."""
+"""Statements of the engine's program, or parts of them after the columns."""
 SHOWN = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
 @pytest.fixture
 def bare(dynamodb: RawDynamoDB) -> Iterator[dict[str, Any]]:
-    """The request for a table that was made without a stream."""
+    """The request that creates a table without a stream."""
     create = {
         "TableName": f"dynashard-test-{uuid4().hex}",
         "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],

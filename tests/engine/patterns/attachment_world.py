@@ -1,4 +1,4 @@
-"""Entities with attachments, and what is stored of them, for the tests of that ability."""
+"""Entities with attachments, and the items that are stored for them."""
 
 import base64
 import random
@@ -29,7 +29,7 @@ class Report(
     expires="until",
     registry=REGISTRY,
 ):
-    """With two attachments, stamps and an expiry."""
+    """An entity with two attachments, stamps and an expiry."""
 
     tenant: str = "abc"
     id: str = "1"
@@ -47,19 +47,19 @@ KEY = {"tenant": "abc", "id": "1"}
 
 
 def reports(world: World, transport: Transport | None = None) -> AttachmentRepository[Report]:
-    """The reports of a world, on the transport in force or another one."""
+    """Return the reports of a world, on its current transport or another one."""
     store = world.store if transport is None else replace(world.store, transport=transport)
     return AttachmentRepository(store, Report)
 
 
 def large(seed: int, kilobytes: int = 900) -> dict[str, Any]:
-    """A document that does not compress well: its pieces are more than one."""
+    """Return a document that compresses badly, so that it takes several pieces."""
     noise = random.Random(seed).randbytes(kilobytes * 768)
     return {"seed": seed, "noise": base64.b64encode(noise).decode()}
 
 
 def everything(world: World) -> list[Wire]:
-    """All stored items; several MB of them need several requests."""
+    """Return all stored items, read in as many requests as several MB need."""
     found: list[Wire] = []
     start: dict[str, Any] = {}
     while True:
@@ -71,7 +71,7 @@ def everything(world: World) -> list[Wire]:
 
 
 def stored(world: World) -> dict[str, list[str]]:
-    """What is stored beside items: the sort keys of manifests and pieces, by `Type`."""
+    """Return the sort keys of stored manifests and pieces, by `Type`."""
     found: dict[str, list[str]] = {}
     for item in everything(world):
         kind = item.get("Type", {}).get("S", "")
@@ -81,22 +81,22 @@ def stored(world: World) -> dict[str, list[str]]:
 
 
 def versions(world: World) -> set[str]:
-    """The versions of which anything is stored."""
+    """Return the versions of which anything is stored."""
     return {key.split("#")[1] for keys in stored(world).values() for key in keys}
 
 
 def pointed(world: World) -> set[str]:
-    """The versions that items point to."""
+    """Return the versions that items point to."""
     held = [item[name]["M"]["V"]["S"] for item in everything(world) for name in FIELDS if name in item]
     return set(held)
 
 
 class Killed(BaseException):
-    """The process is gone: nothing catches it."""
+    """The process was killed."""
 
 
 class Dying(OneByOne):
-    """A transport of a process that is killed before one of its requests is sent."""
+    """Kills its process before one of its requests is sent."""
 
     def __init__(self, inner: Transport, *, before: int) -> None:
         self.inner = inner

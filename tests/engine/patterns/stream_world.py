@@ -1,4 +1,4 @@
-"""The stream of a test's table: its records as Lambda hands them on."""
+"""The streams of test tables, with records as Lambda delivers them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from tests.engine.raw_dynamodb import RawDynamoDB
 
 
 class Streamed:
-    """Streams of tables on one engine; each table gets its stream when it is first asked for."""
+    """Streams of tables on one engine. Each table gets its stream at the first use."""
 
     def __init__(self, endpoint: str, dynamodb: RawDynamoDB) -> None:
         self.endpoint = endpoint
@@ -19,7 +19,7 @@ class Streamed:
         self._client = streams_client(endpoint)
 
     def on(self, table: str) -> Stream:
-        """A reader of a table's stream."""
+        """Return a reader of a table's stream."""
         if not self._dynamodb.call("DescribeTable", TableName=table)["Table"].get("LatestStreamArn"):
             specification = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
             self._dynamodb.call("UpdateTable", TableName=table, StreamSpecification=specification)
@@ -27,7 +27,7 @@ class Streamed:
 
 
 def records_of(stream: Stream) -> list[Record]:
-    """All records of a stream, from its beginning."""
+    """Return all records of a stream from its beginning."""
     found: list[Record] = []
     for shard in stream.shards():
         at = None
@@ -38,13 +38,13 @@ def records_of(stream: Stream) -> list[Record]:
 
 
 def changes_of(records: Iterable[Record], *models: type[Entity]) -> list[Change]:
-    """What the records tell of some entities."""
+    """Return the changes that the records contain for some entities."""
     registry = watched(models)
     return [change for record in records if (change := decode(record, registry)) is not None]
 
 
 def stories(changes: Iterable[Change], shown: Callable[[Any], Any]) -> dict[Any, list[tuple[str, Any, Any]]]:
-    """What has happened to each item, in order: kinds, and what is shown of it before and after."""
+    """Return the changes of each item in order: the kind, and the item before and after as `shown` represents it."""
     found: dict[Any, list[tuple[str, Any, Any]]] = {}
     for change in changes:
         before, after = (None if image is None else shown(image) for image in (change.old, change.new))

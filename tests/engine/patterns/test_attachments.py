@@ -1,4 +1,4 @@
-"""Attachments: written with their items, read by who asks, gone with their items."""
+"""Attachments are written and deleted with their items, and read on request."""
 
 from datetime import timedelta
 
@@ -236,7 +236,7 @@ def test_entities_without_attachments_send_no_additional_requests(world: World) 
 
 
 def test_five_megabytes_cost_what_is_documented(world: World) -> None:
-    """5,000 KB of JSON that shrinks to three quarters; each write once, and once more when it is removed."""
+    """5,000 KB of JSON compress to three quarters. Each piece is billed when it is written, and again when removed."""
     document = large(1, 5000)
     with metered() as made:
         reports(world).create(Report(details=document))

@@ -1,4 +1,4 @@
-"""Writers of attachments that die or are refused at any request, and readers and sweeps that come after them."""
+"""Writers of attachments that die or fail at any request, and the readers and sweeps after them."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -67,7 +67,7 @@ def test_a_writer_killed_at_any_request_leaves_one_version_and_a_sweep_keeps_onl
 
         found = reports(world).find(key, include=["details"])
 
-        # Summary and details are of one write.
+        # Summary and details come from the same write.
         states = {"old": ("old", old), "new": ("new", None if name == "remove" else NEW)}
         if name == "create":
             states = {"new": ("", NEW)}
@@ -191,7 +191,7 @@ def test_a_write_replaced_before_its_answer_came_is_done_and_not_written_again(
 
 
 def test_a_version_kept_by_another_writer_is_not_removed(world: World) -> None:
-    """The other writer did not name the field, so the item still points to the version of the first."""
+    """The other writer omitted the field, so the item still points to the version of the first."""
     plain = reports(world, world.inner)
     world.faults(meanwhile_repeated("PutItem", lambda: plain.replace(Report(title="other")), nth=3))
 
@@ -244,7 +244,7 @@ def test_a_failed_removal_does_not_fail_a_finished_write(world: World) -> None:
 
 
 def test_a_writer_that_slept_too_long_starts_again(world: World) -> None:
-    """Others may have taken its pieces away by then."""
+    """A sweep may have removed its pieces by then."""
     plain = reports(world, world.inner)
     plain.create(Report(details=["old"]))
 

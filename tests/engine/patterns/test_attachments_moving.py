@@ -1,4 +1,4 @@
-"""Attachments while the shard count of their items changes, and while many write one of them at a time."""
+"""Attachments while the shard count of their items changes, and with many concurrent writers."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def moving(wire: Transport, table: str) -> Iterator[Moving]:
 
 
 def held(moving: Moving) -> tuple[set[str], set[str]]:
-    """The versions of which anything is stored, and those that items point to."""
+    """Return the versions of which anything is stored, and those that items point to."""
     items = moving.raw()
     stored = {item["SK"]["S"].split("#")[1] for item in items if "~" in item.get("Type", {}).get("S", "")}
     return stored, {item["details"]["M"]["V"]["S"] for item in items if "details" in item}
@@ -37,7 +37,7 @@ def held(moving: Moving) -> tuple[set[str], set[str]]:
 
 @pytest.mark.parametrize("scope", [partition, whole], ids=["partition", "entity"])
 def test_a_pointer_moves_with_its_item_and_its_pieces_stay(moving: Moving, scope: Callable[[Any], Any]) -> None:
-    """In every phase items are made, replaced, changed, left alone and deleted, by clients up to date or not."""
+    """In every phase, up-to-date and outdated clients create, replace, change and delete items."""
     resharder = moving.new(entities=(Report,))
     old_client = moving.of(Report)
     expected: dict[str, Any] = {}
@@ -73,13 +73,13 @@ def test_a_pointer_moves_with_its_item_and_its_pieces_stay(moving: Moving, scope
 
 
 def quick(repository: AttachmentRepository[Report]) -> AttachmentRepository[Report]:
-    """The repository with pauses of a few milliseconds, for as long as it takes."""
+    """Return a repository whose retries have short pauses and a long deadline."""
     retry_policy = RetryPolicy(seconds=HANG_SECONDS, first_pause=0.001, longest_pause=0.02)
     return AttachmentRepository(replace(repository._store, retry_policy=retry_policy), Report)
 
 
 def test_readers_among_many_writers_never_see_a_mixture(world: World, wire: Transport) -> None:
-    """Each writes whole versions, whose title says which; a reader takes what it gets, and all is gone but the last."""
+    """Each writer writes whole versions named by their titles. Finally only the pieces of the last one are left."""
     documents = {n: large(n, 530) for n in range(WRITERS * ROUNDS + 1)}
     on = quick(reports(world, wire))
     on.create(Report(title="0", details=documents[0]))

@@ -160,7 +160,7 @@ def test_a_slow_writer_does_not_overwrite_newer_copies(world: World, fate: str) 
         try:
             return send(request)
         finally:
-            # What a reader sees from now on, if the slow one dies here.
+            # A reader sees this from now on if the slow writer dies here.
             seen.append(world.stored())
 
     PARTS.materializer(world.db([Fault("TransactWriteItems", overtaken)])).carry(KEY)
@@ -206,7 +206,7 @@ FAULTS: list[Callable[[int], Fault]] = [
 def test_copies_are_right_after_random_changes_and_stream_faults(
     world: World, engine_url: str, dynamodb: RawDynamoDB, seed: int
 ) -> None:
-    """Batches come twice, in any order, to two consumers in turns, which die between any two requests."""
+    """Batches come twice and in any order to two consumers, which die between any two requests."""
     random = Random(seed)
     stream = Streamed(engine_url, dynamodb).on(world.table)
     cases = world.db().collection(Case)
@@ -231,7 +231,7 @@ def test_copies_are_right_after_random_changes_and_stream_faults(
 
 
 def _deliver(world: World, random: Random, records: Sequence[Any]) -> Sequence[Any]:
-    """A batch from anywhere; what of it has to come again."""
+    """Deliver a batch from anywhere in the stream, and return the records that are still to be delivered."""
     start = random.randrange(len(records)) if random.random() < 0.3 else 0
     batch = list(records[start : start + random.randrange(1, 30)])
     shuffled = random.sample(batch, len(batch))
@@ -264,7 +264,7 @@ def test_repair_corrects_drifted_copies_and_then_finds_nothing(world: World) -> 
 
 
 class Foreign(Entity, name="copies.v1.Case", key=Key("{tenant}", "{id}"), shards=Shards(4), registry=Registry()):
-    """A case as who knows of no copies writes it."""
+    """A case that is written without its copies."""
 
     tenant: str
     id: str

@@ -1,4 +1,4 @@
-"""Sharded counters: spread over slots, exact whatever happens to a request."""
+"""Sharded counters: spread over slots, and exact under any fault of a request."""
 
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal

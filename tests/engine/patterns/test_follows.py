@@ -1,4 +1,4 @@
-"""Edges: both ways of each are written, removed, listed and counted as one."""
+"""Edges: both directions are written, removed, listed and counted as one."""
 
 from collections.abc import Iterator
 from itertools import cycle
@@ -48,7 +48,7 @@ USER, ACTOR = "User.9", "Actor.5"
 
 
 def edges_of(world: World, declared: Edges[Any] = FANS) -> EdgeStore[Any]:
-    """The edges, on the transport in force."""
+    """Return the edges on the current transport."""
     turns = cycle([0.0, 0.3, 0.6, 0.99])
     world.drawn = lambda: next(turns)
     return EdgeStore(world.store, CursorCodec(["secret of the cursors"]), declared)
@@ -56,13 +56,13 @@ def edges_of(world: World, declared: Edges[Any] = FANS) -> EdgeStore[Any]:
 
 @pytest.fixture
 def fans(world: World) -> Iterator[EdgeStore[Any]]:
-    """The edges; at the end both ways of all of them agree, and so do the counts."""
+    """The edges. After the test both directions and the counts must agree."""
     yield edges_of(world)
     agree(world)
 
 
 def agree(world: World) -> None:
-    """Demand that each edge stands at both of its nodes, and is counted there."""
+    """Check that each edge is stored and counted at both of its nodes."""
     items = [item for item in world.raw() if item["Type"]["S"] == "test.v1.Fan" and "MovedTo" not in item]
     both = {(item["node"]["S"], item["way"]["S"], item["other"]["S"]) for item in items}
     assert len(both) == len(items)
@@ -169,7 +169,7 @@ def test_an_edge_costs_what_is_documented(fans: EdgeStore[Any]) -> None:
     with metered() as removing:
         fans.remove(TENANT, USER, ACTOR)
 
-    # Two items and two counter slots, at double price, and two index entries.
+    # Two items and two counter slots at the double price of transactions, and two index entries.
     assert (adding.consumed.requests, adding.consumed.write_units) == (1, 10)
     assert (counting.consumed.requests, counting.consumed.read_units) == (1, 2)
     assert (removing.consumed.requests, removing.consumed.write_units) == (1, 10)
@@ -229,7 +229,7 @@ def test_an_edge_added_during_its_removal_is_removed(world: World, fans: EdgeSto
 def test_half_an_edge_is_completed_or_removed(world: World, fans: EdgeStore[Any], lost: str, operation: str) -> None:
     fans.add(TENANT, USER, ACTOR)
     for item in world.raw():
-        # The half, and what counted it.
+        # One half of the edge, and the slot that counted it.
         if item["SK"]["S"] == lost or ("count" in item and lost.startswith(item["way"]["S"] + ".")):
             world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": item["PK"], "SK": item["SK"]})
 
@@ -290,7 +290,7 @@ def test_fields_that_the_layer_sets_are_refused_from_callers(fans: EdgeStore[Any
 
 
 class Friend(Edge, name="test.v1.Friend", key=EDGE_KEY, registry=REGISTRY):
-    """Without shards, counts and index."""
+    """An edge without shards, counts and indexes."""
 
 
 def test_edges_need_neither_counts_nor_shards_and_may_have_one_direction(world: World) -> None:

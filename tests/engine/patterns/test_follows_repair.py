@@ -1,4 +1,4 @@
-"""Edges whose ends or counts do not agree: found, and mended, under traffic too."""
+"""Edges whose halves or counts disagree are found and repaired, also under traffic."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def repair_of(world: World, declared: Edges[Any] = FANS) -> EdgeRepair[Any]:
 
 
 def take(world: World, *sorts: str) -> None:
-    """Take items away by their sort keys, past the layer."""
+    """Delete items by their sort keys directly in the table."""
     for item in world.raw():
         if item["SK"]["S"] in sorts:
             world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": item["PK"], "SK": item["SK"]})
@@ -49,7 +49,7 @@ def test_missing_halves_are_found_and_written(world: World) -> None:
     assert not any(drift.mended for drift in found)
     for user in ("User.1", "User.3"):
         assert repair_of(world).repair(TENANT, user).mended
-    # Their counts were never off, and writing the halves has counted them again.
+    # Their counts were right, and writing the halves has counted them again.
     assert repair_of(world).check(TENANT, ACTOR).counted == {"FANNED_BY": 2}
     assert repair_of(world).repair(TENANT, ACTOR).mended
     agree(world)
@@ -118,7 +118,7 @@ def test_a_half_is_not_written_for_an_edge_removed_meanwhile(world: World) -> No
 
 @pytest.mark.parametrize("phase", [Phase.PREPARE, Phase.MOVE, Phase.SETTLE])
 def test_edges_are_added_removed_and_repaired_while_shards_change(world: World, phase: Phase) -> None:
-    """Of all nodes at once, from 2 shards to 8, with the mover's work left to others: new edges only."""
+    """All nodes change from 2 to 8 shards. No mover runs, so all edges are new."""
     world.views.now = View(2, phase, 8, markers=True)
     world.views.view = _unsharded_counters(world.views.view)  # type: ignore[method-assign]
     followed(world)

@@ -1,4 +1,4 @@
-"""Roll-ups equal the truth, whatever the stream and the network do."""
+"""Roll-ups equal the sums of their items under any fault of stream and network."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -51,7 +51,7 @@ def counter(db: Dynashard, slot: int = 0) -> Counter[Beat]:
 
 @pytest.fixture(scope="module")
 def shared(create_table: Callable[[], str]) -> str:
-    """One table for all tests of this module: each takes tenants of its own."""
+    """One table for all tests of this module. Each uses its own tenants."""
     return create_table()
 
 
@@ -76,7 +76,7 @@ def changes(items: Sequence[Beat]) -> list[Change]:
 
 @st.composite
 def deliveries(draw: st.DrawFn) -> tuple[list[Beat], list[tuple[int, list[Beat]]]]:
-    """Beats, and batches of them for one of two counters: in any order and split, some again and again."""
+    """Draw beats, and batches of them for two counters in any order, split and repeated."""
     beats = draw(
         st.lists(
             st.builds(

@@ -1,4 +1,4 @@
-"""Roll-ups that are wrong are found and mended, while counting goes on."""
+"""Wrong roll-ups are found and repaired while counting continues."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,7 +27,7 @@ KEYS = ["only-ever-in-these-tests"]
 
 @pytest.fixture(scope="module")
 def shared(create_table: Callable[[], str]) -> str:
-    """One table for all tests of this module: each takes tenants of its own."""
+    """One table for all tests of this module. Each uses its own tenants."""
     return create_table()
 
 
@@ -38,7 +38,7 @@ def db(wire: Transport, shared: str) -> Dynashard:
 
 @pytest.fixture
 def beats(db: Dynashard) -> list[Beat]:
-    """Stored beats of a new tenant, none of them counted."""
+    """Stored but uncounted beats of a new tenant."""
     tenant = next(TENANTS)
     found = [beat(n, ("one", "two")[n % 2], minutes=17 * n, loud=n, tenant=tenant) for n in range(1, 30)]
     db.collection(Beat).batch_write(put=found)

@@ -65,9 +65,9 @@ INDEXES = sorted(definition(Note).indexes)
 
 @dataclass
 class Counts:
-    """A topology whose counts are what a test says; an entity that is declared unsharded stays so.
+    """A topology whose counts a test sets. An entity that is declared unsharded stays so.
 
-    `change` is that of the table's count, `index_change` that of the indexes': its phase, and the count it leads to.
+    `change` has the phase and the target of the table's count, `index_change` those of the indexes' count.
     """
 
     count: int = 16
@@ -97,14 +97,14 @@ class Counts:
         return str(self.changes) if self.changes else ""
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
-        """Nothing is kept."""
+        """Views are not cached."""
 
 
 @dataclass
 class World:
-    """A table and the ways to it.
+    """A table, and collections on it.
 
-    `collection` takes the transport to use, and stands on the counts of this world.
+    `collection` takes the transport to use, and follows the counts of this world.
     """
 
     transport: Transport
@@ -135,7 +135,7 @@ class World:
 
 @contextmanager
 def world_on(engine_url: str, table: str) -> Iterator[World]:
-    """A world on an empty table of the engine."""
+    """Open a world on an empty table of the engine."""
     transport = connect(engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
     yield World(transport, table)
     transport.close()
@@ -146,7 +146,7 @@ def tenant() -> str:
 
 
 def some_notes(random: Random, size: int, *, of: str, ranks: int = 3) -> list[Note]:
-    """Notes of one tenant, a fifth of them expired but still stored, most with an index entry, with ties in it."""
+    """Return notes of one tenant: a fifth has expired, and most have index entries, some with equal sort keys."""
     return [
         Note(
             tenant=of,
@@ -170,7 +170,7 @@ def listed(
     limit: Callable[[], int],
     **asked: Any,
 ) -> list[Any]:
-    """All items of a listing, page by page, each continued from the cursor of the one before."""
+    """Read a listing page by page with its cursors, and return all items."""
     items: list[Any] = []
     cursor: str | None = None
     for _ in range(2000):
@@ -185,7 +185,7 @@ def listed(
 
 
 def fields_of(items: Iterable[Any]) -> list[dict[str, Any]]:
-    """The fields of entities, by id: an item that was read differs from the one that was written in its revision."""
+    """Return the fields of entities by id, without revisions, which differ between written and read items."""
     return sorted((item.model_dump() for item in items), key=lambda item: str(item["id"]))
 
 

@@ -1,6 +1,6 @@
-"""Incidents with a copy for each of their teams, by team and state: what listings over several partitions are for.
+"""Incidents with a copy for each of their teams, listed over several partitions by team and state.
 
-Copies are carried one by one, as through a stream: for a while some of them lag behind.
+Copies are written one by one, as by a stream consumer, so that some of them lag behind for a while.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ class Copy(
     ],
     registry=Registry(),
 ):
-    """What one team sees of an incident."""
+    """The copy of an incident for one team."""
 
     account: str
     incident: str
@@ -45,7 +45,7 @@ class Unstamped(
     indexes=[Index("GSI1", "by_state", "{account}:{team}", "{state}#{at}#{incident}", shards=Shards(2))],
     registry=Registry(),
 ):
-    """A copy that does not say when it was changed, but by its sort key."""
+    """A copy without a stamp, whose time of change is only in its sort key."""
 
     account: str
     incident: str
@@ -85,7 +85,7 @@ class Incidents:
         return [Copy(account=self.account, incident=name, team=t, state=state, at=at) for t in self.teams[name]]
 
     def change(self, most: int, *, late: int = 0) -> None:
-        """Some incidents open or close now; their copies follow, but for some that come with the next change."""
+        """Open or close some incidents. Their copies follow, except `late` ones that come with the next change."""
         self._moment += timedelta(seconds=1)
         for name in self.random.sample(sorted(self.teams), min(most, len(self.teams))):
             state, _ = self.state[name]
@@ -96,7 +96,7 @@ class Incidents:
             self.copies.put(self._late.popleft())
 
     def in_state(self, state: str, teams: Iterable[str]) -> list[str]:
-        """The incidents of these teams that are in a state, the newest first."""
+        """Return the incidents of these teams in a state, newest first."""
         wanted = set(teams)
         found = [(*self.state[name][::-1], name) for name, of in self.teams.items() if wanted & set(of)]
         return [
@@ -105,5 +105,5 @@ class Incidents:
 
 
 def asked(account: str, teams: Iterable[str]) -> list[dict[str, Any]]:
-    """The partitions of some teams."""
+    """Return the partitions of some teams."""
     return [{"account": account, "team": team} for team in teams]

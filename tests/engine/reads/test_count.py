@@ -1,4 +1,4 @@
-"""Counts equal listings."""
+"""Counts equal the number of listed items."""
 
 from random import Random
 from typing import Any

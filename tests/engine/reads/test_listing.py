@@ -60,7 +60,7 @@ def in_order(items: list[Any], direction: str) -> bool:
 
 @st.composite
 def questions(draw: st.DrawFn) -> dict[str, Any]:
-    """What a caller may ask of any listing."""
+    """Draw the parameters of a listing."""
     asked: dict[str, Any] = {
         "order": draw(st.sampled_from(ORDERS)),
         "direction": draw(st.sampled_from(["asc", "desc"])),
@@ -79,7 +79,7 @@ def questions(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def answers(note: Any, asked: dict[str, Any]) -> bool:
-    """Whether a listing should bring a note."""
+    """Return whether a listing must contain a note."""
     return (
         alive(note)
         and note.id.startswith(asked.get("prefix", ""))
@@ -148,7 +148,7 @@ def test_items_beyond_a_megabyte_a_shard_are_listed_once(world: World, order: st
 
     assert sorted(item.id for item in items) == [note.id for note in notes]
     assert order != "ordered" or in_order(items, direction)
-    # The engine did cut: some answer stopped before its limit with more to come.
+    # The engine has cut an answer before its limit.
     assert any(
         answer["Count"] < request["Limit"] and "LastEvaluatedKey" in answer
         for request, answer in zip(recording.requests, recording.answers, strict=True)

@@ -1,4 +1,4 @@
-"""What listings cost: Queries, items read, read units, the size of cursors."""
+"""The cost of listings: Queries, items read, read units, the size of cursors."""
 
 import string
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Measured:
 
 @pytest.fixture(scope="module")
 def stored(world: World) -> str:
-    # A name that stays, so that items fall on the same shards and figures on the same digit.
+    # A fixed name, so that items have the same shards and figures the same digits in each run.
     of, random = "measured", Random(1)
     world.counts = Counts(SHARDS)
     notes = [Note(tenant=of, id=f"{random.random():.15f}", text="x" * 891) for _ in range(ITEMS)]
@@ -86,7 +86,7 @@ def test_a_full_listing_by_shard_reads_no_item_twice(measured: Measured, order: 
 
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 def test_an_ordered_page_takes_two_rounds_and_17_read_units(measured: Measured, direction: str) -> None:
-    # The first pages teach the collection how large items are.
+    # From the first pages the collection estimates the size of items.
     pages = list(measured.collection.pages({"tenant": measured.of}, order="ordered", direction=direction, limit=PAGE))
 
     assert sum(len(page.items) for page in pages) == ITEMS
@@ -100,7 +100,7 @@ def test_the_published_high_watermark_reads_several_times_as_much(
     ours = list(measured.collection.pages({"tenant": measured.of}, order="ordered", limit=PAGE))
     read, units, pages, last = 0, 0.0, 0, ""
 
-    # ConductorOne's: a whole page from every shard after the last key returned, merged, the rest thrown away.
+    # ConductorOne's algorithm: merge a whole page from every shard after the last key, and discard the rest.
     while True:
         found: list[str] = []
         for shard in range(SHARDS):

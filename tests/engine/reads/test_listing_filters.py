@@ -1,4 +1,4 @@
-"""Filters that the layer applies itself, to items that marks lead to, let through what DynamoDB's would."""
+"""Filters that the layer applies itself, to items behind relocation markers, agree with DynamoDB's."""
 
 from typing import Any
 from uuid import uuid4
@@ -15,7 +15,7 @@ from tests.engine.reads.listing_world import World
 
 pytestmark = pytest.mark.engine
 
-# The local engine's begins_with takes capitals for small letters, which DynamoDB's does not.
+# The local engine's begins_with ignores case, unlike DynamoDB's.
 texts = st.text("abü\U00010000\0", max_size=3)
 numbers = st.sampled_from([0, 1, -1, 10, 10**20, 10**20 + 1]) | st.decimals(-2, 2, places=1)
 binaries = st.binary(max_size=2)
@@ -39,7 +39,7 @@ conditions = (
 
 
 def let_through(world: World, partition: str, text: str, value: dict[str, Any] | None) -> set[str]:
-    """The sort keys that the engine's filter lets through."""
+    """Return the sort keys that pass the engine's filter."""
     values = {":pk": {"S": partition}} | ({} if value is None else {":v": value})
     answer = world.transport.call(
         "Query",
@@ -70,7 +70,7 @@ def test_a_condition_agrees_with_the_engine(
     puts = [{"PutRequest": {"Item": item}} for item in items]
     world.transport.call("BatchWriteItem", {"RequestItems": {world.table: puts}})
 
-    # Each condition meets values like its own too.
+    # Each condition is also tested with values like its own.
     for operator, value in [*asked, *[("=", each) for each in stored if each is not None]]:
         function = operator in ("begins_with", "contains")
         text = f"{operator}(#a, :v)" if function else f"#a {operator} :v"

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture(scope="module")
 def tied(world: World) -> str:
-    """A tenant with 500 entries, all with one index sort key, in 4 shards."""
+    """A tenant with 500 entries in 4 shards, all with the same index sort key."""
     of, world.counts = tenant(), Counts(16, 4)
     world.collection().batch_write(put=[Note(tenant=of, id=f"{n:03d}", group="g", rank="same") for n in range(500)])
     return of
@@ -41,7 +41,7 @@ def test_five_hundred_equal_entries_are_listed_once(
     world: World, tied: str, *, direction: str, order: str, index: str, size: int
 ) -> None:
     world.counts = Counts(16, 4)
-    # Pages of one over all of them take a thousand Queries and more; a part of them shows the same.
+    # Pages of one item over all entries take more than a thousand Queries, so fewer are listed.
     pages: list[list[str]] = []
 
     for page in world.collection().pages(

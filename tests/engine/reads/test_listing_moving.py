@@ -1,4 +1,4 @@
-"""Listings while shard counts change: what lives throughout comes exactly once, in every phase and between any two."""
+"""Listings while shard counts change: lasting items are listed exactly once in every phase."""
 
 from collections import Counter
 from random import Random
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.engine
 
 SPANS: list[dict[str, str]] = [{}, {}, {"prefix": "b"}, {"start": "a5"}, {"end": "b5"}, {"start": "a", "end": "b"}]
 REMEMBERED = 5
-"""Entries with one index sort key of which a cursor over at most 8 shards remembers every one."""
+"""The number of entries with equal index sort keys that a cursor over at most 8 shards remembers."""
 WITHOUT_PAUSES = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
 
 
 def notes_of(random: Random, size: int, of: str, ranks: int) -> list[Note]:
-    """Notes that do not expire."""
+    """Return notes that do not expire."""
     return [note.model_copy(update={"expires_at": None}) for note in some_notes(random, size, of=of, ranks=ranks)]
 
 
@@ -45,7 +45,7 @@ def answers(note: Note, asked: dict[str, Any], key: str) -> bool:
 
 
 def paged(change: Change, partition: dict[str, Any], limits: list[int], **asked: Any) -> list[Note]:
-    """All pages of a listing, with the change going on between and amid them."""
+    """Read all pages of a listing while the change continues between and during them."""
     collection = change.world.collection(through=Amid(change.world.transport, change), retry_policy=WITHOUT_PAUSES)
     items: list[Note] = []
     cursor: str | None = None
@@ -63,7 +63,7 @@ def paged(change: Change, partition: dict[str, Any], limits: list[int], **asked:
 
 
 def check(change: Change, items: list[Any], asked: dict[str, Any], index: str | None) -> None:
-    """What stayed came, nothing came twice, and nothing came that was not asked for."""
+    """Check that lasting items were listed once, and that no other than matching items were listed."""
     came = Counter(item.id for item in items)
     keys = {note.id: note.id if index is None else note.rank or "" for note in [*change.staying, *change.passing]}
     listed = [n for n in [*change.staying, *change.passing] if index is None or n.group is not None]

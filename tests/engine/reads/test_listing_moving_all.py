@@ -29,7 +29,7 @@ KEPT = [Filter("kept", "=", value=True)]
 
 
 def notes_of(random: Random, size: int, of: str) -> list[Note]:
-    """Notes that do not expire, few of which share an index key."""
+    """Return notes that do not expire, few of which share an index key."""
     return [note.model_copy(update={"expires_at": None}) for note in some_notes(random, size, of=of, ranks=1000)]
 
 
@@ -66,7 +66,7 @@ def test_a_scan_returns_lasting_items_once_while_counts_change(
 ) -> None:
     index, filters = change["index"], change["filters"]
     going_on, of = begun(world, change["seed"], own=change["own"] and index is not None)
-    # The consumer asks for nothing but the first layout: it holds nobody up.
+    # The consumer uses only the first layout, so it does not delay the change.
     going_on.counts.idle.add(get_ident())
     collection = world.collection(through=Amid(world.transport, going_on, page=9), retry_policy=WITHOUT_PAUSES)
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
@@ -178,7 +178,7 @@ def test_a_cursor_from_before_a_whole_change_continues_among_equal_index_keys(
 
 
 class Asked(OneByOne):
-    """A transport that wants a view to have been asked for before each round trip: a lease may have ended."""
+    """Checks that a view was requested before each round trip, because a lease may have ended."""
 
     def __init__(self, inner: Transport, counts: Leased) -> None:
         self.inner, self.counts = inner, counts

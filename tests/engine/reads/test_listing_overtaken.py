@@ -1,4 +1,4 @@
-"""Listings between whose pages items move: from one layout to another, or home from where they were stored late."""
+"""Listings between whose pages items move to another layout, or home after they were stored late."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -26,7 +26,7 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
 
 
 def listed_around(world: Moving, between: Any, **asked: Any) -> list[str]:
-    """The ids of a listing, between whose first two pages something happens."""
+    """List with an action between the first two pages, and return the ids."""
     items = things(client(world))
     first = items.list(TENANT, limit=2, **asked)
     found, cursor = [item.id for item in first.items], first.cursor

@@ -1,4 +1,4 @@
-"""Listings of items that are placed at random: nothing moves, but counts grow and shrink."""
+"""Listings of randomly placed items, which do not move when counts grow and shrink."""
 
 from dataclasses import dataclass
 from random import Random
@@ -33,7 +33,7 @@ class Event(
 
 @dataclass
 class Growing:
-    """A topology whose count a test sets."""
+    """A topology whose table count a test sets."""
 
     table: View
 
@@ -46,7 +46,7 @@ class Growing:
         return View(2)
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
-        """Nothing is kept."""
+        """Views are not cached."""
 
 
 def events(world: World, topology: Growing) -> Collection[Any]:

@@ -1,4 +1,4 @@
-"""Listings over several logical partitions: in order, in turn, and of the copies of one thing only the first."""
+"""Listings over several logical partitions: ordered, round-robin, and with copies listed once."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ CLOSED: dict[str, Any] = {"prefix": "CLOSED#", "order": "ordered", "direction": 
 
 @dataclass
 class Apart(Counts):
-    """Counts of which each partition has its own."""
+    """Counts that differ between partitions."""
 
     counts: list[int] = field(default_factory=lambda: [1, 8, 2])
 
@@ -83,7 +83,7 @@ def test_items_of_several_partitions_are_listed_once_under_any_counts(
     collection = world.collection(model)
     notes = []
     for of, size in zip(tenants, sizes, strict=True):
-        # Half of the ids are those of other tenants too: sort keys tie between partitions.
+        # Half of the ids exist in other partitions, too, so that sort keys tie.
         ids = [f"{random.choice('ab')}{random.randrange(60):02d}" for _ in range(size)]
         notes += [model(tenant=of, id=name, kept=random.random() < 0.5) for name in set(ids)]
     collection.batch_write(put=notes)
@@ -144,7 +144,7 @@ def test_entries_of_several_index_partitions_are_listed_once(
 
 @dataclass
 class Beside(Leased):
-    """One partition's count changes, those of others do not."""
+    """Counts that change, except those of partitions whose names end in `fixed`."""
 
     fixed: str = ""
 
@@ -269,7 +269,7 @@ def test_closed_incidents_of_several_teams_are_listed_once_while_incidents_chang
     keys = [(item.at, item.incident) for item in came]
     assert keys == sorted(keys, reverse=True)
     assert [name for name, times in Counter(names).items() if times > 1] == []
-    lagging = late > 0  # then what had just changed when the listing began may be seen in either state
+    lagging = late > 0  # A copy that changed just before the listing may be seen in either state.
     unchanged = [name for name in before if name not in incidents.changed]
     assert lagging or set(unchanged) <= set(names)
 

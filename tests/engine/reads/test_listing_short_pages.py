@@ -1,4 +1,4 @@
-"""Pages that a budget cuts short while items are on their way: they end and go on without losing an item."""
+"""Pages that a budget cuts short while items move: the listing continues without losing an item."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Read replicas: listings are balanced between the table and its copies, and nobody can tell but by the requests."""
+"""Read replicas: listings are balanced between the table and its copies with equal results."""
 
 from collections.abc import Callable
 from functools import partial
@@ -48,7 +48,7 @@ MODELS = [CALCULATED, TWICE, RANDOM, MODULO]
 
 
 class Reader:
-    """A collection whose draws between the table and its replicas are the test's."""
+    """A collection whose choice between the table and its replicas a test makes."""
 
     def __init__(self, world: World, model: Any, drawn: Callable[[], float]) -> None:
         self.recording = RecordingTransport(world.transport)
@@ -57,7 +57,7 @@ class Reader:
 
     @property
     def slots(self) -> set[str | None]:
-        """What was read since the beginning: index slots, None for the table."""
+        """The index slots that were read so far, with None for the table."""
         return {request.get("IndexName") for request in self.recording.requests if "KeyConditionExpression" in request}
 
 

@@ -164,7 +164,7 @@ def test_a_scan_reads_at_most_two_answers_a_worker_ahead(world: World, large: st
         ahead.wait_for(2 * workers)
     scan.close()  # type: ignore[attr-defined]
 
-    # The answer that is being handed on was in a worker's hand a moment before.
+    # One more answer may be on its way from a worker to the consumer.
     assert 2 * workers <= ahead.most <= 2 * workers + 1
 
 
@@ -209,7 +209,7 @@ def test_a_scan_gives_up_when_throttling_outlasts_its_retry_policy(world: World,
     with pytest.raises(ThrottledError):
         list(collection.scan({"tenant": notes[0].tenant}, workers=1))
 
-    # The next pause would have ended after the three seconds.
+    # The next pause would end after the three seconds.
     assert now == [pytest.approx(0.05 + 0.1 + 0.2 + 0.4 + 0.8)]
     assert workers_alive() == []
 

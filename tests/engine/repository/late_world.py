@@ -1,4 +1,4 @@
-"""A slow writer beside a change of a shard count: its request is executed late, answered late, or never answered."""
+"""A slow writer during a change of a shard count: its request is executed late, answered late, or never answered."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -20,7 +20,7 @@ from tests.faults import Fault, FaultyTransport, afterwards, meanwhile
 
 
 def client(world: Moving, plan: list[Fault] | None = None, transport: Transport | None = None) -> Dynashard:
-    """A client of its own that meets these faults. Its pauses take no time, and count as if they did."""
+    """Return a new client that meets these faults. Its pauses take no time, and count as if they did."""
     waited = [0.0]
 
     def sleep(seconds: float) -> None:
@@ -37,7 +37,7 @@ def things(db: Dynashard) -> Collection[Thing]:
 
 
 def reach(world: Moving, stage: str) -> None:
-    """Bring the change of `ABC` to the end of a stage's work."""
+    """Advance the change of `ABC` to the end of a stage's work."""
     if stage == "stable":
         world.finish(ABC)
         return
@@ -55,12 +55,12 @@ def reach(world: Moving, stage: str) -> None:
 
 
 def executed_late(operation: str, happens: Callable[[], Any]) -> Fault:
-    """All this happens before the request is executed."""
+    """The action happens before the request is executed."""
     return meanwhile(operation, happens)
 
 
 def answered_late(operation: str, happens: Callable[[], Any]) -> Fault:
-    """The request is executed at once, and all this happens before it is answered."""
+    """The request is executed at once, and the action happens before it is answered."""
     return afterwards(operation, happens)
 
 
@@ -71,7 +71,7 @@ HOW: Final[Mapping[str, Callable[[str, Callable[[], Any]], Fault]]] = {
 
 
 def judged(world: Moving, identity: str, *, acknowledged: bool) -> None:
-    """An acknowledged create is found by a read of its key and stands once in listings; an unknown one may do both."""
+    """Check that an item is listed once if a read finds it, and that an acknowledged one is found."""
     key = {"tenant": "abc", "id": identity}
     found = things(client(world)).find(key, consistent=True)
     listed = [item.id for item in things(client(world)).scan({"tenant": "abc"}, consistent=True)]
@@ -81,7 +81,7 @@ def judged(world: Moving, identity: str, *, acknowledged: bool) -> None:
 
 
 def outcome(act: Callable[[], Any]) -> Any:
-    """What an operation answers; an error is its answer."""
+    """Return the result of an operation, or its error."""
     try:
         return act()
     except DynashardError as error:
@@ -89,7 +89,7 @@ def outcome(act: Callable[[], Any]) -> Any:
 
 
 def moving_ids(old: int, new: int, count: int) -> list[str]:
-    """Ids of things that move."""
+    """Return ids of things that move."""
     return [item["SK"]["S"] for item in strays(Thing, old, new, count)]
 
 
@@ -121,7 +121,7 @@ RULES: Final = {"A": _no_confirmation, "H": _no_help, "P": _no_second_pass}
 
 @contextmanager
 def without(rule: str) -> Iterator[None]:
-    """Break one of the rules for as long as the block lasts."""
+    """Break one of the rules within the block."""
     with ExitStack() as stack:
         RULES[rule](stack)
         yield

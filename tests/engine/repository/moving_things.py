@@ -1,4 +1,4 @@
-"""States between two shard counts, built by hand, and a mover that moves one item."""
+"""States between two shard counts, built directly in the table, and a mover of one item."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +11,14 @@ from tests.engine.stored_things import Note, World
 CHANGES = {"grow": (2, 8), "shrink": (4, 1), "adopt": (0, 4)}
 PHASES = (Phase.PREPARE, Phase.MOVE, Phase.SETTLE)
 IDENTITY = "2"
-"""Of a note that moves under each of the changes."""
+"""The id of a note that moves under each of the changes."""
 
 Stored = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A note's two places under a change."""
+    """The old and the new place of a note under a change."""
 
     world: World
     count: int
@@ -40,14 +40,14 @@ class Spot:
         return self._home(self.target)
 
     def view(self, phase: Phase) -> View:
-        """The view of a phase; the stable one is that of the old count."""
+        """Return the view of a phase. The stable view has the old count."""
         return View(self.count) if phase is Phase.STABLE else View(self.count, phase, self.target, markers=True)
 
     def enter(self, phase: Phase) -> None:
         self.world.views.now = self.view(phase)
 
     def at(self, place: str) -> Stored | None:
-        """What is stored at a place."""
+        """Return the item that is stored at a place."""
         stored: Stored | None = self.world.dynamodb.call(
             "GetItem",
             TableName=self.world.table,
@@ -57,12 +57,12 @@ class Spot:
         return stored
 
     def clear(self, place: str) -> None:
-        """Take away whatever is stored at a place."""
+        """Delete the item that is stored at a place."""
         stored = {"PK": {"S": place}, "SK": {"S": self.identity}}
         self.world.dynamodb.call("DeleteItem", TableName=self.world.table, Key=stored)
 
     def put(self, place: str, **attributes: Any) -> None:
-        """Store an item with nothing but its key and these."""
+        """Store an item that has only its key and these attributes."""
         self.world.adopt({"PK": {"S": place}, "SK": {"S": self.identity}, **attributes})
 
     def put_live(self, place: str, rev: str = "r0", **attributes: Any) -> None:
@@ -71,11 +71,11 @@ class Spot:
         self.put(place, Type={"S": "test.v1.Note"}, Rev={"S": rev}, **fields, **attributes)
 
     def put_mark(self) -> None:
-        """Store a bare mark at the old place."""
+        """Store a relocation marker without a copy at the old place."""
         self.put(self.old, MovedTo={"N": str(self.target)})
 
     def move(self) -> None:
-        """Do what a mover does to this key, if a live item stands at its old place."""
+        """Move the item as a mover does, if a live one is stored at its old place."""
         found = self.at(self.old)
         if self.old == self.new or found is None or "MovedTo" in found or not self._lives(found):
             return

@@ -1,4 +1,4 @@
-"""A change of a shard count, in steps that fall between the requests of a listing.
+"""A change of a shard count whose steps happen between the requests of a listing.
 
 The steps are those of the controller and of the mover: phases follow one another only when the client has asked for its
 view since the last one, as leases have it; transactions show one item at a time, and other transactions meet a conflict
@@ -32,7 +32,7 @@ INDEX_COUNTS = [1, 2, 4, 8]
 
 @dataclass
 class Leased(Counts):
-    """Counts that know who has asked for them since they last changed."""
+    """Counts that record which clients have asked for them since the last change."""
 
     asked: set[int] = field(default_factory=set)
     clients: set[int] = field(default_factory=set)
@@ -65,7 +65,7 @@ class Leased(Counts):
 
 
 class Change:
-    """Changes the counts of a world for as long as it is stepped, one after the other.
+    """Changes the counts of a world, one after the other, as long as it is stepped.
 
     Attributes:
         staying: notes that live throughout.
@@ -95,16 +95,16 @@ class Change:
         self.present = [*self.staying, *self.passing[:half]]
         world.collection().batch_write(put=self.present)
 
-    # What happens.
+    # Steps of the change.
 
     def step(self) -> None:
-        """Perhaps something happens."""
+        """Take a step at random."""
         with self.lock:
             if self.random.random() < self.rate:
                 self._go_on()
 
     def go_on(self, steps: int) -> None:
-        """So many things happen while nobody is working."""
+        """Take a number of steps while no client works."""
         with self.lock, self.counts.nobody_working():
             for _ in range(steps):
                 self._go_on()
@@ -120,7 +120,7 @@ class Change:
             self._table_step()
 
     def settle_half(self) -> None:
-        """A transaction under way comes to its end."""
+        """Finish a transaction that is half visible."""
         with self.lock:
             while self.half:
                 self.half.pop()()
@@ -152,7 +152,7 @@ class Change:
             self._sweep_or_begin()
         elif phase is Phase.PREPARE:
             self._publish(Phase.MOVE, target, marks=True)
-            # Nothing comes to life at an old place any more: what lives there now is all there is to move.
+            # No item is created at an old place any more, so the live items there are all that must move.
             self.left = [note for note in self.present if self._moves(note)]
             self.random.shuffle(self.left)
         elif phase is Phase.MOVE:
@@ -194,7 +194,7 @@ class Change:
             self._publish(Phase.STABLE, target, marks=False)
 
     def move_some(self, target: int, most: int) -> int:
-        """Be amid a move to a count, with at most so many notes moved; how many."""
+        """Begin a move to a count, move at most `most` notes, and return how many were moved."""
         self._publish(Phase.MOVE, target, marks=True)
         self.left = [note for note in self.present if self._moves(note)]
         moving, self.left = self.left[:most], self.left[most:]
@@ -204,20 +204,20 @@ class Change:
         return len(moving)
 
     def finish(self) -> None:
-        """Let the change under way come to its end, marks and all, while nobody is working."""
+        """Finish the running change, with its sweep, while no client works."""
         with self.counts.nobody_working():
             while self.half or self.counts.marks:
                 self.settle_half()
                 self._table_step()
 
     def write_anew(self, note: Note, **fields: Any) -> None:
-        """A writer changes a note, where it lives."""
+        """Change a note at its present place, as a writer does."""
         target = self.counts.change[1]
         live = [count for count in (self.counts.count, target) if count is not None and self._stored(note, count)]
         wire = self._wire(note.model_copy(update=fields))
         self._put({**wire, **self._key(note, live[0])})
 
-    # What the mover and the writers write.
+    # Writes of the mover and of other writers.
 
     def _key(self, note: Note, count: int) -> Wire:
         key = NOTE.key_of(note)
@@ -227,7 +227,7 @@ class Change:
         return self.world.transport.call(operation, {"TableName": self.world.table, **request})
 
     def _stored(self, note: Note, count: int) -> Wire | None:
-        """The live item at a place."""
+        """Return the live item at a place."""
         item: Wire | None = self._call("GetItem", Key=self._key(note, count), ConsistentRead=True).get("Item")
         return None if item is None or MOVED_TO in item else item
 
@@ -237,7 +237,7 @@ class Change:
         return target is not None and self._key(note, counts.count) != self._key(note, target)
 
     def _both(self, first: Callable[[], None], second: Callable[[], None]) -> None:
-        """A transaction: one of its writes now, the other later."""
+        """Send the writes of a transaction apart: one now, the other later."""
         steps = [first, second]
         if self.random.random() < 0.5:
             steps.reverse()
@@ -245,7 +245,7 @@ class Change:
         self.half.append(steps[1])
 
     def _wire(self, note: Note) -> Wire:
-        """The note as any writer would store it."""
+        """Return the note as a writer stores it."""
         counts = self.counts
         phase, target = counts.index_change
         index_count = target if phase is Phase.MOVE and target is not None else counts.index_count
@@ -300,7 +300,7 @@ class Change:
         return [index for index in NOTE.indexes.values() if index.shards]
 
     def _sweep(self) -> bool:
-        """Delete some marks; whether there were any."""
+        """Delete some markers, and return whether there were any."""
         self.random.shuffle(self.marks)
         swept = [self.marks.pop() for _ in range(min(len(self.marks), self.random.choice([1, 20, 100])))]
         for key in swept:
@@ -308,7 +308,7 @@ class Change:
         return bool(swept)
 
     def _write(self) -> None:
-        """A note comes, or one of the passing ones goes."""
+        """Create a note, or delete one of the passing ones."""
         self.settle_half()
         gone = [note for note in self.passing if note in self.present]
         if gone and self.random.random() < 0.5:
@@ -317,7 +317,7 @@ class Change:
             self._create(self.left_to_come.pop())
 
     def delete(self, note: Note) -> None:
-        """A writer deletes a note, where it lives."""
+        """Delete a note at its present place, as a writer does."""
         target = self.counts.change[1]
         for count in {self.counts.count, self.counts.count if target is None else target}:
             if self._stored(note, count):
@@ -340,9 +340,9 @@ class Change:
 
 @dataclass
 class Amid(OneByOne):
-    """A transport on which a change takes a step before every request, and another after it.
+    """Takes a step of a change before and after every request.
 
-    Queries bring at most `page` items, as if these were large.
+    Queries return at most `page` items, as if these were large.
     """
 
     inner: Transport

@@ -1,4 +1,4 @@
-"""The three levels of care for writes whose answers are lost: plain, guarded and exactly once."""
+"""The three handlings of writes whose answers are lost: plain, guarded and exactly once."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reads that the database executes long after the view has ended under which they were sent."""
+"""Reads that the database executes long after the end of the view they were sent under."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -25,7 +25,7 @@ READS: Final[dict[str, tuple[str, Read]]] = {
     "scan": ("Query", lambda found, _: len(list(found.scan(TENANT, workers=1)))),
     "count": ("Query", lambda found, _: found.count(TENANT)),
 }
-"""The request that is late, and how many of some items the read finds."""
+"""The late request, and how many of some items the read finds."""
 
 
 @pytest.fixture

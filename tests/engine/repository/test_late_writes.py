@@ -1,4 +1,4 @@
-"""Writes that the database executes, or answers, long after the view has ended under which they were sent."""
+"""Writes that the database executes, or answers, long after the end of the view they were sent under."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -50,7 +50,7 @@ SCENES = [
     ("create", "", "growing"),
     ("create", "prepare", "shrinking"),
 ]
-"""What is written, at which stage its view is from (none: before the change), and what changes."""
+"""The write, the stage of its view (none before the change), and the change."""
 
 
 @pytest.mark.sampled(4)
@@ -155,11 +155,11 @@ def test_a_valid_view_adds_no_cost(world: Moving) -> None:
     assert [call.operation for call in transport.calls] == ["PutItem", "PutItem"]
 
 
-# What others do with an item that was stored late and that its writer gave up.
+# Other writers use an item that was stored late, after its writer gave up.
 
 
 def given_up(world: Moving, identity: str, stage: str) -> None:
-    """A create, sent in PREPARE, that is executed at the end of a stage and never answered."""
+    """Send a create in PREPARE that is executed at the end of a stage and never answered."""
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "prepare")
 
@@ -188,7 +188,7 @@ def seen_and_changed(world: Moving, identity: str) -> None:
 
 
 def story(world: Moving, db: Dynashard | None = None) -> None:
-    """An item is stored late, seen and changed in MOVE, and is there from then on in every phase and listing."""
+    """A late item that is changed in MOVE is found from then on in every phase and listing."""
     [identity] = moving_ids(4, 8, 1)
     key = {"tenant": "abc", "id": identity}
     given_up(world, identity, "move")
@@ -209,7 +209,7 @@ def test_a_late_write_that_was_seen_stays(world: Moving) -> None:
 
 
 def unread(world: Moving) -> None:
-    """As `story`, but nobody looks at the key in SETTLE."""
+    """As `story`, but without a read in SETTLE."""
     [identity] = moving_ids(4, 8, 1)
     given_up(world, identity, "move")
     seen_and_changed(world, identity)
@@ -222,7 +222,7 @@ def test_a_late_write_that_was_seen_stays_without_a_read_in_settle(world: Moving
 
 
 def settled_write(world: Moving) -> None:
-    """As `story`, and the next one is a writer in SETTLE."""
+    """As `story`, with a writer in SETTLE."""
     [identity] = moving_ids(4, 8, 1)
     given_up(world, identity, "move")
     seen_and_changed(world, identity)
@@ -236,7 +236,7 @@ def test_a_create_in_settle_is_refused_by_a_late_item(world: Moving) -> None:
 
 
 def alone(world: Moving) -> None:
-    """A late create is answered as a success when all is over."""
+    """A late create succeeds after the end of the change."""
     [identity] = moving_ids(4, 8, 1)
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "prepare")

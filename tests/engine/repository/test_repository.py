@@ -1,4 +1,4 @@
-"""Single items on the real engine: what callers see, and what is stored."""
+"""Single items on the real engine: results and stored items."""
 
 from collections.abc import Callable
 from datetime import timedelta

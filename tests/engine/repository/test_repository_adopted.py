@@ -1,4 +1,4 @@
-"""Stored items that this layer has not written: adopted, damaged, marked."""
+"""Stored items that this layer has not written: adopted ones, damaged ones and markers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Batches on the real engine: order, retries of what is left, and the names of what was not done."""
+"""Batches on the real engine: order, retries of unprocessed items, and errors that name them."""
 
 from datetime import UTC, datetime, timedelta
 

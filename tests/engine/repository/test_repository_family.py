@@ -1,4 +1,4 @@
-"""Several entities in one logical partition: each kept and brought back as what it is."""
+"""Several entities in one logical partition: each item is read as its own class."""
 
 from datetime import UTC, datetime
 

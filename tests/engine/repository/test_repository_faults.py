@@ -50,7 +50,7 @@ def test_a_create_replaced_before_its_answer_was_lost_is_done_if_the_item_proves
 
 
 def test_a_create_overwritten_by_another_put_is_unknown_and_never_a_conflict(world: World) -> None:
-    """Its own item may have been there, or its request may still come: "exists" would promise that it does not."""
+    """Its item may have existed, or its request may still be executed, so "exists" would be wrong."""
     plain = world.people
     other = person(mail="other@x.org")
     transport = world.faults(meanwhile_repeated("PutItem", lambda: plain.batch_write(put=[other])))
@@ -158,7 +158,7 @@ def test_update_without_a_revision_that_was_lost_is_unknown_and_not_sent_again(w
 
 
 def test_a_put_never_overwrites_a_later_write_of_another(world: World) -> None:
-    """Without a condition a second attempt would undo the acknowledged write of another."""
+    """A second attempt without a condition would undo another writer's acknowledged write."""
     plain = world.accounts
     plain.create(Account(id="1", balance=1))
 
@@ -173,7 +173,7 @@ def test_a_put_never_overwrites_a_later_write_of_another(world: World) -> None:
 
 
 def test_delete_whose_answer_was_lost_is_unknown_though_nothing_is_there(world: World) -> None:
-    """Absence proves nothing: another may have deleted it, and the request may still come and delete a new item."""
+    """Absence proves nothing: another may have deleted the item, and the late request may delete a new one."""
     world.people.create(person())
     transport = world.faults(repeated("DeleteItem"))
 

@@ -1,4 +1,4 @@
-"""The repository against a dictionary: any sequence of operations, with time passing."""
+"""The repository against a dictionary: any sequence of operations while time passes."""
 
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -103,7 +103,7 @@ class Machine(RuleBasedStateMachine):
     def change(self, identity: str, which: str, after: dict[str, Any], **changes: Any) -> None:
         if_match = self.if_match(identity, which)
         refusal = self.expected(identity, if_match)
-        # An update that must read first says what it found: nothing.
+        # An update that must read first reports a missing item as not found.
         if refusal and self.live(identity) is None:
             refusal = DynashardError
         if refusal:
@@ -135,7 +135,7 @@ class Machine(RuleBasedStateMachine):
         )
         for each in deletes:
             self.model.pop(each, None)
-        # Of several copies, expired or marked, the last one written is what the batch has put.
+        # Several copies may exist, expired or marked. The batch has put the one written last.
         written = sorted(self.world.raw(), key=lambda item: int(item.get("Rev", {"S": "rev-0"})["S"][4:]))
         stored = {item["id"]["S"]: item for item in written if "id" in item}
         for each in puts:

@@ -1,4 +1,4 @@
-"""Every operation in every phase of a count change, on every state that a key can be in between its two homes."""
+"""Every operation in every phase of a change, on every state of a key between its two homes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.engine
 
 PAST: dict[str, Any] = {"ExpiresAt": {"N": str(int(NOON.timestamp()) - 5)}}
 
-# What stands at the old place and at the new one.
+# The items at the old and the new place.
 STATES: dict[Phase, list[tuple[str, str]]] = {
     Phase.STABLE: [("nothing", "nothing"), ("live", "nothing"), ("expired", "nothing")],
     Phase.PREPARE: [("nothing", "nothing"), ("live", "nothing"), ("expired", "nothing"), ("live", "expired")],
@@ -48,7 +48,7 @@ MARKS = ("mark", "bare mark")
 
 
 def build(spot: Spot, state: tuple[str, str]) -> None:
-    """Bring a key into a state. What lives is at revision r0, wherever it is."""
+    """Bring a key into a state. A live item has the revision r0."""
     for place, what in zip((spot.old, spot.new), state, strict=True):
         moved: dict[str, Any] = {"MovedFrom": {"N": str(spot.count)}} if place == spot.new else {}
         if what == "live":
@@ -64,7 +64,7 @@ def build(spot: Spot, state: tuple[str, str]) -> None:
 
 
 def states(spot: Spot) -> tuple[str, str]:
-    """What stands at both places now; a written note is named by its text."""
+    """Return the items at both places. A written note is named by its text."""
     return _state(spot.at(spot.old)), _state(spot.at(spot.new))
 
 
@@ -72,7 +72,7 @@ def _state(item: dict[str, Any] | None) -> str:
     if item is None:
         return "nothing"
     if "MovedTo" in item:
-        # A mark that expires would give the key back to those who look at its old home.
+        # An expiring marker would free the key for clients that use its old home.
         assert "ExpiresAt" not in item
         return "mark" if "text" in item else "bare mark"
     if "ExpiresAt" in item:
@@ -82,19 +82,19 @@ def _state(item: dict[str, Any] | None) -> str:
 
 
 def helped(phase: Phase, state: tuple[str, str]) -> tuple[str, str]:
-    """The state under which an operation does its work: what was stored late is brought home first in SETTLE."""
+    """Return the state an operation works on: in SETTLE late items are moved home first."""
     return ("mark", "live") if phase is Phase.SETTLE and state[0] == "live" else state
 
 
 def home_of(phase: Phase, state: tuple[str, str]) -> int:
-    """Where the key's item lives or would: 0 for the old place, 1 for the new."""
+    """Return the place of the key's item: 0 for the old, 1 for the new."""
     if phase is Phase.MOVE:
         return int(state[0] in MARKS)
     return int(phase is Phase.SETTLE)
 
 
 def after(phase: Phase, state: tuple[str, str], wrote: str) -> tuple[str, str]:
-    """The state after a write that was allowed: `wrote` is what stands at the key's home now."""
+    """Return the state after an accepted write: `wrote` is the item at the key's home."""
     where = home_of(phase, state)
     old, new = state
     if wrote != "nothing" and state[where] != "live":
@@ -112,7 +112,7 @@ def note(text: str = "new") -> Note:
 KEY = {"tenant": "abc", "id": IDENTITY}
 Operation = Callable[[Repository[Note]], Any]
 
-# The operation, what stands there afterwards, and what it answers to a live item and to none.
+# The operation, the item afterwards, and the results for a live and a missing item.
 OPERATIONS: dict[str, tuple[Operation, str, Any, Any]] = {
     "create": (lambda notes: notes.create(note()).text, "new", AlreadyExistsError, "new"),
     "put": (lambda notes: notes.put(note()).created, "new", False, True),
@@ -184,7 +184,7 @@ def test_operation_does_in_each_phase_what_the_protocol_says(world: World, opera
         untouched = refused or not writes or (writes == "nothing" and not lives)
         found = states(spot)
         if untouched and operation.startswith("batch delete") and phase is Phase.STABLE:
-            # A batch has no conditions when stable, so that it takes away what has expired too.
+            # A batch has no conditions in a stable phase, so that it also removes expired items.
             assert found == ("nothing", state[1]), case
         else:
             assert found == (state if untouched else after(phase, state, writes)), case

@@ -1,4 +1,4 @@
-"""Batches of moving keys: leases that end in between, single writes, and what is left over."""
+"""Batches of moving keys: leases that end in between, single writes, and unprocessed keys."""
 
 from collections.abc import Callable
 from threading import Barrier

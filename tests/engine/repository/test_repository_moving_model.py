@@ -1,4 +1,4 @@
-"""The repository against a dictionary while shard counts change, with clients one phase behind and a mover between."""
+"""The repository against a dictionary while counts change, with clients one phase behind and a mover."""
 
 import pytest
 from hypothesis import settings
@@ -17,7 +17,7 @@ COUNTS = [1, 2, 4, 8, 16]
 
 
 class MovingMachine(Machine):
-    """Views go through the phases of one change after the other; between two of them passes a lease."""
+    """Views go through the phases of consecutive changes, with a lease between two phases."""
 
     @initialize(count=st.sampled_from([0, *COUNTS]))
     def start_moving(self, count: int) -> None:
@@ -90,7 +90,7 @@ class MovingMachine(Machine):
 
     @invariant()
     def items_stand_in_the_indexes_of_their_fields(self) -> None:
-        # Marked and expired copies may stand there too.
+        # Marked and expired copies may exist, too.
         if not hasattr(self, "model"):
             return
         live = [item for item in map(self.live, IDS) if item and item.team is not None and item.rank is not None]

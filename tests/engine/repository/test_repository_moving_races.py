@@ -1,4 +1,4 @@
-"""Writes of moving keys: movers, other writers and phases that come in between, lost answers, conflicts."""
+"""Writes of moving keys among movers, other writers, new phases, lost answers and conflicts."""
 
 from collections.abc import Callable
 from typing import Any

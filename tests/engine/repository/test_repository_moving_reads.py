@@ -1,4 +1,4 @@
-"""Reads of moving keys: transactions that are seen in part, marks, and phases that change behind them."""
+"""Reads of moving keys: partly visible transactions, markers, and phases that change behind them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ def spot(world: World) -> Spot:
 
 
 def half_seen(spot: Spot) -> None:
-    """The mark of a mover's transaction is to be seen, the item at its new home not yet."""
+    """Make the marker of a mover's transaction visible, but not yet the item at its new home."""
     spot.put_live(spot.old, MovedTo={"N": "8"})
 
 

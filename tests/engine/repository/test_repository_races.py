@@ -1,4 +1,4 @@
-"""Many writers at once: nothing is lost, and of two who name one revision one wins."""
+"""Many concurrent writers: nothing is lost, and one writer at a revision wins."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ WRITERS = 8
 
 
 def at_once(work: Callable[[int], Any]) -> list[Any]:
-    """What each of the writers, started together, came to: a result or a refusal."""
+    """Start writers together, and return the result or the refusal of each."""
     start = Barrier(WRITERS)
 
     def one(number: int) -> Any:

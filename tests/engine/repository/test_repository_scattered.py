@@ -1,4 +1,4 @@
-"""Random placement: a shard is drawn for each new item, and all are looked into for one that has only a key."""
+"""Random placement: a shard is drawn for each new item, and all shards are searched for a key."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def event(identity: str = "1", **fields: Any) -> Event:
 
 
 def draw(world: World, *numbers: float) -> None:
-    """What is drawn from now on, in quarters of the shards."""
+    """Set the shards that are drawn, in quarters of their number."""
     left = list(numbers)
     world.drawn = lambda: left.pop(0) if len(left) > 1 else left[0]
 

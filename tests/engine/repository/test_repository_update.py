@@ -21,7 +21,7 @@ LONGEST = 10**38 - 1
 
 
 class Weighed(Entity, name="test.v1.Weighed", key=Key(partition="{id}"), registry=Registry()):
-    """A thing whose weight is a float."""
+    """An entity with a float field."""
 
     id: str
     weight: float
@@ -202,7 +202,7 @@ SUMS = pytest.mark.parametrize(
         ({"visits": 9 * 10**125 - LONGEST}, "visits"),
     ],
 )
-"""What cannot be added to the longest numbers."""
+"""Additions to the longest numbers whose sums DynamoDB cannot store."""
 
 
 @SUMS

@@ -1,4 +1,4 @@
-"""Transactions under stable counts: all steps or none, with everything that single writes do."""
+"""Transactions under stable counts: all steps or none, each with the effects of a single write."""
 
 from collections.abc import Callable
 from typing import Any
@@ -209,7 +209,7 @@ def test_adding_does_not_continue_from_an_expired_item(world: World) -> None:
 @pytest.mark.parametrize(
     "step",
     [
-        Update(Person, key(), add={"visits": 1}, missing="create"),  # a person needs a mail address
+        Update(Person, key(), add={"visits": 1}, missing="create"),  # A person needs a mail address.
         Update(Note, key(), set={"text": "x"}, add={"reads": 1}, missing="create"),
         Update(Note, key(), missing="create"),
         Update(Note, key(), add={"reads": 1}, if_match="x", missing="create"),
@@ -316,7 +316,7 @@ def test_a_transaction_in_progress_is_requested_again(world: World) -> None:
 
 
 def test_a_transaction_recognises_its_own_work_without_its_token(world: World) -> None:
-    """As where the engine has forgotten the token."""
+    """The engine has forgotten the token."""
     world.notes.create(note("gone"))
 
     def strike(send: Any, request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Every step in every phase of a count change, on every state a key can be in, as part of a larger transaction."""
+"""Every step of a transaction in every phase of a change, on every state of a key."""
 
 from collections.abc import Iterator
 from itertools import cycle
@@ -29,7 +29,7 @@ def note(text: str = "new") -> Note:
 
 
 def states(spot: Spot) -> tuple[str, str]:
-    """What stands at both places; an item that adding has made has no text."""
+    """Return the items at both places. An item that an addition has created has no text."""
     for place in (spot.old, spot.new):
         item = spot.at(place)
         if item and "reads" in item and "text" not in item:
@@ -73,15 +73,15 @@ def cases(world: World, phase: Phase) -> Iterator[tuple[str, Spot, tuple[str, st
 
 
 def fitting(found: tuple[str, str], phase: Phase, state: tuple[str, str], wrote: str | None) -> bool:
-    """Whether what stands at both places is what a step that was done leaves."""
+    """Return whether the items at both places are those after the step."""
     where = home_of(phase, state)
     if wrote is None:
         return found == state
     if wrote == "gone":
-        # Nothing lives there, and what has expired may be taken away or not.
+        # No live item is there, and an expired one may or may not be removed.
         return found[1 - where] == state[1 - where] and found[where] in ("nothing", "expired")
     if wrote == "added":
-        # The text stays what it was; a made item has none.
+        # The text is unchanged, and a created item has none.
         return found == after(phase, state, "live" if state[where] == "live" else "")
     return found == after(phase, state, wrote)
 
@@ -256,7 +256,7 @@ def test_an_outdated_view_is_refreshed(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["create", "put", "update", "delete", "check", "check none", "add or make"])
 def test_views_are_requested_before_each_attempt(world: World, name: str) -> None:
-    """The phases go on between the tries of one transaction, which conflicts hold up."""
+    """Phases advance between the attempts of one transaction, which conflicts delay."""
     spot = Spot(world, 4, 8)
     if name not in ("create", "check none"):
         spot.put_live(spot.old)

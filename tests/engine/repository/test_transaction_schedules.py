@@ -19,9 +19,9 @@ pytestmark = pytest.mark.engine
 DEEP: Final = profile() == "deep"
 CHUNKS, CHUNK = 10 if DEEP else 1, 30
 MOST: Final = 300
-"""Schedules in which a mutant must be caught."""
+"""The number of schedules in which a mutant must be caught."""
 CAUGHT_BY: Final = {"steps stay at old": 35}
-"""The seed that has caught a mutant for which a search takes long: see test_resharding_schedules.py."""
+"""Seeds that catch mutants for which a search takes long: see test_resharding_schedules.py."""
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +38,18 @@ def test_no_schedule_splits_doubles_or_loses_a_transaction(engine_of_its_own: Le
 
 
 def _unmarked_creates(table: str, write: Any, places: Any) -> list[Any]:
-    """What comes to life at its new home leaves no mark at the old one."""
+    """Mutant: a create at the new home leaves no marker at the old one."""
     return [write.action(table, places.new, write.absent_condition())]
 
 
 def _never_followed(*refused: Any) -> Next:
-    """A mark is taken for nothing there."""
+    """Mutant: a marker is treated as a missing item."""
     found = late.next_after(*refused)
     return Next.DECIDE if found is Next.FOLLOW else found
 
 
 def _always_old(self: Participant) -> list[Any]:
-    """Steps stay at the old place, whatever the phase."""
+    """Mutant: steps use the old place in every phase."""
     prepared = self.prepared
     self._places = self._store.router.places(self.entity, self.key)
     return [prepared.write.action(self._store.table, self._places.old, prepared.write.direct_condition())]

@@ -31,7 +31,7 @@ def stored(sort: str, count: int = 4, **attributes: Wire) -> Wire:
 
 
 def in_move(world: Moving) -> None:
-    """A change to 8 shards, at the time when the mover may begin."""
+    """Bring a change to 8 shards to the time when the mover may begin."""
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "move")
     world.clock.now = world.record(ABC.key).since + WAIT
@@ -44,7 +44,7 @@ def move_all(world: Moving, resharder: Resharder | None = None) -> None:
 
 
 def strays(model: type[Thing | Old], old: int, new: int, count: int = 3, name: str = "abc") -> list[Wire]:
-    """Items that stand at their home under the old count, and not under the new one."""
+    """Return items at their home under the old count, which is not their home under the new one."""
     entity = definition(model)
     found = []
     for number in range(1000):

@@ -51,7 +51,7 @@ class Old(
     shards=Shards(8, adopt="unsharded"),
     registry=REGISTRY,
 ):
-    """Of a table that was never sharded."""
+    """An entity of a table that was never sharded."""
 
     tenant: str
     id: str
@@ -66,7 +66,7 @@ class Event(
     expires="until",
     registry=REGISTRY,
 ):
-    """Only ever added."""
+    """An entity with random placement whose items are only created."""
 
     tenant: str
     id: str
@@ -155,12 +155,12 @@ class Moving:
         self.resharder = self.new()
 
     def new(self, plan: Sequence[Fault] = (), **more: Any) -> Resharder:
-        """A resharder of its own, which meets these faults."""
+        """Return a new resharder that meets these faults."""
         self.faulty = FaultyTransport(self.inner, plan)
         return self.on(self.faulty, **more)
 
     def on(self, transport: Transport, **more: Any) -> Resharder:
-        """A resharder on a transport."""
+        """Return a resharder on a transport."""
         settings = {"timing": TIMING, "entities": ENTITIES, "segments": self.segments, **more}
         return Resharder(
             transport,
@@ -176,7 +176,7 @@ class Moving:
         self.clock.now += seconds
 
     def of(self, model: type[Any]) -> Collection[Any]:
-        """A client that knows nothing yet."""
+        """Return a new client without a view."""
         topology = LeasedTopology(self.inner, self.topology, lease=30.0, runtime=one_clock(self.clock))
         keys = ["0123456789abcdef"]
         layer = Dynashard(
@@ -185,7 +185,7 @@ class Moving:
         return layer.collection(model)
 
     def step(self, key: str, resharder: Resharder | None = None, *, seconds: float = 1e9) -> Step:
-        """One step, with the work it asks for, and the wait it asks for."""
+        """Advance a change by one step, with its work and its wait."""
         resharder = resharder or self.resharder
         step = resharder.advance(key)
         for task in step.tasks:
@@ -196,7 +196,7 @@ class Moving:
         return step
 
     def until(self, scope: Scope, stage: str, resharder: Resharder | None = None) -> Status:
-        """Go on until a stage is published, and no further."""
+        """Advance a change until a stage is published."""
         for _ in range(60):
             if stage_of(self.record(scope.key)) == stage:
                 return self.resharder.status(scope)
@@ -204,19 +204,19 @@ class Moving:
         raise AssertionError(f"never came to {stage}: {self.resharder.status(scope)}")
 
     def finish(self, scope: Scope, resharder: Resharder | None = None) -> Status:
-        """Go on until there is nothing left to do."""
+        """Advance a change until no work is left."""
         for _ in range(60):
             if self.step(scope.key, resharder).kind == "done":
                 return self.resharder.status(scope)
         raise AssertionError(f"never ended: {self.resharder.status(scope)}")
 
     def change(self, scope: Scope, to: int, **more: Any) -> Status:
-        """Change a count from beginning to end."""
+        """Change a count, from the request to the sweep."""
         self.resharder.start(scope, to, **more)
         return self.finish(scope)
 
     def fill(self, model: type[Any], amount: int, *, tenant: str = "abc", **fields: Callable[[int], Any]) -> None:
-        """Items of a partition, with these fields."""
+        """Create items of a partition with these fields."""
         items = [
             model(tenant=tenant, id=f"{n:04d}", **{name: value(n) for name, value in fields.items()})
             for n in range(amount)
@@ -224,7 +224,7 @@ class Moving:
         self.of(model).batch_write(put=items)
 
     def put(self, item: Mapping[str, Any]) -> None:
-        """An item as somebody else stored it."""
+        """Store an item directly in the table."""
         self.inner.call("PutItem", {"TableName": self.table, "Item": dict(item)})
 
     def raw(self) -> list[dict[str, Any]]:
@@ -242,7 +242,7 @@ class Moving:
         return [item for item in self.raw() if MOVED_TO in item]
 
     def places(self, model: type[Entity]) -> dict[tuple[str, str], list[str]]:
-        """The stored partition keys of every unmarked item of an entity's prefix, by logical partition and sort key."""
+        """Return the stored partition keys of every item of an entity's prefix by its key, without markers."""
         entity, found = definition(model), dict[tuple[str, str], list[str]]()
         for item in self.raw():
             if MOVED_TO not in item and item[PK]["S"].startswith(f"{entity.prefix}:"):
@@ -251,7 +251,7 @@ class Moving:
         return found
 
     def misplaced(self, model: type[Entity], shards: int, name: str | None = None) -> list[tuple[str, str]]:
-        """Items of a partition (or of all) that do not stand once and at home under a count."""
+        """Return items of a partition, or of all, that are not stored exactly once and at home under a count."""
         entity = definition(model)
         return [
             key
@@ -271,6 +271,6 @@ class Moving:
 
 @contextmanager
 def moving_world(transport: Transport, table: str, *, segments: int = 3) -> Iterator[Moving]:
-    """A world on an empty table; with one segment a change takes half of the requests."""
+    """Open a world on an empty table. With one segment a change takes half of the requests."""
     with topology_table_on(transport) as topology:
         yield Moving(transport, table, topology, segments)

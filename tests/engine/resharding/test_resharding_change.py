@@ -208,7 +208,7 @@ def test_random_placement_grows_without_moving_anything(world: Moving) -> None:
     status = world.finish(whole(Event))
 
     assert (status.count, status.phase, status.cause) == (8, "stable", "throttle")
-    # Where nothing moves, one wait is all: readers look everywhere, then writers may write everywhere.
+    # If nothing moves, one wait is enough: readers read all shards before writers use the new ones.
     assert status.since == asked + WAIT
     assert world.raw() == before
     assert world.resharder.poll() == []

@@ -1,4 +1,4 @@
-"""A throttle that reaches the repository becomes a change of a count in the topology table, and back after a quiet."""
+"""A throttle of the repository makes a count grow, which shrinks again after a quiet time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ DAY = 24 * 3600.0
 
 @dataclass
 class Growing:
-    """A world whose clients tell a growth policy of their throttles."""
+    """A world whose clients report throttles to a growth policy."""
 
     world: Moving
     reports: list[Report] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Growing:
         return CountState(record.count, changed, record.busy)
 
     def items(self, model: type[Any], *, reason: str, slot: str = "") -> Repository[Any]:
-        """The items of an entity, whose first PutItem is throttled."""
+        """Return a repository of an entity whose PutItems are throttled."""
         resource = f"arn:aws:dynamodb:us-east-1:123456789012:table/t{slot and '/index/'}{slot}"
         faulty = FaultyTransport(self.world.inner, [throttled("PutItem", reason=reason, resource=resource, nth=None)])
         topology = LeasedTopology(self.world.inner, self.world.topology, runtime=Runtime(self.world.clock))

@@ -1,4 +1,4 @@
-"""Items that the database stores at an old home after the mover has passed: the second pass, the sweep, the check."""
+"""Items stored at an old home after the mover has passed: the second pass, the sweep and the check."""
 
 from contextlib import suppress
 
@@ -33,7 +33,7 @@ def test_an_item_stored_late_is_moved_home(world: Moving, change: str, stage: st
 
     if stage == "settle":
         world.until(scope, "sweep")
-        # Nobody looks at old homes from now on.
+        # No client reads old homes from now on.
         assert all(world.of(model).find({"tenant": "abc", "id": item[SK]["S"]}) for item in late)
     status = world.finish(scope)
 
@@ -140,12 +140,12 @@ def test_a_worker_killed_at_any_request_is_continued_by_another_one(world: Movin
     assert (world.misplaced(Old, 2), world.marks(), world.resharder.poll()) == ([], [], [])
 
 
-# Before the next change.
+# Late items before the next change.
 
 
 @pytest.mark.parametrize("count", [2, 8], ids=["growing", "shrinking"])
 def test_items_at_a_future_home_are_moved_home_before_a_change_begins(world: Moving, count: int) -> None:
-    """Stored later than the last sweep: at a home under the count to which it now goes back."""
+    """Items were stored after the last sweep, at a home under the count to which the partition now returns."""
     to = 4
     world.change(ABC, count)
     late = strays(Thing, to, count)

@@ -1,4 +1,4 @@
-"""Lease settings that change while counts do: nobody is ever more than one phase behind.
+"""Lease settings that change while counts change: no client is ever more than one phase behind.
 
 Two clients and two controllers take turns, each with a lease setting of its own that changes at any time, as in the
 course of a deployment. A client may act on a view until the view's lease has ended, and an operation that it began
@@ -38,7 +38,7 @@ EPSILON = 1e-3
 
 
 def place(count: int, phase: Phase) -> int:
-    """How many publications lie before a phase, from the declared count on."""
+    """Return the number of publications before a phase, from the declared count on."""
     return len(PHASES) * int(log2(count // FIRST)) + PHASES.index(phase)
 
 
@@ -48,14 +48,14 @@ def timing(lease: float) -> Timing:
 
 @dataclass(frozen=True)
 class StoredItem:
-    """What somebody may still act on, and until when."""
+    """A view that a client may still act on, and until when."""
 
     place: int
     until: float
 
 
 class LeaseMachine(RuleBasedStateMachine):
-    """`held` has what clients that ever looked may still act on."""
+    """`held` has the views that clients may still act on."""
 
     wire: ClassVar[Transport]
     create_table: ClassVar[Callable[[], str]]
@@ -82,7 +82,7 @@ class LeaseMachine(RuleBasedStateMachine):
         return LeasedTopology(self.wire, self.world.topology, lease=lease, runtime=one_clock(clock))
 
     def controller(self, at: int, lease: float) -> Resharder:
-        """The clocks of two controllers are as far apart as they may be."""
+        """The clocks of two controllers differ by the largest allowed skew."""
         ahead = TIMING.skew * (at - 0.5)
         return Resharder(
             self.wire,
@@ -172,7 +172,7 @@ def moving(wire: Transport, table: str) -> Iterator[Moving]:
 
 
 def stored(world: Moving, lease: float, **fields: Any) -> Record:
-    """The family's record with a lease, written at the world's time."""
+    """Store the family's record with a lease, at the world's time."""
     record = replace(first_record(FAMILY, FIRST, now=world.clock.now, lease=lease), **fields)
     put_by_hand(world.inner, world.topology, record)
     return record
@@ -187,7 +187,7 @@ def test_a_lowered_setting_lowers_the_stored_lease(moving: Moving) -> None:
 
 
 def test_a_lease_in_force_is_honoured_to_its_end(moving: Moving) -> None:
-    """The one that was given out last before the lowering, 30 s ago at most."""
+    """A view of 30 s may have been given out just before the lease was lowered."""
     stored(moving, 30.0)
     worker = moving.new(timing=timing(1.0))
     worker.poll()
@@ -264,7 +264,7 @@ def test_requesting_a_change_does_not_alter_the_stored_lease(moving: Moving) -> 
 
 
 def test_a_status_shows_the_wait_that_the_worker_keeps(moving: Moving) -> None:
-    """The command is set to a lease of 1 s and to operations of no length; the worker knows better."""
+    """The command has a lease of 1 s and no operation time, but the status follows the worker's stored settings."""
     stored(moving, 30.0)
     command = moving.new(timing=Timing(lease=1.0, operation=0.0, skew=0.0))
 

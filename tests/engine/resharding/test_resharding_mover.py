@@ -126,7 +126,7 @@ def test_items_up_to_the_last_byte_move(world: Moving, spare: int) -> None:
     assert settled.error is None
     assert (mark[PK], mark[MOVED_TO], mark["GSI1PK"]) == ({"S": at(sort)}, {"N": "8"}, {"S": "rank"})
     assert (copy[PK], len(copy["text"]["S"])) == ({"S": at(sort, 8)}, MOST_BYTES - size - spare)
-    # The name and its number take 11 bytes, the mark's 9; without room they are left out, and of the mark all but keys.
+    # `MovedFrom` takes 11 bytes, and `MovedTo` 9. Without room the copy lacks it, and the marker has only keys.
     assert (MOVED_FROM in copy, "text" in mark) == (spare >= 11, spare >= 9)
 
 
@@ -162,7 +162,7 @@ def test_a_paused_mover_stops_between_two_chunks(world: Moving) -> None:
 
 def pause(world: Moving) -> None:
     world.resharder.pause(ABC)
-    # As long as a record is relied on.
+    # The time for which a mover relies on a record.
     world.clock.now += 6
 
 
@@ -196,13 +196,13 @@ def test_a_moved_item_of_1_kilobyte_costs_at_most_5_write_units_altogether(world
 
     assert status.moved == 120
     assert counted.units[world.table] / status.moved == 5.0
-    # The records and the progress: a few units for all.
+    # Records and progress take a few units in all.
     assert counted.units[world.topology] < 40
     assert abs(status.write_units - counted.units[world.table]) < 10
 
 
 class Counting(OneByOne):
-    """A transport that adds up write units by table."""
+    """Adds up write units by table."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
@@ -235,7 +235,7 @@ def test_a_budget_is_kept_though_every_wave_is_sent_by_another_process(world: Mo
 
     units = world.resharder.status(scope).write_units
     assert units == 4 * 30
-    # The units of the last wave, of 2 items, have all the time there is.
+    # The last wave, of 2 items, needs no pause after it.
     assert (units - 8.001) / 10 <= world.clock.now - began < units / 10
     assert slices > 10
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.engine
 
 
 def whole_life(world: Moving, resharder: Resharder, name: str) -> None:
-    """Ask for a change and bring it to its end."""
+    """Request a change, and advance it to its end."""
     scope = partition(Old, name)
     with suppress(ReshardRefusedError):
         resharder.start(scope, 2, survey=False)
@@ -53,7 +53,7 @@ def test_two_movers_that_read_the_same_items_move_them_once(world: Moving) -> No
     in_move(world)
     other = world.on(world.inner)
 
-    # All that the first one has read, the second one moves before the first one can.
+    # The second mover moves all items that the first one has read before the first one does.
     first = world.new([meanwhile("TransactWriteItems", lambda: move_all(world, other))])
     move_all(world, first)
     world.finish(ABC)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.engine
 DEEP: Final = profile() == "deep"
 CHUNKS, CHUNK = 20 if DEEP else 1, 100
 MOST: Final = 1000
-"""Schedules in which a mutant must be caught."""
+"""The number of schedules in which a mutant must be caught."""
 CAUGHT_BY: Final[Mapping[str, int]] = {
     "eager mover": 291,
     "a create is sent again": 384,

@@ -150,7 +150,7 @@ class GrowthWorld:
         return logged
 
     def leap(self, seconds: float) -> None:
-        """Nobody waits in tests: a pause of a second is ten."""
+        """Return a sleep that advances the clock by ten times the pause, so that tests do not wait."""
         self.clock.now += 10 * seconds
 
     def topology_calls(self) -> list[str]:

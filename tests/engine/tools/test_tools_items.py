@@ -304,7 +304,7 @@ def on_a_terminal(command_line: CommandLine, *arguments: str | Path) -> str:
         try:
             while part := terminal.read(65536):
                 parts.append(part)
-        except OSError:  # Linux's way to say that the other side is closed.
+        except OSError:  # Linux raises this when the other side is closed.
             pass
         _, err = process.communicate()
     assert process.returncode == 0, err
