@@ -106,7 +106,7 @@ def _race(incidents: Collection[Incident], texts: Texts, writers: int, readers: 
         begin.wait()
         incidents.replace(_incident(texts, version))
 
-    def look() -> None:
+    def read() -> None:
         begin.wait()
         while not over.is_set():
             found = incidents.get(KEY, include=["details"])
@@ -116,11 +116,11 @@ def _race(incidents: Collection[Incident], texts: Texts, writers: int, readers: 
 
     begun = time.perf_counter()
     with ThreadPoolExecutor(writers + readers) as pool:
-        lookers = [pool.submit(look) for _ in range(readers)]
+        reading = [pool.submit(read) for _ in range(readers)]
         work = [pool.submit(write, version) for version in range(1, writers + 1)]
         wait(work)
         over.set()
-        for each in (*work, *lookers):
+        for each in (*work, *reading):
             each.result()
     return {
         "replaces": writers,

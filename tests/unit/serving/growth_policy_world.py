@@ -69,28 +69,28 @@ class World:
     """A topology that several processes share, and a clock."""
 
     now: float = START
-    standing: dict[str, CountState] = field(default_factory=dict)
+    counts: dict[str, CountState] = field(default_factory=dict)
     asked: list[tuple[str, int]] = field(default_factory=list)
-    looks: int = 0
+    reads: int = 0
     reports: list[Report] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
     meanwhile: Callable[[], None] = lambda: None
     trouble: Exception | None = None
 
     def present(self, scope: Scope) -> CountState:
-        self.looks += 1
+        self.reads += 1
         assert scope.shards is not None
-        return self.standing.setdefault(scope.key, CountState(scope.shards.initial, START - DAY, busy=False))
+        return self.counts.setdefault(scope.key, CountState(scope.shards.initial, START - DAY, busy=False))
 
     def ask(self, scope: Scope, target: int) -> object:
         if self.trouble is not None:
             raise self.trouble
         key = scope.key
-        standing = self.standing[key]
-        if standing.busy or standing.count == target:
+        state = self.counts[key]
+        if state.busy or state.count == target:
             raise ReshardRefusedError("one is running already", reason="running")
         self.asked.append((key, target))
-        self.standing[key] = CountState(target, self.now, busy=False)
+        self.counts[key] = CountState(target, self.now, busy=False)
         return None
 
     def sleep(self, seconds: float) -> None:

@@ -72,7 +72,7 @@ def test_other_limits_are_reported_with_a_remedy_once_per_cooldown(limit: str, d
     world.now += 300
     growth.throttled(entity(), "thing.v1.Thing:abc", error)
 
-    assert (world.asked, world.looks, world.events) == ([], 0, [GrowthEvent.LIMIT, GrowthEvent.LIMIT])
+    assert (world.asked, world.reads, world.events) == ([], 0, [GrowthEvent.LIMIT, GrowthEvent.LIMIT])
     assert world.reports[0].reason == f"{error.reasons[0].reason}: {error.reasons[0].remedy}"
 
 
@@ -114,7 +114,7 @@ def test_an_entity_without_shards_is_not_read() -> None:
 
     world.process().throttled(definition(declare()), "thing.v1.Thing:abc", HOT)
 
-    assert (world.events, world.looks) == ([GrowthEvent.CANNOT], 0)
+    assert (world.events, world.reads) == ([GrowthEvent.CANNOT], 0)
     assert world.reports[0].reason == "thing.v1.Thing:abc is hot: declare shards"
 
 
@@ -156,7 +156,7 @@ def test_many_throttles_make_one_request() -> None:
         growth.throttled(thing, "thing.v1.Thing:abc", HOT)
 
     assert world.asked == [("thing.v1.Thing:abc", 32)]
-    assert (world.looks, len(world.slept), len(world.reports)) == (2, 1, 1)
+    assert (world.reads, len(world.slept), len(world.reports)) == (2, 1, 1)
 
 
 def test_partitions_of_one_entity_grow_apart() -> None:
@@ -202,13 +202,13 @@ def test_without_sleep_no_request_waits_and_a_later_throttle_requests_growth() -
     growth.throttled(thing, "thing.v1.Thing:abc", HOT)
     world.now += 5.4
     growth.throttled(thing, "thing.v1.Thing:abc", HOT)
-    before = (world.looks, list(world.asked))
+    before = (world.reads, list(world.asked))
     world.now += 0.2
     growth.throttled(thing, "thing.v1.Thing:abc", HOT)
     growth.throttled(thing, "thing.v1.Thing:abc", HOT)
 
     assert before == (0, [])
-    assert (world.looks, world.asked, world.slept) == (1, [("thing.v1.Thing:abc", 32)], [])
+    assert (world.reads, world.asked, world.slept) == (1, [("thing.v1.Thing:abc", 32)], [])
 
 
 def test_without_sleep_a_throttle_long_after_the_wait_begins_a_new_one() -> None:
@@ -232,7 +232,7 @@ def test_without_sleep_a_throttle_long_after_the_wait_begins_a_new_one() -> None
     ids=["in the cooldown", "by a clock ahead", "after it", "changing"],
 )
 def test_a_count_that_changed_or_changes_is_left_alone(changed: float, *, busy: bool, asked: list[int]) -> None:
-    world = World(standing={"thing.v1.Thing:abc": CountState(16, changed, busy)})
+    world = World(counts={"thing.v1.Thing:abc": CountState(16, changed, busy)})
 
     world.process().throttled(entity(), "thing.v1.Thing:abc", HOT)
 
@@ -241,11 +241,11 @@ def test_a_count_that_changed_or_changes_is_left_alone(changed: float, *, busy: 
 
 
 def test_a_clock_ahead_does_not_prolong_the_cooldown() -> None:
-    world = World(standing={"thing.v1.Thing:abc": CountState(16, START + 5000, busy=False)})
+    world = World(counts={"thing.v1.Thing:abc": CountState(16, START + 5000, busy=False)})
     growth = world.process()
 
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
-    world.standing["thing.v1.Thing:abc"] = CountState(16, START, busy=False)
+    world.counts["thing.v1.Thing:abc"] = CountState(16, START, busy=False)
     world.now += 300
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
 
@@ -264,7 +264,7 @@ def test_a_process_remembers_ten_thousand_partitions() -> None:
 
 
 def test_the_cooldown_that_another_process_began_ends_when_it_ends() -> None:
-    world = World(standing={"thing.v1.Thing:abc": CountState(16, START - 290, busy=False)})
+    world = World(counts={"thing.v1.Thing:abc": CountState(16, START - 290, busy=False)})
     growth = world.process()
 
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
@@ -303,7 +303,7 @@ def test_a_disabled_policy_reads_requests_and_reports_nothing() -> None:
     for error in (HOT, HOT_INDEX, NO_REASON, throttle("TableWriteAccountLimitExceeded")):
         growth.throttled(entity(), "thing.v1.Thing:abc", error)
 
-    assert (world.asked, world.looks, world.reports, loads.asked) == ([], 0, [], [])
+    assert (world.asked, world.reads, world.reports, loads.asked) == ([], 0, [], [])
     assert growth.shrink([record("thing.v1.Thing:abc", 64)], [entity()]) == []
 
 

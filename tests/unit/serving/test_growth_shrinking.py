@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("stands", "target"),
+    ("stored", "target"),
     [
         (record("thing.v1.Thing:abc", 64), 32),
         (record("thing.v1.Thing|GSI1", 16), 8),
@@ -32,12 +32,12 @@ pytestmark = pytest.mark.unit
         "unsharded", "changing", "not swept", "set by an operator",
     ],
 )  # fmt: skip
-def test_a_count_is_halved_after_a_long_quiet_time_down_to_the_declared_one(stands: Record, target: int | None) -> None:
-    world = World(standing={stands.key: CountState(stands.count, 0.0, busy=False)})
+def test_a_count_is_halved_after_a_long_quiet_time_down_to_the_declared_one(stored: Record, target: int | None) -> None:
+    world = World(counts={stored.key: CountState(stored.count, 0.0, busy=False)})
 
-    reports = world.process(load=Loads()).shrink([stands], [entity()])
+    reports = world.process(load=Loads()).shrink([stored], [entity()])
 
-    assert world.asked == ([(stands.key, target)] if target else [])
+    assert world.asked == ([(stored.key, target)] if target else [])
     assert [each.event for each in reports] == ([GrowthEvent.ASKED] if target else [])
     assert reports == world.reports
 
@@ -54,14 +54,14 @@ def test_no_count_is_halved_after_throttles_or_with_unknown_load(*, calm: bool |
 
 
 def test_a_partition_that_this_process_saw_throttled_is_not_quiet() -> None:
-    world = World(standing={"thing.v1.Thing:abc": CountState(64, 0.0, busy=False)})
+    world = World(counts={"thing.v1.Thing:abc": CountState(64, 0.0, busy=False)})
     growth = world.process()
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
-    stands = record("thing.v1.Thing:abc", 64)
+    stored = record("thing.v1.Thing:abc", 64)
 
-    early = growth.shrink([stands], [entity()])
+    early = growth.shrink([stored], [entity()])
     world.now += DAY
-    late = growth.shrink([stands], [entity()])
+    late = growth.shrink([stored], [entity()])
 
     assert (len(early), len(late)) == (0, 1)
 
@@ -70,8 +70,8 @@ def test_a_count_that_grew_again_after_halving_stays_twice_as_long() -> None:
     history = frozenset({"1:16", "100:32", "200:16", "300:32", "400:64"})
     twice = replace(record("thing.v1.Thing:abc", 32, age=2 * DAY - 1), history=history - {"400:64"})
     first = replace(record("thing.v1.Thing:other", 64), history=history)
-    world = World(standing={"thing.v1.Thing:abc": CountState(32, 0.0, busy=False)})
-    world.standing["thing.v1.Thing:other"] = CountState(64, 0.0, busy=False)
+    world = World(counts={"thing.v1.Thing:abc": CountState(32, 0.0, busy=False)})
+    world.counts["thing.v1.Thing:other"] = CountState(64, 0.0, busy=False)
     growth = world.process()
 
     growth.shrink([twice, first], [entity()])

@@ -71,15 +71,15 @@ class Throttling(RuleBasedStateMachine):
     @rule(tenant=st.sampled_from("ab"))
     def another_program_changes_the_count(self, tenant: str) -> None:
         key = f"thing.v1.Thing:{tenant}"
-        if key in self.world.standing:
-            standing = self.world.standing[key]
-            self.world.standing[key] = CountState(max(2, standing.count // 2), self.world.now, busy=False)
+        if key in self.world.counts:
+            state = self.world.counts[key]
+            self.world.counts[key] = CountState(max(2, state.count // 2), self.world.now, busy=False)
 
     @invariant()
     def counts_only_double_up_to_their_ceiling(self) -> None:
-        for key, standing in getattr(self, "world", World()).standing.items():
-            assert standing.count in {2, 4, 8, 16, 32}
-            assert standing.count <= (16 if "|" in key else 32)
+        for key, state in getattr(self, "world", World()).counts.items():
+            assert state.count in {2, 4, 8, 16, 32}
+            assert state.count <= (16 if "|" in key else 32)
 
     @invariant()
     def a_cooldown_lies_between_two_changes(self) -> None:

@@ -100,8 +100,8 @@ def test_a_step_is_overdue_when_it_should_have_been_taken_long_ago(status: Statu
 class Screen:
     """A fixed sequence of statuses. Each poll takes one second."""
 
-    def __init__(self, *looks: Status) -> None:
-        self.looks = list(looks)
+    def __init__(self, *statuses: Status) -> None:
+        self.statuses = list(statuses)
         self.now = BEGUN
         self.shown: list[list[Status]] = []
 
@@ -110,7 +110,7 @@ class Screen:
             self.now += seconds
 
         return Watch(
-            lambda: [self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]],
+            lambda: [self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]],
             lambda seen: self.shown.append(list(seen)),
             worker="its log is here",
             clock=lambda: self.now,
@@ -128,9 +128,9 @@ def test_watching_shows_every_status_and_ends_with_the_last(capsys: pytest.Captu
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("standing", [PENDING, MOVING, SWEEPING])
-def test_a_change_without_progress_is_reported_once(standing: Status, capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Screen(standing)
+@pytest.mark.parametrize("status", [PENDING, MOVING, SWEEPING])
+def test_a_change_without_progress_is_reported_once(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(status)
 
     screen.watch().until(lambda _: screen.now > BEGUN + 3 * (WAIT + GRACE))
 
