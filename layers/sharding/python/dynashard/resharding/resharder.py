@@ -9,7 +9,6 @@ from typing import Any, Final
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ReshardRefusedError
 from dynashard.resharding import resize_requests
-from dynashard.resharding.change import Change
 from dynashard.resharding.checks import under_way
 from dynashard.resharding.context import Context
 from dynashard.resharding.controller import advance
@@ -130,7 +129,7 @@ class Resharder:
         Cost: 1 round trip, 2 read units; while a change is under way 1 more, with up to 64 read units.
         """
         record, family = resize_requests.known(self._context, scope)
-        return self._status(scope, record or family, family)
+        return status_of(self._context, scope, record or family, family)
 
     def busy(self) -> list[Status]:
         """Return all changes that are requested, under way or not swept, by key.
@@ -140,7 +139,7 @@ class Resharder:
         families = self._families()
         found = self.topology.read(_active(families))
         return [
-            self._status(scope, record, families[scope.family])
+            status_of(self._context, scope, record, families[scope.family])
             for scope, record in ((self.scope(key), found[key]) for key in sorted(found))
             if under_way(record)
         ]
@@ -215,13 +214,6 @@ class Resharder:
             if homes is None or homes.change != job.change.id:
                 homes = self._homes[job.scope.key] = Homes(self._context, job)
             return homes
-
-    def _status(self, scope: Scope, record: Record, family: Record) -> Status:
-        context, change = self._context, Change.of(record)
-        progress = []
-        if change is not None and record.busy and change.tasks and scope.key == record.key:
-            progress = context.progress.of(record.key, change.id, change.tasks)
-        return status_of(scope, record, family, progress, timing=context.timing, now=context.runtime.clock())
 
     def _families(self) -> dict[str, Record]:
         return self.topology.read(list(self._context.families))
