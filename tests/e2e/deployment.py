@@ -31,12 +31,12 @@ class Deployment(deployment.Deployment):
         return self.aws.folder.parent / "cdk.out"
 
     def client(self, token: str | None = None) -> httpx.Client:
-        """A caller with this token."""
+        """Return a caller with this token."""
         headers = {"Host": self.host} | ({} if token is None else {"Authorization": f"Bearer {token}"})
         return httpx.Client(base_url=self.aws.url, headers=headers, timeout=HANG_SECONDS, trust_env=False)
 
     def tenant(self, tenant: str) -> httpx.Client:
-        """A caller of this tenant."""
+        """Return a caller of this tenant."""
         return self.client(self.issuer.issue({TENANT_CLAIM: tenant}))
 
     def acting_as(self, role: str) -> Callable[[str], Any]:

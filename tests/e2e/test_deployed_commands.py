@@ -11,7 +11,7 @@ pytestmark = pytest.mark.e2e
 
 
 def invoking(deployment: Deployment, tenant: str) -> Client:
-    """A client of the deployed function, with the rights of the account."""
+    """Return a client of the deployed function, with the rights of the account."""
     function = deployment.outputs[f"{PREFIX}-Commands"]["CommandsFunction"]
     return Client.lambda_(function, tenant=tenant, client=deployment.aws.client("lambda"))
 

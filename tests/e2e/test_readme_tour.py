@@ -36,7 +36,7 @@ class Step:
 
     @property
     def complete(self) -> bool:
-        """Return whether the command is complete."""
+        """Whether the command is complete."""
         last = self.command[-1].split(" #")[0].rstrip()
         opened = sum(line.startswith("for ") for line in self.command)
         closed = sum(line.rstrip().endswith("done") for line in self.command)
@@ -44,12 +44,12 @@ class Step:
 
     @property
     def waits(self) -> bool:
-        """Return whether the command waits for copies."""
+        """Whether the command waits for copies."""
         return any("Prefer: wait=" in line for line in self.command)
 
     @property
     def document(self) -> object:
-        """Return the printed JSON, or None if there is none or parts of it are left out."""
+        """The printed JSON, or None if there is none or parts of it are left out."""
         text = "\n".join(self.printed)
         return json.loads(text) if text.startswith("{") and "..." not in text else None
 

@@ -1,4 +1,4 @@
-"""Entities and a repository for tests of single items and batches, with time and revisions under control."""
+"""Entities and a repository for tests of single items and batches, which control time and revisions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class Person(
 
 
 class Note(Entity, name="test.v1.Note", key=Key(partition="{tenant}", sort="{id}"), registry=REGISTRY):
-    """Unsharded, never stamped, never expiring."""
+    """An unsharded entity without stamps and expiry."""
 
     tenant: str
     id: str
@@ -75,7 +75,7 @@ class Note(Entity, name="test.v1.Note", key=Key(partition="{tenant}", sort="{id}
 
 
 class Account(Entity, name="test.v1.Account", key=Key(partition="{id}"), registry=REGISTRY):
-    """With bounds on a field and on the whole."""
+    """An entity with bounds on a field and a validator of the whole."""
 
     id: str
     balance: int = Field(0, ge=0)
@@ -91,7 +91,7 @@ class Account(Entity, name="test.v1.Account", key=Key(partition="{id}"), registr
 
 @dataclass
 class Clock:
-    """Stands still until it is moved; in epoch seconds."""
+    """A clock in epoch seconds that stands still until it is set."""
 
     at: float = NOON.timestamp()
 
@@ -110,7 +110,7 @@ class Event(
     indexes=[Index("GSI1", "by_kind", partition="{tenant}", sort="{kind}")],
     registry=REGISTRY,
 ):
-    """Placed at random."""
+    """An entity with random placement."""
 
     tenant: str
     id: str
@@ -144,7 +144,7 @@ class Views(DeclaredTopology):
 
 @dataclass
 class World:
-    """A table, the way to it, a clock, and the raw items behind everything."""
+    """A table with a transport and a clock, repositories on it, and its raw items."""
 
     inner: Transport
     table: str
@@ -163,17 +163,17 @@ class World:
         self.transport: FaultyTransport = FaultyTransport(self.inner)
 
     def faults(self, *plan: Fault) -> FaultyTransport:
-        """From now on requests meet these faults."""
+        """Set the faults that later requests meet, and return their transport."""
         self.transport = FaultyTransport(self.inner, plan)
         return self.transport
 
     def of(self, model: type[Any]) -> Repository[Any]:
-        """A repository on the transport in force."""
+        """Return a repository on the current transport."""
         return Repository(self.store, model)
 
     @property
     def store(self) -> Store:
-        """The table by the transport in force."""
+        """The store of the table on the current transport."""
         waited = Clock(0)
 
         def sleep(seconds: float) -> None:
@@ -195,7 +195,7 @@ class World:
         )
 
     def transact(self, *steps: Step) -> list[Any]:
-        """A transaction on the transport in force."""
+        """Send a transaction on the current transport."""
         return Transaction(self.store, steps).run()
 
     @property
@@ -215,21 +215,21 @@ class World:
         return self.of(Account)
 
     def raw(self) -> list[dict[str, Any]]:
-        """All stored items, expired ones included."""
+        """Return all stored items, expired ones included."""
         items: list[dict[str, Any]] = self.dynamodb.call("Scan", TableName=self.table, ConsistentRead=True)["Items"]
         return items
 
     def only(self) -> dict[str, Any]:
-        """The one stored item."""
+        """Return the only stored item."""
         [item] = self.raw()
         return item
 
     def adopt(self, item: dict[str, Any]) -> None:
-        """Store an item as something else than this layer would have."""
+        """Store an item as another writer than this layer does."""
         self.dynamodb.call("PutItem", TableName=self.table, Item=item)
 
     def entries(self, slot: str) -> list[tuple[str, str]]:
-        """What stands in an index: its stored keys."""
+        """Return the stored keys of an index."""
         found = self.dynamodb.call("Scan", TableName=self.table, IndexName=slot)["Items"]
         return sorted((item[f"{slot}PK"]["S"], item[f"{slot}SK"]["S"]) for item in found)
 

@@ -104,7 +104,7 @@ class World:
 
     @property
     def on_demand(self) -> bool:
-        """Return whether the table is on-demand, also while it changes."""
+        """Whether the table is on-demand, also while it changes."""
         described = self.dynamodb.describe_table(TableName=TABLE)["Table"]
         return bool(described["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST")
 
@@ -165,7 +165,7 @@ class World:
 
 @contextmanager
 def world(definition: Mapping[str, Any], *, allocation_seconds: float = 600.0) -> Iterator[World]:
-    """A new on-demand table that was never pre-warmed."""
+    """Make a new on-demand table that was never pre-warmed."""
     with mock_aws():
         yield World(definition, allocation_seconds)
 

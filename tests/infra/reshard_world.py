@@ -214,7 +214,7 @@ class World:
         return [json.loads(each["Pattern"]) for each in mapping["Properties"]["FilterCriteria"]["Filters"]]
 
     def parcels(self) -> Any:
-        """A client whose views are as old as a lease allows."""
+        """Return a client whose views are as old as a lease allows."""
         topology = LeasedTopology(
             self.wire, self.topology_table, lease=SETTINGS["topology_lease_seconds"], runtime=Runtime(self.clock)
         )
@@ -313,7 +313,7 @@ def passes(value: Any, pattern: Any) -> bool:
 
 @contextmanager
 def world(dev: Templates, endpoint: str, **options: Any) -> Iterator[World]:
-    """A world with new tables, which are deleted afterwards."""
+    """Open a world with new tables, which are deleted afterwards."""
     made = World(dev, endpoint, **options)
     yield made
     made.close()

@@ -79,7 +79,7 @@ def statements(template: Mapping[str, Any], role: str) -> dict[str, list[str]]:
 
 
 def short(value: Any) -> str:
-    """A resource expression as text: references by their names, joins by their parts."""
+    """Return a resource expression as text: references by their names, joins by their parts."""
     if isinstance(value, str):
         return value
     (function, argument), *_ = value.items()

@@ -26,7 +26,7 @@ TOPOLOGY = "dynashard-topology-of-the-api"
 
 @contextmanager
 def idempotency_table(dynamodb: RawDynamoDB) -> Iterator[str]:
-    """An empty table of idempotency records."""
+    """Open an empty table of idempotency records."""
     name = f"dynashard-idempotency-{uuid4().hex}"
     dynamodb.call(
         "CreateTable",

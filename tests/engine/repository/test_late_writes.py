@@ -182,7 +182,7 @@ def given_up(world: Moving, identity: str, stage: str) -> None:
 
 
 def seen_and_changed(world: Moving, identity: str) -> None:
-    """A client in MOVE reads the item and changes it successfully."""
+    """Change the item successfully by a client in MOVE."""
     key = {"tenant": "abc", "id": identity}
     assert things(client(world)).update(key, set={"text": "changed"}).text == "changed"
 

@@ -114,18 +114,18 @@ ENTITIES: tuple[type[Entity], ...] = (Thing, Old, Event, Modulo, Bare, Member, S
 
 
 def whole(model: type[Entity]) -> Scope:
-    """All partitions of an entity."""
+    """Return the scope of all partitions of an entity."""
     return Scope(definition(model))
 
 
 def partition(model: type[Entity], name: str = "abc") -> Scope:
-    """One partition of an entity."""
+    """Return the scope of one partition of an entity."""
     entity = definition(model)
     return Scope(entity, f"{entity.prefix}:{name}")
 
 
 def index(model: type[Entity], name: str) -> Scope:
-    """An index of an entity."""
+    """Return the scope of an index of an entity."""
     entity = definition(model)
     return Scope(entity, index=entity.indexes[name])
 
@@ -228,7 +228,7 @@ class Moving:
         self.inner.call("PutItem", {"TableName": self.table, "Item": dict(item)})
 
     def raw(self) -> list[dict[str, Any]]:
-        """All stored items."""
+        """Return all stored items."""
         items: list[dict[str, Any]] = []
         request: dict[str, Any] = {"TableName": self.table, "ConsistentRead": True}
         while True:

@@ -1,4 +1,4 @@
-"""What a program opens: the local stack, a deployed environment, or tables by their names; never counts by guess."""
+"""`Dynashard.local`, `Dynashard.deployed` and connections to tables by name: none of them guesses shard counts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,7 +152,7 @@ def stack(name: str, outputs: dict[str, str]) -> None:
 
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch, engine_url: str) -> Iterator[None]:
-    """An account whose DynamoDB is the engine, by botocore's own variable."""
+    """An account whose DynamoDB is the engine, set by botocore's own variable."""
     with mock_aws():
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine_url)

@@ -1,4 +1,4 @@
-"""The API over entities that grow, on a wire that runs hot when a test says so, with time in the test's hands."""
+"""The API over entities that grow, with throttles and time that a test controls."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ class Meter(
     indexes=[Index("GSI2", "by_street", "{tenant_id}:{street}", "{id}", shards=Shards(2, max=8))],
     registry=REGISTRY,
 ):
-    """Placed by its hash."""
+    """An entity with calculated placement."""
 
     tenant_id: str
     id: str = new_id()
@@ -49,7 +49,7 @@ class Reading(
     shards=Shards(start=1, max=4, placement="random"),
     registry=REGISTRY,
 ):
-    """Only ever added, to any shard."""
+    """An entity with random placement whose items are only created."""
 
     tenant_id: str
     id: str = new_id()
@@ -60,22 +60,22 @@ ENTITIES = (Meter, Reading)
 
 
 def partition(model: type[Entity]) -> Scope:
-    """The partition of the callers' tenant."""
+    """Return the scope of the callers' partition of an entity."""
     entity = definition(model)
     return Scope(entity, f"{entity.prefix}:{TENANT}")
 
 
 def by_street() -> Scope:
-    """The sharded index."""
+    """Return the scope of the sharded index."""
     entity = definition(Meter)
     return Scope(entity, index=entity.indexes["by_street"])
 
 
 @dataclass
 class GrowthWorld:
-    """Two tables and a clock; APIs and resharders on them.
+    """Two tables and a clock, with APIs and resharders on them.
 
-    `reason` is what every request for items is throttled for, as long as it is set; an empty one is none given. With
+    While `reason` is set, every request for items is throttled with it; an empty one gives no reason. With
     `topology_down` the APIs do not reach the topology table.
     """
 
@@ -103,16 +103,16 @@ class GrowthWorld:
         )
 
     def settings(self, **more: Any) -> Settings:
-        """Of the API."""
+        """Return settings of the API."""
         values = {"environment": "local", "cursor_keys": KEYS, "idempotency_table": "unused", **more}
         return Settings(table=self.table, topology_table=self.topology, **values)
 
     def reshard_settings(self, **more: Any) -> ReshardSettings:
-        """Of the functions that change counts."""
+        """Return settings of the functions that change counts."""
         return ReshardSettings(table=self.table, topology_table=self.topology, environment="local", **more)
 
     def api(self, **more: Any) -> Caller:
-        """An API of its own, as a new process is."""
+        """Return a new API, like that of a new process."""
         app = build_app(self.settings(**more), self.wire, self.clock, exposed=EXPOSED, random=lambda: 0.5)
         return Caller(app)
 
@@ -154,7 +154,7 @@ class GrowthWorld:
         self.clock.now += 10 * seconds
 
     def topology_calls(self) -> list[str]:
-        """The operations that the APIs called on the topology table, as IAM names them."""
+        """Return the operations that the APIs called on the topology table, as IAM names them."""
         names = []
         for call in self.wire.calls:
             if self.topology in str(call.request):
@@ -179,11 +179,11 @@ class GrowthWorld:
 
 @contextmanager
 def growth_world(transport: Transport, table: str) -> Iterator[GrowthWorld]:
-    """A world on an empty table, whose counts have stood for an hour."""
+    """Open a world on an empty table whose counts are one hour old."""
     with topology_table_on(transport) as topology:
         world = GrowthWorld(transport, table, topology)
         for path in ("meters", "readings"):
-            # Each entity's first request writes down what is declared.
+            # The first request of each entity stores its declared count.
             world.api().get(f"/v1/{path}")
         world.resharder.status(by_street())
         world.clock.now += 3600

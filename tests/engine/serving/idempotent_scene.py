@@ -22,7 +22,7 @@ PERSON = {"tenant": "abc", "mail": "ada@example.com"}
 
 @dataclass
 class StoredItem:
-    """A fault that holds the first request back, without an answer, until it is let go."""
+    """A fault that holds the first request back, without an answer, until `let_go`."""
 
     requests: list[Callable[[], Wire]] = field(default_factory=list)
 
@@ -40,11 +40,11 @@ class StoredItem:
 
 
 class Ended(BaseException):
-    """The function was ended."""
+    """The function was killed."""
 
 
 def ended_after(happens: Callable[[], Any]) -> Fault:
-    """All this happens, the request is executed, and the function is ended."""
+    """Run an action, execute the request, and kill the function."""
 
     def strike(send: Send, request: Mapping[str, Any]) -> Wire:
         happens()
@@ -55,7 +55,7 @@ def ended_after(happens: Callable[[], Any]) -> Fault:
 
 
 def cancelled(*codes: str, item: Wire | None = None, nth: int | None = 1) -> Fault:
-    """The transaction is cancelled for these reasons; the item is that of the first."""
+    """Cancel the transaction for these reasons, with the stored item of the first."""
     reasons = [{"Code": code} for code in codes]
     if item is not None:
         reasons[0]["Item"] = item  # type: ignore[assignment]
@@ -70,7 +70,7 @@ def cancelled(*codes: str, item: Wire | None = None, nth: int | None = 1) -> Fau
 
 @dataclass
 class Scene:
-    """A table with a table of records."""
+    """A table, and a table of idempotency records."""
 
     world: World
     records: str
@@ -83,18 +83,18 @@ class Scene:
         return creates.run(attempt, items or self.world.of(model))
 
     def attempts(self, *plan: Fault) -> AttemptsOn:
-        """From now on these faults strike single attempts."""
+        """Set faults that strike single attempts."""
         self.world.transport = AttemptsOn(self.world.inner, *plan)
         return self.world.transport
 
     def beside(self) -> "Scene":
-        """The same table and records without faults."""
+        """Return a scene with the same table and records, and without faults."""
         world = World(self.world.inner, self.world.table, self.world.dynamodb)
         world.new_revision = self.world.new_revision
         return Scene(world, self.records)
 
     def living(self) -> list[Wire]:
-        """Items of which readers may know."""
+        """Return the items that readers see."""
         now = self.world.clock()
         items = [item for item in self.world.raw() if "MovedTo" not in item]
         return [item for item in items if "ExpiresAt" not in item or float(item["ExpiresAt"]["N"]) > now]

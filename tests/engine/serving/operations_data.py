@@ -1,28 +1,28 @@
-"""What the requests of `operations_table` are about. It is noon of 21 November 2026."""
+"""The data of the requests in `operations_table`. It is noon of 21 November 2026."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 Items = Sequence[tuple[str, Mapping[str, Any]]]
-"""Items by the outside names of their entities."""
+"""Items by the resource names of their entities."""
 Value = str | int | Sequence[Any]
 """A result other than an object."""
 
 
 def user(**fields: Any) -> dict[str, Any]:
-    """The body of a user."""
+    """Return the body of a user."""
     return {"id": "ada", "email": "ada@example.com", "display_name": "Ada", **fields}
 
 
 def ping_at(at: str) -> dict[str, Any]:
-    """The body of a ping of this time."""
+    """Return the body of a ping at this time."""
     return {"series": "s", "episode": "e", "at": at, "id": "p", "session_id": "x"}
 
 
 ADA: Final = user(department="eng")
 PING: Final = ping_at("2026-11-21T12:00:00Z")
 OLD: Final = ping_at("2026-10-21T12:00:00Z")
-"""It lies outside of the window, and has not expired."""
+"""A time outside of the accepted window that has not expired."""
 PINGED: Final[Items] = (("pings", PING),)
 LAST_MONTH: Final[Items] = (("pings", OLD),)
 INCIDENT: Final = {"id": "i1", "number": 1, "title": "Down"}
@@ -78,4 +78,4 @@ STORED: Final[Mapping[str, Items]] = {
         ("pings", {**ping_at("2026-11-20T12:00:00Z"), "id": "r"}),
     ),
 }
-"""What is only read, by the tenant that has it."""
+"""Items that are only read, by their tenant."""

@@ -1,4 +1,4 @@
-"""Requests that read or list items, or concern many, good and bad."""
+"""Requests that read, list or count items, and batches, good and bad."""
 
 from typing import Final
 

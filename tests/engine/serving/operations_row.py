@@ -1,4 +1,4 @@
-"""A row of the table of requests: a request as direct invocation has it, and its outcome."""
+"""A row of the table of requests: a request in the form of direct invocation, and its outcome."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,11 +43,11 @@ class Row:
     ways: Mapping[str, Refusal] = field(default_factory=dict)
 
     def expected(self, way: str) -> Refusal:
-        """The code and the fields at fault that a way answers."""
+        """Return the code and the fields at fault that an entry point answers."""
         return self.ways.get(way, (self.code, self.fields))
 
     def check(self, result: Any, stored: Any) -> None:
-        """Hold a result, and what is stored then, against what is expected."""
+        """Compare a result, and the item that is stored then, with the expected ones."""
         if self.items is not None:
             ids = [
                 each.get("id") or each.get("slug") or each.get("participant") or each["type"]
@@ -66,12 +66,12 @@ class Row:
 
 
 def rows(entity: str, operation: str, *cases: Mapping[str, Any]) -> list[Row]:
-    """Requests for one operation."""
+    """Makes rows for one operation."""
     return [Row(entity, operation, **case) for case in cases]
 
 
 def done(name: str, members: Mapping[str, Any], result: Any = None, **more: Any) -> Mapping[str, Any]:
-    """A request that is done."""
+    """Return a request that succeeds."""
     return {"name": name, "members": members, "result": {} if result is None else result, **more}
 
 
@@ -84,7 +84,7 @@ def bad(
     ways: Any = None,
     **fields: str,
 ) -> Mapping[str, Any]:
-    """A request whose fields are not accepted; each has the code that it gets."""
+    """Return a request that is refused for its fields, with the code of each."""
     return {
         "name": name,
         "members": members,
@@ -96,7 +96,7 @@ def bad(
 
 
 def no(name: str, code: str, members: Mapping[str, Any], fields: Codes | None = None, **more: Any) -> Mapping[str, Any]:
-    """A request that is refused for another reason."""
+    """Return a request that is refused for another reason."""
     return {"name": name, "members": members, "code": code, "fields": fields or {}, **more}
 
 

@@ -1,4 +1,4 @@
-"""Requests, good and bad, and what they come to whatever way they go. `test_operations_alike` sends them."""
+"""Requests, good and bad, with their outcome over every entry point. `test_operations_alike` sends them."""
 
 from typing import Final
 

@@ -52,7 +52,7 @@ def _flat(name: str) -> str:
 
 
 def plain(result: Any, sent: Mapping[str, Any]) -> Any:
-    """A result without what differs from request to request."""
+    """Return a result without parts that differ from request to request."""
     if isinstance(result, list):
         return [plain(each, sent) for each in result]
     if not isinstance(result, Mapping):
@@ -63,7 +63,7 @@ def plain(result: Any, sent: Mapping[str, Any]) -> Any:
 
 
 class World:
-    """A backend whose data and time are the test's, and the ways to it.
+    """A backend with the data and the time of the test, and its entry points.
 
     Args:
         queues: its table, its queues and its clock.
@@ -77,13 +77,13 @@ class World:
         self.commands = build_commands(at_once, queues.transport, clock=queues.clock)
 
     def store(self, tenant: str, items: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Store items of entities, whatever their times are."""
+        """Store items of entities without checking their times."""
         for path, item in items:
             model = RESOURCES[path].entity
             self.database.collection(model).put(validated(model, {**item, TENANT: tenant}))
 
     def stored(self, tenant: str, path: str, members: Members) -> Any:
-        """The stored item that a write was about; None if there is none, or its key is not known."""
+        """Return the stored item of a write, or None if it is missing or its key is unknown."""
         resource = RESOURCES[path]
         known = members.get("key") or members.get("item") or {}
         if any(name not in known for name in resource.key_fields):
@@ -96,13 +96,13 @@ class World:
         return None if item is None else representation(item, item.revision)
 
     def with_revision(self, tenant: str, path: str, members: Members) -> Members:
-        """The members, with the revision of the stored item in the place of `current`."""
+        """Return the members with the revision of the stored item in place of `current`."""
         if members.get("if_match") != "current":
             return members
         return {**members, "if_match": self.stored(tenant, path, members)["revision"]}
 
     def invoke(self, tenant: str, path: str, operation: str, members: Members) -> Outcome:
-        """Ask by direct invocation."""
+        """Send a request by direct invocation."""
         event = {"operation": operation, "entity": path, TENANT: tenant, **members}
         answer = self.commands.answer(event)
         if not answer["ok"]:
@@ -115,7 +115,7 @@ class World:
         return Outcome(result)
 
     def ask(self, tenant: str, path: str, operation: str, members: Members) -> Outcome:
-        """Ask over REST, where counts are listings and batches are single requests."""
+        """Send a request over REST, where counts are listings and batches are single requests."""
         caller = self.rest.of(tenant)
         if operation == "count":
             return _counted(caller, path, members)
@@ -145,7 +145,7 @@ class World:
 
 
 def leaves(path: str, operation: str) -> bool:
-    """Whether a write can be done later: the entity's creates go to a queue, or its writes fit into a transaction."""
+    """Return whether a write can be queued: creates of the entity are queued, or its writes fit into a transaction."""
     entity = definition(RESOURCES[path].entity) if path in RESOURCES else None
     if entity is None or operation not in WRITES or operation not in RESOURCES[path].operations:
         return False

@@ -1,4 +1,4 @@
-"""A throttled request of the API makes a count grow, by the settings, and its caller hears what it always heard."""
+"""A throttled request of the API makes a count grow as the settings say, and its caller gets the usual error."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -44,7 +44,7 @@ def world(wire: Transport, table: str) -> Iterator[GrowthWorld]:
 
 
 def events(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What the policy had to tell."""
+    """Return the events that the policy has logged."""
     return [record.__dict__["outcome"] for record in caplog.records if record.message == "growth"]
 
 
@@ -154,7 +154,7 @@ def test_a_count_is_left_alone_for_the_cooldown_after_it_changed(world: GrowthWo
     assert record is not None
     changed = max(int(entry.partition(":")[0]) for entry in record.history)
 
-    # Processes of their own: none remembers what another did.
+    # Each in a new process, which does not know what another one did.
     world.clock.now = changed + COOLDOWN - 20
     world.throttle_twice(world.api(), "readings")
     within = world.requests()
@@ -311,7 +311,7 @@ def test_cloudwatch_is_read_only_in_deployed_environments(world: GrowthWorld, en
 
 
 def throttled_error(reason: str = HOT) -> ThrottledError:
-    """The layer's error for a throttled PutItem."""
+    """Return the layer's error for a throttled PutItem."""
     with pytest.raises(ThrottledError) as raised:
         throttled("PutItem", reason=reason).strike(dict, {})
     return raised.value

@@ -1,4 +1,4 @@
-"""What follows changes is throttled: its counts grow as those of callers do, and no change is lost over it."""
+"""Throttled stream consumers: their counts grow as those of callers do, and no change is lost."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -31,12 +31,12 @@ pytestmark = pytest.mark.engine
 AT = datetime(2026, 11, 20, 20, 15, tzinfo=UTC)
 EPISODE = {"tenant_id": "abc", "series": "dark", "episode": "e1"}
 HOT = f"{definition(EpisodePlays).prefix}:abc:dark.e1"
-"""The logical partition of the rows of an episode that everybody watches."""
+"""The logical partition of the rows of a hot episode."""
 NO_WAITING = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
 
 
 class Known:
-    """Knows whether the table is below its limit."""
+    """Stands for CloudWatch, and says whether the table is below its limit."""
 
     def __init__(self, *, below: bool) -> None:
         self._below = below
@@ -50,7 +50,7 @@ class Known:
 
 
 class Followed:
-    """A table with a ping in its stream, and followers whose transactions are throttled while `hot`."""
+    """A table with a ping in its stream, and stream consumers whose transactions are throttled while `hot`."""
 
     def __init__(self, transport: Transport, stream: Callable[[str], Any], table: str, topology: str) -> None:
         self.clock, self.hot = Clock(), True
@@ -66,7 +66,7 @@ class Followed:
         self.records = records_of(shard)
 
     def follower(self, *, below: bool, mode: Any = "on") -> Dispatcher:
-        """Followers in a process of their own."""
+        """Return the stream consumers of a new process."""
         settings = TableSettings(table=self.table, topology_table=self.topology, environment="local", growth_mode=mode)
         db = open_entities(
             settings,
@@ -86,7 +86,7 @@ class Followed:
         raise error
 
     def requests(self) -> dict[str, tuple[int | None, str | None]]:
-        """The counts that are wanted, and why."""
+        """Return the requested counts with their causes."""
         resharder = Resharder(
             self.inner,
             table=self.table,
@@ -97,7 +97,7 @@ class Followed:
         return {status.key: (status.target, status.cause) for status in resharder.busy()}
 
     def asked_of_topology(self) -> set[str]:
-        """The operations that were called on the topology table, as IAM names them."""
+        """Return the operations that were called on the topology table, as IAM names them."""
         names: set[str] = set()
         for call in self.wire.calls:
             if self.topology in str(call.request):
@@ -132,7 +132,7 @@ class Followed:
 def followed(wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB) -> Iterator[Followed]:
     with topology_table_on(wire) as topology:
         followed = Followed(wire, Streamed(engine_url, dynamodb).on, table, topology)
-        # Each entity's first request writes down what is declared; then the counts stand for an hour.
+        # The first request of each entity stores its declared count, one hour ago.
         followed.follower(below=True, mode="off").dispatch(followed.records)
         followed.clock.now += 3600
         followed.wire.calls.clear()
@@ -155,7 +155,7 @@ def test_rows_of_a_hot_episode_get_more_shards_and_lose_no_ping(followed: Follow
     assert [each.event for each in followed.reports] == [GrowthEvent.ASKED]
     assert first.again == second.again == followed.records[0]["dynamodb"]["SequenceNumber"]
     assert (third.again, followed.letters, followed.counted()) == (None, [], [(1, 40)])
-    # What the role of the stack allows.
+    # The role of the stack allows these.
     assert followed.asked_of_topology() <= {"BatchGetItem", "GetItem", "PutItem"}
 
 

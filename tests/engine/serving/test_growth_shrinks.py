@@ -1,4 +1,4 @@
-"""A look for quiet counts halves them again, deployed and beside the local stack."""
+"""The check for quiet counts halves them, in a deployment and in the local stack."""
 
 import time
 from collections.abc import Iterator
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.engine
 
 DAY = 24 * 3600.0
 SHRINK = {"look": "shrink"}
-"""What the hourly rule of the reshard stack sends; tests/infra holds the rule to it."""
+"""The event of the reshard stack's hourly rule, which tests/infra compares with the rule."""
 
 
 @pytest.fixture
 def world(wire: Transport, table: str) -> Iterator[GrowthWorld]:
-    """Where a calculated partition, a random one and an index have grown after throttles."""
+    """A world where a calculated partition, a random one and an index have grown after throttles."""
     with growth_world(wire, table) as made:
         made.throttle_twice(made.api(), "meters", "IndexWriteKeyRangeThroughputExceeded", "GSI2")
         made.work()
@@ -69,7 +69,7 @@ def test_an_automatic_growth_is_halved_after_the_quiet_time_and_no_further(world
     world.clock.now += 10 * DAY
 
     assert too_early == []
-    # A table and an index of one family never change at a time: the next look asks again for the other.
+    # A table and an index of one family never change together, so the next check requests the other again.
     assert requested == {
         partition(Meter).key: (2, "quiet"),
         partition(Reading).key: (1, "quiet"),
@@ -128,7 +128,7 @@ def test_a_record_without_a_declaration_is_skipped(world: GrowthWorld) -> None:
 
 @pytest.fixture
 def deployed(wire: Transport, table: str, engine_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The environment of a function whose users grew two days ago, and the name of its topology table."""
+    """Set the environment of a function whose users grew two days ago, and return its topology table."""
     entries = (handler._settings, handler._transport, handler._resharder)
     with topology_table_on(wire) as topology:
         LeasedTopology(wire, topology).view(definition(User), "")

@@ -70,7 +70,7 @@ FAULTS: dict[str, tuple[list[Fault], bool]] = {
     "not connected": (each(unreachable, 1), False),
     "lost after, then throttled": ([lost_answer(TRANSACT), *each(throttled, 2, 3, 4)], False),
 }
-"""What happens to attempts, and whether the outcome may stay unknown."""
+"""The faults of attempts, and whether the outcome may stay unknown."""
 
 
 @pytest.mark.sampled(3)
@@ -119,7 +119,7 @@ def test_a_late_request_creates_no_second_item(scene: Scene, *, settled: bool, w
         spot, held = Spot(world, count, target), StoredItem()
         build(spot, ("nothing", "nothing"))
         spot.enter(phase)
-        # Without an answer to anything that follows, not even the token's fate is known.
+        # Without an answer to any later request, the outcome of the token is unknown, too.
         scene.attempts(held.fault, *each(lost_request, *(range(2, 5) if settled else range(2, 20))))
 
         outcome(lambda: scene.create(key=name))  # noqa: B023 - called at once
@@ -232,7 +232,7 @@ def test_a_refusal_after_a_lost_request_is_final(scene: Scene) -> None:
 
 
 def test_no_refusal_while_another_request_holds_the_record(scene: Scene) -> None:
-    """The transaction of the same key has stored its item and not yet its record."""
+    """Another transaction of the same key has stored its item, but not yet its record."""
     calm = scene.beside()
     first, _ = calm.create()
     [item] = scene.living()
@@ -254,7 +254,7 @@ def test_a_throttle_of_the_records_requests_no_shards(scene: Scene) -> None:
 
 
 class InSteps(Repository[Any]):
-    """As if its items could be in no transaction."""
+    """A repository that acts as if its items did not fit into a transaction."""
 
     @property
     def can_create_with(self) -> bool:
@@ -276,7 +276,7 @@ def test_a_create_begun_in_steps_continues_in_steps(scene: Scene, lost: Callable
 
 
 class Quoting(Entity, name="test.v1.Quoting", key=Key("{tenant}", "{id}"), registry=Registry()):
-    """Its text has other characters when it is stored."""
+    """An entity whose validator changes characters of its text."""
 
     tenant: str
     id: str

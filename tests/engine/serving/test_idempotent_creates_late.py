@@ -76,7 +76,7 @@ def test_an_answered_item_is_found_however_late_it_was_stored(
 def test_an_item_that_cannot_be_moved_home_is_not_answered_as_done(
     moving: Moving, records: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its home was taken before it was stored at the old one, of which nobody ever knew."""
+    """Another item took its home before the late create was stored at the old one."""
     [identity] = moving_ids(4, 8, 1)
     moving.resharder.start(ABC, 8, survey=False)
     moving.until(ABC, "prepare")

@@ -1,6 +1,6 @@
 """One request has one outcome, over REST, by direct invocation and through the queues.
 
-`operations_table` has the requests. Each is sent every way that there is for it, to a tenant of its own if it writes.
+`operations_table` has the requests. Each is sent over all its entry points, and a write to its own tenant.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,12 +36,12 @@ def world(
 
 
 def ways_of(row: Row) -> list[str]:
-    """The ways there are for a request."""
+    """Return the entry points of a request."""
     return ["ask", "invoke", *(["leave"] if leaves(row.entity, row.operation) else [])]
 
 
 def came_of(world: World, row: Row, way: str, tenant: str) -> tuple[Outcome, Any]:
-    """What came of a request that went one way, and what is stored of its item then."""
+    """Send a request over an entry point, and return its outcome and the item that is stored then."""
     world.store(tenant, row.given)
     send = getattr(world, way)
     for operation, members in row.before:

@@ -1,6 +1,6 @@
-"""A stack of a test's own for changes of shard counts: its engine and tables, and a worker in a hurry.
+"""A stack for changes of shard counts: its engine, its tables and a worker.
 
-Its time is in the test's hands: what the worker waits for passes at once.
+The test controls time, so the worker's waits end at once.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ from tools.reshard.watch import Watch
 TIMING = Timing(lease=30.0, operation=4.0, skew=0.0)
 _SLICE = 5.0
 _HURRY = 10.0
-"""How much longer than it asks for the worker sleeps: phases are as long, but looked at less often."""
+"""The factor by which the worker's pauses are longer, so that it polls less often in phases of the same length."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class ReshardWorld:
         self._ahead += seconds
 
     def layer(self) -> Dynashard:
-        """The layer with a lease of its own, as another process has it."""
+        """Return a connection with its own lease, as another process has it."""
         topology = LeasedTopology(self.wire, self.topology_table, lease=TIMING.lease, runtime=Runtime(self.clock))
         return Dynashard(
             self.wire, table=self.table, cursor_keys=CURSOR_KEYS, topology=topology, runtime=Runtime(self.clock)
@@ -70,7 +70,7 @@ class ReshardWorld:
         )
 
     def bring_to(self, scope: Scope, stage: str) -> Status:
-        """Carry a change out until it stands at this stage."""
+        """Advance a change to a stage."""
         resharder = self.resharder()
         for _ in range(100):
             status = resharder.status(scope)
@@ -80,13 +80,13 @@ class ReshardWorld:
         raise AssertionError(f"{scope.key} never came to {stage}: {status}")
 
     def go_on(self) -> None:
-        """Take one step about each change that is under way, and let the time pass that they wait for."""
+        """Advance each running change by one step, and the clock by their waits."""
         resharder = self.resharder()
         seconds = [self._step(resharder, key) for key in resharder.poll()]
         self.pass_by(max(seconds, default=0.0))
 
     def nibble(self, key: str, *, seconds: float = 10.0) -> None:
-        """Do the least there is to do about a change, or let some of the time pass that it waits for."""
+        """Do the smallest part of a step, or let some of its wait pass."""
         resharder = self.resharder()
         step = resharder.advance(key)
         if step.tasks:
@@ -102,7 +102,7 @@ class ReshardWorld:
 
     @contextmanager
     def between_looks(self, act: Callable[[], Any]) -> Iterator[None]:
-        """What happens, instead of time passing, between two looks of a command at what it waits for."""
+        """Replace the pauses between two polls of a waiting command by an action."""
         patched = partial(Watch, clock=self.clock, sleep=lambda _: act())
         with self.command_line.monkeypatch.context() as patch:
             patch.setattr("tools.reshard.watch.Watch", patched)
@@ -110,7 +110,7 @@ class ReshardWorld:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """A worker runs."""
+        """Run a worker within the block."""
         ending, errors = Event(), list[str]()
 
         def sleep(seconds: float) -> None:
@@ -133,7 +133,7 @@ class ReshardWorld:
 
 @contextmanager
 def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Iterator[ReshardWorld]:
-    """A world on an engine of its own; commands in this process live in its time."""
+    """Open a world on its own engine. Commands in this process use its clock."""
     with running_engine(Settings(data_dir=_made(folder / "engine"), dynamodb_port=0)) as engine:
         wire = connect(engine.endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
         for plan in _plans():

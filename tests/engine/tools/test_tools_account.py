@@ -1,4 +1,4 @@
-"""`dynashard account`: all of an account and nothing of another, into a file or away."""
+"""`dynashard account`: exports and purges of all data of one account and of no other."""
 
 import json
 from collections import Counter
@@ -63,7 +63,7 @@ def db(wire: Transport, local_table: str) -> Dynashard:
 
 @pytest.fixture
 def filled(db: Dynashard, tenant: str, backend: Backend) -> Iterator[tuple[str, str]]:
-    """An account with something of everything, an account whose name begins alike, and what a move has left."""
+    """An account with items of every entity, an account with a similar name, and leftovers of a move."""
     like = f"{tenant}2"
     for name in (tenant, like):
         fill(db, name)
@@ -108,7 +108,7 @@ def tenant_data(backend: Backend) -> TenantData:
 
 
 def list_of(backend: Backend, tenant: str) -> list[Any]:
-    """The keys of all that is stored of an account."""
+    """Return the keys of all stored items of an account."""
     return [held.key for some in tenant_data(backend).stored(tenant, lambda _: None) for held in some]
 
 

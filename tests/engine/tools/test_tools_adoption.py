@@ -1,4 +1,4 @@
-"""A table that was never sharded is adopted from the command line, while clients work."""
+"""A table that was never sharded is adopted by the command line under traffic."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -53,7 +53,7 @@ def world(
 
 
 def write_as_before(world: ReshardWorld) -> dict[tuple[str, str], str]:
-    """Write items as a service did that knew nothing of shards; only some of them as the layer would."""
+    """Write items as a service without shards did, and some of them as the layer does."""
     names = {}
     for number in range(PETS * len(OWNERS)):
         owner, name, kind = OWNERS[number % len(OWNERS)], f"p{number:03}", KINDS[number % len(KINDS)]
@@ -71,7 +71,7 @@ def write_as_before(world: ReshardWorld) -> dict[tuple[str, str], str]:
 
 @dataclass
 class Client:
-    """Works on pets, and checks every answer against what it knows."""
+    """Writes and reads pets, and checks every answer against its model."""
 
     pets: Pets
     names: dict[tuple[str, str], str]
@@ -125,7 +125,7 @@ def stored(world: ReshardWorld) -> list[tuple[str, str]]:
 
 
 def homes(names: dict[tuple[str, str], str], adopted: Collection[str], count: int) -> list[tuple[str, str]]:
-    """Where items stand once those of some owners are adopted."""
+    """Return the places of items after those of some owners were adopted."""
     return sorted(
         (home(ENTITY, ItemKey(f"pet.v1.Pet:{owner}", name), count if owner in adopted else UNSHARDED), name)
         for owner, name in names

@@ -1,4 +1,4 @@
-"""What every command has in common: how it finds the backend, how it fails, and the commands that only look."""
+"""What commands have in common: finding the backend, wrong arguments and settings, and errors."""
 
 import os
 import socket
@@ -26,7 +26,7 @@ def with_environment(command_line: CommandLine, **environment: str) -> CommandLi
 
 @contextmanager
 def free_port() -> Iterator[int]:
-    """A port on which nothing answers: it is taken, but nobody listens."""
+    """A port in use on which nothing listens."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield int(held.getsockname()[1])
@@ -178,7 +178,7 @@ def test_an_unwritable_checkpoint_is_reported_before_anything_is_loaded(
 
 
 def deploy(environment: str, outputs: dict[str, str]) -> None:
-    """A data stack as far as commands look at it."""
+    """Create a data stack with the outputs that commands read."""
     template = {
         "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
         "Outputs": {name: {"Value": value} for name, value in outputs.items()},
@@ -190,7 +190,7 @@ def deploy(environment: str, outputs: dict[str, str]) -> None:
 
 @pytest.fixture
 def account(command_line: CommandLine, engine_url: str) -> Iterator[CommandLine]:
-    """The command line with an account; its DynamoDB is the engine, by botocore's own variable."""
+    """The command line with an account whose DynamoDB is the engine, set by botocore's own variable."""
     variables = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_DYNAMODB": engine_url}
     with mock_aws():
         keys = {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}

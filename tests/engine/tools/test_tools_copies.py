@@ -39,7 +39,7 @@ def test_copies_are_checked_and_repaired(command_line: CommandLine, db: Dynashar
 
 
 class Loose(Entity, name="incident.v1.Incident", key=Key("{tenant_id}", "{id}"), shards=Shards(4), registry=Registry()):
-    """An incident as who does not keep to the domain writes it."""
+    """An incident without a field that the domain requires."""
 
     tenant_id: str
     id: str = "loose"

@@ -20,7 +20,7 @@ DAYS = 24 * 60 * 60
 
 @pytest.fixture
 def before(wire: Transport, local_table: str) -> Collection[Incident]:
-    """Incidents as they were written two days ago."""
+    """The incidents, with a clock of two days ago."""
     return incidents(wire, local_table)
 
 
@@ -36,7 +36,7 @@ def incidents(wire: Transport, table: str) -> Collection[Incident]:
 
 
 def leave(wire: Transport, table: str, tenant: str) -> None:
-    """What a writer leaves that is killed before the item points to its version."""
+    """Leave the pieces of a writer that is killed before the item points to its version."""
     with suppress(Killed):
         incidents(Dying(wire, before=2), table).create(
             Incident(tenant_id=tenant, id="lost", number=2, title="Lost", details=[2])

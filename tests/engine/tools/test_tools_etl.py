@@ -1,4 +1,4 @@
-"""`dynashard etl`: a partition read in parallel, mapped, and changed where it must be."""
+"""`dynashard etl`: reads a partition in parallel, maps its items, and writes those that differ."""
 
 import pytest
 

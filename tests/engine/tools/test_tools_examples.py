@@ -1,4 +1,4 @@
-"""The files under `examples/` are what the entities take, and what the backend itself writes is not loaded."""
+"""The files under `examples/` fit their entities, and entities that the backend writes itself are not loaded."""
 
 from pathlib import Path
 

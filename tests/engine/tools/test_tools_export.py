@@ -35,7 +35,7 @@ def pings(wire: Transport, local_table: str) -> Collection[Ping]:
 
 @pytest.fixture
 def stored(pings: Collection[Ping], tenant: str) -> list[Ping]:
-    """Pings of three days around midnight; those of the day are the middle ones."""
+    """Store pings of three days around midnight. Those of the day are in the middle."""
     times = [DAY - timedelta(microseconds=1), *(DAY + timedelta(hours=n) for n in range(24)), DAY + timedelta(days=1)]
     items = [ping(tenant, number, at) for number, at in enumerate(times)]
     pings.batch_write(put=items)

@@ -30,7 +30,7 @@ def wired(item: Ping, **system: Any) -> dict[str, Any]:
 
 
 def exported(folder: Path, *files: Sequence[Mapping[str, Any]], taken: str | None = "2026-11-22T00:00:00.000Z") -> Path:
-    """An export as DynamoDB lays it out."""
+    """Write an export in the layout of DynamoDB."""
     data = folder / "AWSDynamoDB" / "0123-abcd" / "data"
     data.mkdir(parents=True)
     for number, items in enumerate(files):
@@ -42,7 +42,7 @@ def exported(folder: Path, *files: Sequence[Mapping[str, Any]], taken: str | Non
 
 
 def hidden(tenant: str) -> list[dict[str, Any]]:
-    """What an export holds besides the day's pings."""
+    """Return items of an export that are not pings of the day."""
     past = {"N": str(int(datetime(2026, 11, 21, tzinfo=UTC).timestamp()))}
     return [
         {**wired(ping(tenant, 50)), MOVED_TO: {"N": "8"}},
@@ -109,7 +109,7 @@ def test_a_damaged_export_is_refused(command_line: CommandLine, damage: bytes) -
 
 
 class Exporting:
-    """Answers as DynamoDB does while it exports."""
+    """Answers like DynamoDB during an export."""
 
     def __init__(self, *statuses: str, **more: Any) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []

@@ -1,4 +1,4 @@
-"""A load that is throttled has counts grow, by the settings of where it loads to."""
+"""A throttled load makes counts grow as the settings of its environment say."""
 
 import time
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ HOUR = 3600.0
 
 @pytest.fixture
 def key(wire: Transport, topology_table: str, tenant: str) -> Iterator[str]:
-    """The record of a partition whose count has stood for an hour."""
+    """Store the record of a partition whose count is one hour old."""
     name = f"user.v1.User:{tenant}"
     put_by_hand(wire, topology_table, Record(name, 16, Decimal(int(time.time() - HOUR)), 30.0))
     yield name

@@ -1,4 +1,4 @@
-"""`dynashard get`, `list`, `put` and `delete`: what REST would do, from a shell."""
+"""`dynashard get`, `list`, `put` and `delete`: the operations of REST in a shell."""
 
 import json
 import os
@@ -28,7 +28,7 @@ ADA = {"id": "ada", "email": "ada@example.com", "display_name": "Ada Lovelace"}
 
 @pytest.fixture
 def account(command_line: CommandLine, engine_url: str) -> Iterator[CommandLine]:
-    """The command line with an account; its DynamoDB is the engine, by botocore's own variable."""
+    """The command line with an account whose DynamoDB is the engine, set by botocore's own variable."""
     with mock_aws():
         keys = {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
         variables = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_DYNAMODB": engine_url}
@@ -295,7 +295,7 @@ def key_of(user: User) -> dict[str, str]:
 
 
 def on_a_terminal(command_line: CommandLine, *arguments: str | Path) -> str:
-    """What a command writes to its standard output, which is a terminal."""
+    """Run a command whose standard output is a terminal, and return the output."""
     ours, theirs = os.openpty()
     process = command_line.start(*arguments, stdout=theirs, TERM="dumb", COLUMNS="120")
     os.close(theirs)
@@ -322,7 +322,7 @@ def deploy(stack: str, outputs: dict[str, str]) -> None:
 
 
 def secret_of(key: str) -> str:
-    """The ARN of a secret with this key of cursors."""
+    """Create a secret with this cursor key, and return its ARN."""
     made = boto3.client("secretsmanager", region_name="us-east-1").create_secret(
         Name="cursors", SecretString=json.dumps({"current": key, "previous": []})
     )

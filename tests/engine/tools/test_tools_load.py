@@ -123,12 +123,12 @@ def test_the_summary_counts_items_and_write_units(
 ) -> None:
     rows = [user(number, department="people", manager_id="1") for number in range(30)]
     file = command_line.file("users.jsonl", *rows, {}, user(30))
-    # The first command on a table writes records of its topology, too.
+    # The first command on a table also writes topology records.
     assert command_line.run("load", "users", command_line.file("first.jsonl", user(31, tenant_id="first"))).status == 0
 
     loaded = command_line.run("load", "users", file, "--tenant", tenant, "--on-error", "skip", "--json")
 
-    # The table and three indexes; the last one stands in one index only.
+    # The table and three indexes. The last item is in one index only.
     summary = loaded.summary
     assert summary["seconds"] > 0
     assert summary["items_per_second"] > 0
@@ -140,7 +140,7 @@ def test_the_summary_counts_items_and_write_units(
 
 
 def stored_partitions(dynamodb: RawDynamoDB, table: str, tenant: str) -> set[str]:
-    # Other tests have filled the table with more than a page.
+    # Items of other tests fill more than a page.
     found: set[str] = set()
     begin: dict[str, Any] = {}
     while True:

@@ -1,4 +1,4 @@
-"""`dynashard queue`: what waits, and what could not be done, on the local queues."""
+"""`dynashard queue`: waiting messages and dead letters of the local queues."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`dynashard reshard`: what it asks for, what it says, and what it refuses."""
+"""`dynashard reshard`: requests, output and refusals."""
 
 import signal
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def ids(users: Collection[User], tenant: str) -> list[str]:
 
 
 def refused(ended: Outcome) -> str:
-    """The one line of a refusal."""
+    """Return the one line of a refusal."""
     assert (ended.status, ended.out) == (1, "")
     [line] = ended.err.splitlines()
     assert line.startswith("error: ")

@@ -1,4 +1,4 @@
-"""A load that ended early goes on: after any end every row is there exactly once, with an id or without."""
+"""An interrupted load continues: after any end every row is stored exactly once, with and without ids."""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -191,7 +191,7 @@ class Scattered(
 
 
 class Loading:
-    """Loads of one file of documents, each on a transport with faults of its own."""
+    """Loads a file of documents several times, each on a transport with its own faults."""
 
     def __init__(
         self, wire: Transport, table: str, folder: Path, model: type[Document] | type[Scattered] = Document

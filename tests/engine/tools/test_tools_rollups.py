@@ -1,4 +1,4 @@
-"""`dynashard rollups`, and a month's revenue from what it mends."""
+"""`dynashard rollups`, and the revenue of a month from repaired rows."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,7 +25,7 @@ def db(wire: Transport, local_table: str) -> Dynashard:
 
 @pytest.fixture
 def pings(db: Dynashard, tenant: str) -> list[Ping]:
-    """Stored pings, none of them counted: ten minutes of one series, five of another, one of a third."""
+    """Stored but uncounted pings: ten minutes of one series, five of another, one of a third."""
     found = [
         Ping(
             tenant_id=tenant,

@@ -1,4 +1,4 @@
-"""What every command has for people at a shell: its version, `-h`, and completion."""
+"""The version, `-h` and shell completion."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.engine
 
 
 def commands(group: TyperGroup, *path: str) -> Iterator[tuple[str, ...]]:
-    """The names of all commands and groups."""
+    """Return the names of all commands and groups."""
     yield path
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):
@@ -52,7 +52,7 @@ def test_every_command_takes_h_for_help(command_line: CommandLine, names: tuple[
 
 
 def completed(command_line: CommandLine, shell: str, line: str) -> list[str]:
-    """What a shell is offered for the last word of a line, as its script asks for it."""
+    """Return the completions that a shell gets for the last word of a line."""
     words = line.split(" ")
     asked = {
         "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)},

@@ -1,4 +1,4 @@
-"""`dynashard topology`: what it says of counts, changes, single partitions and shards."""
+"""`dynashard topology`: counts, changes, single partitions and shards."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,7 +26,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture
 def topology(wire: Transport, topology_table: str) -> Iterator[TopologyTable]:
-    """The topology table of `make run` with no records of users; as it was afterwards."""
+    """The topology table of `make run` without records of users. Its records are restored afterwards."""
 
     def forget() -> None:
         for key in keys:

@@ -31,7 +31,7 @@ def world(
 
 
 def backend(world: ReshardWorld) -> Dynashard:
-    """A backend with some of everything, all of it right."""
+    """Fill a backend with items of every kind, without a fault."""
     db = world.layer()
     db.collection(User).batch_write(
         put=[User(tenant_id=TENANT, email=f"u{n}@example.com", display_name=f"User {n}") for n in range(20)]
@@ -53,7 +53,7 @@ def backend(world: ReshardWorld) -> Dynashard:
 
 
 def stored(world: ReshardWorld, chosen: Callable[[Wire], bool]) -> Wire:
-    """The first stored item that is chosen."""
+    """Return the first stored item that is chosen."""
     for item in world.wire.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"]:
         if chosen(item):
             return dict(item)
@@ -74,7 +74,7 @@ def put(world: ReshardWorld, item: Wire) -> None:
 
 
 def lose_a_user(world: ReshardWorld) -> None:
-    """A user stands in another shard than its own."""
+    """Move a user to another shard than its home."""
     item = stored(world, typed("user.v1.User"))
     delete(world, item)
     partition, _, shard = item["PK"]["S"].rpartition(":")
@@ -109,7 +109,7 @@ def lower_a_roll_up(world: ReshardWorld) -> None:
 
 
 def leave_an_attachment(world: ReshardWorld) -> None:
-    """A version that no item points to, and that is older than its writer may be."""
+    """Leave a version that no item points to, older than any running writer."""
     manifest = stored(world, lambda each: each["SK"]["S"].startswith("m#"))
     old = {**manifest, "SK": {"S": "m#old"}, "Since": {"N": "1000"}, "GSI3SK": {"S": f"{manifest['GSI3SK']['S']}old"}}
     put(world, old)
@@ -147,7 +147,7 @@ def test_every_kind_of_fault_is_reported_repaired_and_not_found_again(world: Res
             kind,
             checked,
         )
-        # Half an edge is missed by the count of its node, too. Of the fault before nothing is left.
+        # Half an edge also makes the count of its node wrong. The previous fault was repaired.
         assert set(checked[1]["found"]) <= {kind, *(["count"] if kind == "edge" else [])}, (kind, checked)
         assert (mended[0], mended[1]["mended"]) == (0, checked[1]["found"]), (kind, mended)
 

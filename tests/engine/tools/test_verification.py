@@ -1,4 +1,4 @@
-"""Verification: each kind of fault is planted, found, mended, and found no more."""
+"""Verification: each kind of fault is planted, found, repaired, and not found again."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -53,7 +53,7 @@ def verified(
 
 
 def found_mended_and_gone(world: Moving, kind: str, number: int = 1) -> None:
-    """It is found wherever one looks, mended, and then there is nothing."""
+    """Check that a fault is found in each scope, repaired, and not found again."""
     for scope in ((None, None), (Thing, None), (Thing, KEY)):
         assert dict(verified(world, *scope).found) == {kind: number}, scope
     repairing = verified(world, Thing, KEY, mend=True)
@@ -62,7 +62,7 @@ def found_mended_and_gone(world: Moving, kind: str, number: int = 1) -> None:
 
 
 def changed(world: Moving, count: int = 8) -> None:
-    """A partition that has changed its count, with some items, all of them right."""
+    """Make a partition that has changed its count, with items and without a fault."""
     world.fill(Thing, 30, colour=lambda n: "red" if n % 2 else None, rank=lambda n: n)
     world.change(ABC, count)
 

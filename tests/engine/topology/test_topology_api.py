@@ -1,4 +1,4 @@
-"""What topology costs the API: one read a lease for each process, and nothing on the way of a request."""
+"""The cost of topology for the API: one read a lease for each process, and none in a request."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,11 +35,11 @@ REQUESTS: dict[str, Request] = {
     "list an index": lambda caller: caller.get("/v1/users", query="index=by_department&department=eng"),
     "delete": lambda caller: caller.delete("/v1/users/1"),
 }
-"""Each kind of request, in an order in which each succeeds."""
+"""Requests of each kind, in an order in which all succeed."""
 
 
 class World:
-    """The real handler on tables of its own, and what it sends; `calls` says to which table."""
+    """The API on its own tables, with a record of its requests. `calls` returns their tables, too."""
 
     def __init__(self, wire: Transport, table: str, topology: str) -> None:
         self.clock = Clock()
@@ -50,13 +50,13 @@ class World:
         assert self.caller.put("/v1/users/1", a_user(department="eng")).status == 201
 
     def calls(self) -> Counter[tuple[str, str]]:
-        """Operations and tables since it was last asked."""
+        """Return the operations and tables since the last call."""
         counted = Counter((each.operation, self._table_of(each.request)) for each in self.wire.calls)
         self.wire.calls.clear()
         return counted
 
     def topology_calls(self) -> list[str]:
-        """Operations on the topology table since it was last asked."""
+        """Return the operations on the topology table since the last call."""
         return [operation for operation, table in self.calls().elements() if table == "topology"]
 
     def _table_of(self, request: Any) -> str:
@@ -71,7 +71,7 @@ def world(wire: Transport, table: str) -> Iterator[World]:
 
 
 def ask(world: World) -> None:
-    """One request of each kind; what it creates is there already from the second time on."""
+    """Send a request of each kind. From the second time on, the created item exists already."""
     for name, request in REQUESTS.items():
         assert request(world.caller).status in (200, 201, 204, 409), name
     assert world.caller.put("/v1/users/1", a_user(department="eng")).status == 201

@@ -1,4 +1,4 @@
-"""Views under a lease, from a table: what they say, when they end, what they cost."""
+"""Leased views of the topology table: their content, their end and their cost."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ LEASE = 30.0
 
 
 class Client:
-    """A leased topology, and what it sends."""
+    """A leased topology with a record of its requests."""
 
     def __init__(self, wire: Transport, table: str, faults: Any = (), *, lease: float = LEASE) -> None:
         self.clock = Clock()
@@ -46,7 +46,7 @@ class Client:
         return self.topology.view(entity, partition).count
 
     def sent(self) -> int:
-        """Requests since it was last asked."""
+        """Return the number of requests since the last call."""
         sent = len(self.wire.calls)
         self.wire.calls.clear()
         return sent
@@ -64,7 +64,7 @@ def client(wire: Transport, table: str) -> Client:
 
 
 def change(wire: Transport, table: str, key: str = FAMILY, **fields: Any) -> Record:
-    """Change a record as a controller would."""
+    """Change a record as a controller does."""
     records = TopologyTable(wire, table)
     was = records.find(key)
     assert was is not None

@@ -33,13 +33,13 @@ pytestmark = pytest.mark.engine
 
 LEASES = (5.0, 30.0, 12.0)
 BUSY = (0, 1)
-"""Those of the processes that work all the time."""
+"""The leases of processes that work all the time."""
 SKEW = 0.5
 TICK = 0.001
 WAIT = max(LEASES) + 2 * SKEW
-"""What the controller waits between two publications, for operations of no length."""
+"""The controller's wait between two publications, without time for operations."""
 DECLARED = (thing(Shards(8), Shards(4)), thing(Shards(16), Shards(2)))
-"""The entity, and the same as a later deployment declares it."""
+"""The entity, and its declaration in a later deployment."""
 
 which = st.integers(0, len(LEASES) - 1)
 declarations = st.sampled_from([0, 1])
@@ -61,7 +61,7 @@ happenings = st.sampled_from(
 
 
 class Process:
-    """A client with its own clocks: the wall clock is `ahead` of the true time, the other stood while frozen."""
+    """A client with its own clocks. The wall clock is `ahead` of the true time, and the other stops while frozen."""
 
     def __init__(self, machine: "TopologyMachine", wire: Transport, table: str, lease: float) -> None:
         self.machine = machine
@@ -83,7 +83,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Publication:
-    """A count, when it was published, and the lease of its record, which is given out if it is the family's."""
+    """A count, the time of its publication, and the lease of its record, which counts only for the family."""
 
     at: float
     count: int
@@ -91,7 +91,7 @@ class Publication:
 
 
 class TopologyMachine(RuleBasedStateMachine):
-    """`published` has the publications of each record in order; a partition's begin with its family's of then."""
+    """`published` has the publications of each record in order. A partition's begin with its family's at that time."""
 
     wire: ClassVar[Transport]
 
@@ -118,9 +118,9 @@ class TopologyMachine(RuleBasedStateMachine):
 
     @rule(at=which, seconds=st.sampled_from([0.1, 4.9, 5.0, 11.0, 25.0, 30.0, 100.0]), happens=clock_events)
     def time_passes(self, at: int, seconds: float, happens: str) -> None:
-        """For a process it may pass while it is frozen, or be followed by a step of its wall clock."""
+        """Let time pass. A process may be frozen meanwhile, or its wall clock may be set afterwards."""
         process = self.processes[at]
-        # One whose clock was just set back has no way to know how long it was frozen.
+        # A process whose clock was just set back cannot know how long it was frozen.
         if happens == "frozen" and process.wrong_at + WAIT <= self.now:
             process.frozen += seconds
         self.now += seconds
@@ -131,7 +131,7 @@ class TopologyMachine(RuleBasedStateMachine):
 
     @rule(at=which, key=keys, declared=declarations)
     def ask(self, at: int, key: str, declared: int) -> None:
-        """A view is of a publication that was the newest at most a lease ago."""
+        """A view shows a publication that was the newest at most a lease ago."""
         process = self.processes[at]
         view = process.view(key, DECLARED[declared])
         if not self.published:
@@ -142,12 +142,12 @@ class TopologyMachine(RuleBasedStateMachine):
         assert view.expires < process.clock() + lease + TICK
         newer = publications[place + 1 :]
         assert not newer or self.now - newer[0].at < lease + (2 * SKEW if process.frozen else 0)
-        # Publications that were one wait apart leave nobody more than one behind.
+        # If publications are one wait apart, no client is more than one behind.
         assert len(newer) <= 1 or newer[-1].at - newer[-2].at < WAIT
 
     @rule(at=which, key=keys)
     def refresh(self, at: int, key: str) -> None:
-        """What is refreshed is the newest."""
+        """A refreshed view shows the newest publication."""
         process, partition = self.processes[at], f"{FAMILY}:third" if key in (FAMILY, INDEX) else key
         process.topology.refresh(DECLARED[0], partition)
 
@@ -172,7 +172,7 @@ class TopologyMachine(RuleBasedStateMachine):
         # A partition's own record changes one wait after the family's record announced that partitions differ.
         if was is None or (key == ONE and self.now < self.differ_since + WAIT):
             return
-        # The lease is the family's to give.
+        # Only the family's record sets the lease.
         given = lease if key == FAMILY else was.lease
         new = was.changed(self.processes[at].clock(), count=next(self.counts), lease=given)
         assert new.updated > was.updated
@@ -181,7 +181,7 @@ class TopologyMachine(RuleBasedStateMachine):
             self.published[key].append(Publication(self.now, new.count, new.lease))
 
     def separate(self, writer: str, happens: frozenset[str]) -> None:
-        """A partition gets a record of its own, together with the flag of its family."""
+        """Store a partition's own record, together with the flag in that of its family."""
         was = self.last_seen(writer, FAMILY, look="has not looked" not in happens)
         if was is None:
             return
@@ -196,7 +196,7 @@ class TopologyMachine(RuleBasedStateMachine):
     def saved(
         self, operation: str, happens: frozenset[str], *changes: tuple[Record | None, Record], stale: bool
     ) -> bool:
-        """Whether the changes were made: all, unless the writer had not seen the newest."""
+        """Save changes, and return whether they were made: all are, unless the writer had an outdated record."""
         faults = [repeated(operation)] if "loses the answer" in happens else []
         table = TopologyTable(FaultyTransport(self.wire, faults), self.name)
         if not stale:
@@ -222,7 +222,7 @@ class TopologyMachine(RuleBasedStateMachine):
             assert len(own) <= TOPOLOGY_HISTORY_LENGTH
 
     def last_seen(self, writer: str, key: str, *, look: bool) -> Record | None:
-        """A record as the writer read it last."""
+        """Return a record as the writer read it last."""
         if look:
             found = self.table.find(key)
             assert found == self.records.get(key)
@@ -231,7 +231,7 @@ class TopologyMachine(RuleBasedStateMachine):
         return self.seen.get((writer, key))
 
     def longest_lease(self) -> float:
-        """The longest lease that the family's record gave out within the last wait."""
+        """Return the longest lease that the family's record had within the last wait."""
         given = self.published[FAMILY]
         ended = [following.at for following in given[1:]] + [self.now]
         return max(each.lease for each, end in zip(given, ended, strict=True) if end >= self.now - WAIT)

@@ -41,7 +41,7 @@ def first(key: str, count: int = 8, **fields: Any) -> Record:
 
 
 def cancelled(*codes: str) -> Fault:
-    """A transaction that is cancelled for these reasons, one an action."""
+    """Cancel a transaction for these reasons, one for each action."""
     body = {"CancellationReasons": [{"Code": code} for code in codes]}
     operation = "TransactWriteItems"
 

@@ -1,4 +1,4 @@
-"""Topology tables on the engine, an entity, and time in the test's hands."""
+"""Topology tables on the engine, an entity, and a clock that the test sets."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ ONE, OTHER = f"{FAMILY}:one", f"{FAMILY}:other"
 
 
 def thing(shards: Shards | None = Shards(8), index_shards: Shards | None = Shards(4)) -> EntityDefinition[Any]:  # noqa: B008 - frozen
-    """An entity with a sharded index and a bare one, as declared with these counts."""
+    """Return an entity with a sharded index and a bare one, declared with these counts."""
 
     class Thing(
         Entity,
@@ -46,13 +46,13 @@ THING = thing()
 
 
 def by_rank(entity: EntityDefinition[Any] = THING) -> IndexDefinition:
-    """Its sharded index."""
+    """Return the sharded index."""
     return entity.indexes["by_rank"]
 
 
 @dataclass
 class Clock:
-    """Stands where it is put."""
+    """A clock that stands still until it is set."""
 
     now: float = 1_780_000_000.0
 
@@ -61,12 +61,12 @@ class Clock:
 
 
 def one_clock(clock: Callable[[], float]) -> Runtime:
-    """A runtime whose wall clock is its monotonic one, too."""
+    """Return a runtime that uses one clock as wall clock and monotonic clock."""
     return Runtime(clock=clock, monotonic=clock)
 
 
 def create_topology_table(transport: Transport, name: str) -> None:
-    """A topology table, if there is none of this name."""
+    """Create a topology table unless it exists."""
     try:
         transport.call(
             "CreateTable",
@@ -84,7 +84,7 @@ def create_topology_table(transport: Transport, name: str) -> None:
 
 @contextmanager
 def topology_table_on(transport: Transport) -> Iterator[str]:
-    """An empty topology table."""
+    """Create an empty topology table, and delete it after the block."""
     name = f"dynashard-topology-{uuid4().hex}"
     create_topology_table(transport, name)
     yield name
@@ -92,10 +92,10 @@ def topology_table_on(transport: Transport) -> Iterator[str]:
 
 
 def leased(transport: Transport, table: str, clock: Clock, lease: float = 30.0) -> LeasedTopology:
-    """A client of a topology table on one clock."""
+    """Return a client of a topology table on one clock."""
     return LeasedTopology(transport, table, lease=lease, runtime=one_clock(clock))
 
 
 def put_by_hand(transport: Transport, table: str, record: Record) -> None:
-    """A record as it is, whatever stands there."""
+    """Store a record unconditionally."""
     transport.call("PutItem", {"TableName": table, "Item": encode(record)})

@@ -1,4 +1,4 @@
-"""The transport against the engine: what DynamoDB itself answers."""
+"""The transport against the engine, with the engine's own answers and errors."""
 
 from collections.abc import Iterator
 from typing import Any

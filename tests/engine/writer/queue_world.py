@@ -1,4 +1,4 @@
-"""The API, the queues and the writer on the engine, messages going the whole way: time and faults are the test's."""
+"""The API, the queues and the writer on the engine, with time and faults that the test controls."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -32,11 +32,11 @@ HIDDEN_SECONDS, MOST_RECEIVES = 60.0, 50
 
 
 class KilledError(BaseException):
-    """The writer's process ends here, as by kill -9."""
+    """The writer's process was killed."""
 
 
 class Sqs:
-    """A client of the local queues without HTTP between; `refusing` makes its next calls fail in part."""
+    """A client of the local queues without HTTP. `refusing` makes its next calls fail in part."""
 
     def __init__(self, store: QueueStore) -> None:
         self._calls = QueueCalls(store)
@@ -60,7 +60,7 @@ class Sqs:
 
 
 class QueueWorld:
-    """A backend with queues of its own.
+    """A backend with its own queues.
 
     Args:
         transport: the way to the engine.
@@ -92,7 +92,7 @@ class QueueWorld:
         return open_entities(settings, transport, entities, _Nobody(), runtime=Runtime(self.clock))
 
     def writer(self, faults: Sequence[Fault] = ()) -> Writer:
-        """A writer in a process of its own, whose requests meet these faults."""
+        """Return the writer of a new process whose requests meet these faults."""
         database = self.database(faults)
         return Writer(
             collection_of=database.collection,
@@ -105,7 +105,7 @@ class QueueWorld:
         )
 
     def poll(self, queue: str, faults: Sequence[Fault] = ()) -> int:
-        """One batch; gives how many messages it had."""
+        """Handle one batch, and return its number of messages."""
         writer = self.writer(faults)
 
         def handle(event: Mapping[str, Any], context: Any) -> Mapping[str, Any]:
@@ -116,20 +116,20 @@ class QueueWorld:
         return poll(self.store, queue, handle, self.clock)
 
     def drain(self, queue: str = INTAKE) -> None:
-        """Work until nothing is visible."""
+        """Handle batches until no message is visible."""
         while self.poll(queue):
             pass
 
     def later(self, seconds: float = HIDDEN_SECONDS) -> None:
-        """Time passes."""
+        """Advance the clock."""
         self.clock.now += seconds
 
     def send(self, queue: str, *bodies: str, group: str | None = None) -> None:
-        """Put messages on a queue as they are."""
+        """Send messages to a queue unchanged."""
         self.store.send(queue, [NewMessage(body, {}, group) for body in bodies])
 
     def dead_letters(self, queue: str = INTAKE) -> list[tuple[str, str]]:
-        """The reasons and bodies of a queue's dead letters."""
+        """Return the reasons and bodies of a queue's dead letters."""
         self.later()
         return [
             (each.attributes.get("reason", {}).get("StringValue", ""), each.body)
@@ -145,13 +145,13 @@ class QueueWorld:
         return self.database().collection(Operation)
 
     def stored(self, series: str = "s", episode: str = "e") -> list[Ping]:
-        """Today's stored pings of an episode."""
+        """Return today's stored pings of an episode."""
         at = datetime.fromtimestamp(self.clock.now, UTC)
         partition = {"tenant_id": TENANT, "series": series, "episode": episode, "at": at}
         return sorted(self.pings.scan(partition, consistent=True), key=lambda ping: (ping.at, ping.id))
 
     def ping(self, number: int = 0, **fields: Any) -> dict[str, Any]:
-        """The body of a ping."""
+        """Return the body of a ping."""
         at = datetime.fromtimestamp(self.clock.now, UTC) - timedelta(seconds=number)
         return {
             "series": "s",

@@ -1,4 +1,4 @@
-"""The writer on the engine: throttled, killed, given the same message twice, given messages that cannot be."""
+"""The writer on the engine: throttles, kills, repeated messages and invalid messages."""
 
 import json
 from contextlib import suppress
@@ -28,7 +28,7 @@ def world(transport: Transport, table: str, tmp_path: Path) -> QueueWorld:
 
 
 def killed(operation: str, nth: int, *, after: bool) -> Fault:
-    """The process ends before or after a request."""
+    """Kill the process before or after a request."""
 
     def strike(send: Any, request: Any) -> Wire:
         if after:
@@ -226,7 +226,7 @@ def test_a_throttle_is_never_given_up_by_the_writer(world: QueueWorld) -> None:
 @settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_ping_is_stored_once_under_any_faults(world: QueueWorld, data: st.DataObject) -> None:
-    # Examples share a table; a drawn name would come again.
+    # Examples share a table, in which a drawn name would occur again.
     series = f"s{uuid4().hex}"
     sent = data.draw(
         st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=1, max_size=6), label="sent"
