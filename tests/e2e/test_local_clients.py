@@ -42,7 +42,7 @@ def test_items_written_by_one_client_are_read_by_the_other(stack: LocalProcess) 
         direct.update(created, {"email": "nobody"})
 
 
-def test_the_typescript_client_takes_its_tour(stack: LocalProcess, tmp_path: Path) -> None:
+def test_the_tour_of_the_typescript_client_succeeds(stack: LocalProcess, tmp_path: Path) -> None:
     place = compiled(tmp_path)
 
     printed = json.loads(run("node", place / "examples" / "tour.js", stack.url))

@@ -78,7 +78,9 @@ def steps_of(block: str) -> Iterator[Step]:
     yield step
 
 
-def test_the_readmes_tour_answers_what_it_prints(start_local: Callable[..., LocalProcess], tmp_path: Path) -> None:
+def test_each_command_of_the_readmes_tour_has_its_printed_answer(
+    start_local: Callable[..., LocalProcess], tmp_path: Path
+) -> None:
     lease = {"TOPOLOGY_LEASE_SECONDS": "1"}
     stack = start_local(**lease).ready()
     ports = {"PORT": str(urlsplit(stack.url).port), "DYNAMODB_PORT": str(urlsplit(stack.engine_url).port)}

@@ -111,7 +111,7 @@ def test_an_interpreter_without_packages_hands_over_to_the_one_of_make_setup(tmp
     assert done.stdout == "handed over: app.py\n", done.stderr
 
 
-def test_an_interpreter_without_packages_says_what_to_do(tmp_path: Path) -> None:
+def test_an_interpreter_without_packages_reports_the_remedy(tmp_path: Path) -> None:
     shutil.copy(ROOT / "app.py", tmp_path / "app.py")
 
     done = subprocess.run(

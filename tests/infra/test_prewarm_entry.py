@@ -42,7 +42,7 @@ def inputs(arn: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("kind", "mode"), [("Create", "warm"), ("Update", "warm"), ("Delete", "restore")])
-def test_a_request_starts_a_run_with_what_its_answer_will_need(kind: str, mode: str) -> None:
+def test_a_request_starts_a_run_with_the_data_of_its_answer(kind: str, mode: str) -> None:
     with mock_aws():
         arn, answers = machine(), Answers()
 

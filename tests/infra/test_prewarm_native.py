@@ -46,7 +46,7 @@ def test_the_table_and_every_index_are_raised_and_stay_on_demand(here: World) ->
     assert here.on_demand
 
 
-def test_the_cost_is_that_of_what_is_added(here: World) -> None:
+def test_the_cost_is_that_of_the_added_throughput(here: World) -> None:
     here.run(**warm(40_000))
 
     # 4 x (36,000 x $0.00065 + 8,000 x $0.00013), once

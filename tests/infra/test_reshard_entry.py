@@ -143,7 +143,7 @@ STILL = {"change": {"M": {"paused": {"BOOL": True}}}}
         "deleted", "progress",
     ],
 )  # fmt: skip
-def test_a_change_is_started_when_it_begins_and_when_it_goes_on(old: Any, new: Any, starts: bool) -> None:  # noqa: FBT001
+def test_an_execution_is_started_for_a_new_and_for_a_resumed_change(old: Any, new: Any, starts: bool) -> None:  # noqa: FBT001
     change = {name: value for name, value in (("OldImage", old), ("NewImage", new)) if value is not None}
 
     assert (wanted(change) is not None) == starts

@@ -151,7 +151,7 @@ def test_each_wait_ends_before_the_one_that_relies_on_it(dev: Templates) -> None
     assert REST_SECONDS >= 1
 
 
-def test_the_controller_waits_for_what_the_api_may_hold(dev: Templates) -> None:
+def test_the_controller_waits_for_the_leases_and_operations_of_the_api(dev: Templates) -> None:
     (api,) = of_type(dev["Api"], "AWS::Lambda::Function").values()
     functions = of_type(dev["Reshard"], "AWS::Lambda::Function").values()
     variables = [each["Properties"]["Environment"]["Variables"] for each in functions]

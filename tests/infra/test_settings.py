@@ -116,7 +116,7 @@ def test_an_account_too_small_to_reserve_shares_its_concurrency() -> None:
 
 
 @pytest.mark.parametrize("others", [(), ("dev",)], ids=["alone", "beside dev"])
-def test_what_prod_reserves_fits_into_an_account_of_the_usual_quota(others: tuple[str, ...]) -> None:
+def test_the_concurrency_of_prod_fits_an_account_of_the_usual_quota(others: tuple[str, ...]) -> None:
     shipped = json.loads(CDK_JSON.read_text())["context"]["environments"]
     sums = [
         sum(load({name: {**shipped[name], "auth": SIGN_IN}}, name).concurrency.values()) for name in ("prod", *others)
@@ -125,7 +125,7 @@ def test_what_prod_reserves_fits_into_an_account_of_the_usual_quota(others: tupl
     assert sum(sums) <= 1000 - UNRESERVED_CONCURRENCY
 
 
-def test_without_a_sign_in_the_message_says_what_to_put_where() -> None:
+def test_a_missing_sign_in_is_reported_with_the_settings_to_add() -> None:
     with pytest.raises(SettingsError) as caught:
         load({"dev": {"purpose": "development"}}, "dev")
 

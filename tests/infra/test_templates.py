@@ -68,7 +68,7 @@ def test_every_snapshot_has_a_stack() -> None:
 
 
 @pytest.mark.parametrize(("env", "prewarm"), CASES)
-def test_every_function_reserves_its_concurrency_and_their_sum_is_what_the_settings_checked(
+def test_every_function_reserves_its_concurrency_within_the_checked_sum(
     synthesised: Synthesised, env: str, prewarm: str
 ) -> None:
     templates = synthesised(env, prewarm)
@@ -95,7 +95,7 @@ def test_a_small_account_gets_functions_that_share_concurrency(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("env", "prewarm"), CASES)
-def test_whatever_a_rule_or_a_schedule_cannot_deliver_goes_to_a_queue_with_an_alarm(
+def test_undelivered_events_of_rules_and_schedules_go_to_a_queue_with_an_alarm(
     synthesised: Synthesised, env: str, prewarm: str
 ) -> None:
     template = synthesised(env, prewarm)["Reshard"]

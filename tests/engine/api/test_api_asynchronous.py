@@ -196,7 +196,7 @@ def test_a_redelivered_message_does_not_undo_later_writes(world: QueueWorld) -> 
     assert ended(world, accepted) == ("done", 200, None)
 
 
-def test_a_failing_operation_holds_up_those_behind_it_about_the_same_item_only(world: QueueWorld) -> None:
+def test_a_failing_operation_delays_only_those_of_the_same_item(world: QueueWorld) -> None:
     first = world.caller.put("/v1/users/1", a_user(department="first"), headers=LATER)
     second = world.caller.put("/v1/users/1", a_user(department="second"), headers=LATER)
     other = world.caller.put("/v1/users/2", a_user(), headers=LATER)

@@ -154,7 +154,7 @@ def test_only_the_named_operations_are_served(transport: Transport, table: str) 
     assert hidden.get("/v1/visits", query="place=bar").code == "no_such_route"
 
 
-def test_documentation_knows_only_what_is_served() -> None:
+def test_the_documentation_has_only_served_operations() -> None:
     document = document_of(
         [
             Resource(Exposed(Visit, path="visits", operations=READS)),

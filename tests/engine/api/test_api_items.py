@@ -52,7 +52,7 @@ def test_reading_a_missing_item_is_404(caller: Caller) -> None:
     assert answer.json["request_id"] == "request-1"
 
 
-def test_reading_with_the_present_revision_says_not_modified(caller: Caller) -> None:
+def test_reading_with_the_present_revision_is_not_modified(caller: Caller) -> None:
     etag = caller.post("/v1/users", a_user(id="1")).etag
 
     answer = caller.get("/v1/users/1", headers={"If-None-Match": f'"other", W/{etag}'})
@@ -153,14 +153,14 @@ def test_put_with_a_list_that_holds_the_revision_replaces(caller: Caller, wanted
 
 
 @pytest.mark.parametrize("wanted", ["*", '"any"', '"any", "other"'])
-def test_put_that_demands_an_item_does_not_create_one(caller: Caller, wanted: str) -> None:
+def test_a_put_with_if_match_does_not_create_an_item(caller: Caller, wanted: str) -> None:
     answer = caller.put("/v1/users/1", a_user(), headers={"If-Match": wanted})
 
     assert (answer.status, answer.code) == (412, "revision_mismatch")
     assert caller.get("/v1/users/1").status == 404
 
 
-def test_put_that_demands_no_item_creates_once(caller: Caller) -> None:
+def test_a_put_with_if_none_match_creates_once(caller: Caller) -> None:
     first = caller.put("/v1/users/1", a_user(), headers={"If-None-Match": "*"})
     second = caller.put("/v1/users/1", a_user(), headers={"If-None-Match": "*"})
 
@@ -168,7 +168,7 @@ def test_put_that_demands_no_item_creates_once(caller: Caller) -> None:
     assert (second.status, second.code) == (412, "precondition_failed")
 
 
-def test_put_that_excludes_revisions_creates_a_missing_item(caller: Caller) -> None:
+def test_a_put_that_excludes_revisions_creates_a_missing_item(caller: Caller) -> None:
     answer = caller.put("/v1/users/1", a_user(), headers={"If-None-Match": '"a", "b"'})
 
     assert answer.status == 201
@@ -206,7 +206,7 @@ def test_patch_validates_the_whole_item(caller: Caller) -> None:
     }
 
 
-def test_patch_of_a_missing_item_is_404_whatever_it_demands(caller: Caller) -> None:
+def test_a_patch_of_a_missing_item_is_404_under_any_condition(caller: Caller) -> None:
     answer = caller.patch("/v1/users/1", {}, headers={"If-Match": '"any"'})
 
     assert answer.status == 404
@@ -271,7 +271,7 @@ def test_delete_honours_the_revision(caller: Caller) -> None:
     assert (refused.status, refused.code, done.status) == (412, "revision_mismatch", 204)
 
 
-def test_delete_of_a_missing_item_is_404_whatever_it_demands(caller: Caller) -> None:
+def test_a_delete_of_a_missing_item_is_404_under_any_condition(caller: Caller) -> None:
     assert caller.delete("/v1/users/1", headers={"If-Match": '"any"'}).status == 404
 
 

@@ -151,7 +151,7 @@ def test_time_is_left_to_look_for_evidence(transport: Transport, table: str, sec
 
 
 @pytest.mark.parametrize("seconds", [4.0, 20.0])
-def test_an_operation_takes_no_longer_than_changes_of_counts_wait(
+def test_an_operation_ends_within_the_wait_of_changes_of_counts(
     transport: Transport, table: str, seconds: float
 ) -> None:
     silence = Silence(transport, reads_answered=False)

@@ -89,7 +89,7 @@ def test_edges_are_called_by_their_resource_name_over_lambda(backend: Served, te
     assert listed == {"items": [edge], "cursor": None}
 
 
-def test_put_says_whether_it_created(users: Items[User], tenant: str) -> None:
+def test_a_put_reports_whether_it_created(users: Items[User], tenant: str) -> None:
     assert [users.put(a_user(tenant, id="ada")).created for _ in range(2)] == [True, False]
 
 
@@ -214,7 +214,7 @@ def test_batches_have_an_outcome_for_each(users: Items[User], tenant: str) -> No
     assert isinstance(read[1].error, NotFoundError)
 
 
-def test_throttled_request_is_sent_again_after_what_the_backend_says(
+def test_a_throttled_request_is_retried_after_the_delay_of_the_backend(
     users: Items[User], backend: Served, wire: FaultyTransport, tenant: str
 ) -> None:
     created = users.create(a_user(tenant))

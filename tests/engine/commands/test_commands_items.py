@@ -98,7 +98,7 @@ INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"
 """An entity with attachments, which is created in steps."""
 
 
-def test_create_whose_outcome_was_lost_is_answered_when_it_is_repeated(
+def test_a_create_whose_outcome_was_lost_is_answered_when_it_is_repeated(
     transport: Transport, table: str, records: str
 ) -> None:
     faulty = FaultyTransport(transport, [lost_after("TransactWriteItems", lambda: None, nth=None)])
@@ -111,7 +111,7 @@ def test_create_whose_outcome_was_lost_is_answered_when_it_is_repeated(
     assert service.result("list")["items"] == [again]
 
 
-def test_create_in_steps_whose_outcome_was_lost_goes_on_with_the_same_item(
+def test_a_stepwise_create_whose_outcome_was_lost_continues_with_the_same_item(
     transport: Transport, table: str, records: str
 ) -> None:
     # The second PutItem stores the item, but its answer is lost.

@@ -117,7 +117,7 @@ def test_a_stream_continues_when_an_older_file_gets_its_indexes(bare: dict[str, 
     assert seen == ["0", "1", "2"]
 
 
-def test_a_dead_letter_fits_a_message_and_says_whose_change_it_was() -> None:
+def test_a_dead_letter_fits_a_message_and_names_its_item() -> None:
     change = {"SequenceNumber": "7", "Keys": {"PK": {"S": "a"}}, "NewImage": {"PK": {"S": "a"}}}
     small = message(DeadLetter("copies", "bad", {"dynamodb": change}))
     huge = message(

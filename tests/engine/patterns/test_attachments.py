@@ -156,7 +156,7 @@ def test_a_refused_write_leaves_nothing_behind(world: World) -> None:
     assert everything(world) == before
 
 
-def test_a_put_says_whether_the_key_was_free_and_keeps_the_creation_stamp(world: World) -> None:
+def test_a_put_reports_whether_it_created_and_keeps_the_creation_stamp(world: World) -> None:
     first = reports(world).put(Report(details=[1]))
     world.clock.at += 60
     second = reports(world).put(Report(details=[2]))

@@ -271,7 +271,7 @@ class Foreign(Entity, name="copies.v1.Case", key=Key("{tenant}", "{id}"), shards
     people: tuple[str, ...] = ()
 
 
-def test_a_change_that_cannot_be_copied_is_set_aside_and_others_go_on(
+def test_a_change_that_cannot_be_copied_becomes_a_dead_letter_and_others_continue(
     world: World, engine_url: str, dynamodb: RawDynamoDB
 ) -> None:
     stream = Streamed(engine_url, dynamodb).on(world.table)

@@ -281,7 +281,7 @@ def test_fewer_requests_than_items(wire: Transport, shared: str, own: str) -> No
     assert [call.operation for call in recording.calls][1:] == ["TransactWriteItems", "BatchGetItem"]
 
 
-def test_marks_expire_long_after_the_stream_has_forgotten(wire: Transport, shared: str, own: str) -> None:
+def test_marks_outlive_the_records_of_the_stream(wire: Transport, shared: str, own: str) -> None:
     db = opened(wire, shared)
     first = beat(1, tenant=own)
     later = NOON + timedelta(days=100)

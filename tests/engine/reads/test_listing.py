@@ -219,7 +219,7 @@ def test_the_smallest_budget_makes_progress_if_no_item_passes_the_filter(
     assert order == "ordered" or set(recording.waves) == {1}
 
 
-def test_a_page_says_what_it_consumed(world: World) -> None:
+def test_a_page_reports_its_consumption(world: World) -> None:
     of, world.counts = tenant(), Counts(4)
     recording = RecordingTransport(world.transport)
     collection = world.collection(through=recording)

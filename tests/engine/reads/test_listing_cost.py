@@ -59,7 +59,7 @@ def measured(world: World, stored: str) -> Measured:
     return Measured(world.collection(through=recording), recording, stored)
 
 
-def test_a_round_robin_page_that_one_shard_fills_is_one_query_for_what_it_returns(measured: Measured) -> None:
+def test_a_round_robin_page_from_one_shard_is_one_query_without_surplus(measured: Measured) -> None:
     cursor: str | None = None
     for shard in range(SHARDS):
         measured.recording.clear()

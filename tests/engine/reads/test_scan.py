@@ -55,7 +55,7 @@ def workers_alive() -> list[str]:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8, 16, 64])
-def test_all_items_come_once_whatever_the_number_of_workers(world: World, notes: list[Note], workers: int) -> None:
+def test_all_items_are_returned_once_with_any_number_of_workers(world: World, notes: list[Note], workers: int) -> None:
     world.counts = Counts(16)
 
     items = list(world.collection().scan({"tenant": notes[0].tenant}, workers=workers))
@@ -65,7 +65,7 @@ def test_all_items_come_once_whatever_the_number_of_workers(world: World, notes:
 
 
 @pytest.mark.parametrize("index", INDEXES)
-def test_all_entries_of_an_index_come_once(world: World, notes: list[Note], index: str) -> None:
+def test_all_entries_of_an_index_are_returned_once(world: World, notes: list[Note], index: str) -> None:
     partition = {"tenant": notes[0].tenant, "group": "g"}
 
     items = list(world.collection().scan(partition, index=index))
@@ -77,7 +77,7 @@ def test_all_entries_of_an_index_come_once(world: World, notes: list[Note], inde
 @pytest.mark.parametrize(
     "span", [{"prefix": "a"}, {"start": "a5", "end": "b5"}, {"start": "b", "end": "b"}, {"end": "b"}], ids=str
 )
-def test_a_scan_takes_what_a_listing_takes(
+def test_a_scan_accepts_the_parameters_of_a_listing(
     world: World, notes: list[Note], span: dict[str, str], direction: str
 ) -> None:
     world.counts = Counts(16)
@@ -179,7 +179,7 @@ def test_an_error_of_a_worker_reaches_the_consumer_and_stops_the_others(world: W
     assert not faulty.waiting
 
 
-def test_a_throttled_worker_backs_off_and_goes_on(world: World, notes: list[Note]) -> None:
+def test_a_throttled_worker_backs_off_and_continues(world: World, notes: list[Note]) -> None:
     world.counts = Counts(16)
     faults = [throttled("Query", reason="TableReadKeyRangeThroughputExceeded", nth=n) for n in (1, 2, 3, 9, 12)]
     faulty = FaultyTransport(world.transport, faults)

@@ -102,7 +102,7 @@ def test_exactly_once_does_not_undo_a_later_write(world: World) -> None:
     assert text(world) == "other"
 
 
-def test_an_update_exactly_once_answers_with_what_it_stored_though_every_read_afterwards_fails(world: World) -> None:
+def test_an_update_exactly_once_returns_the_stored_item_even_if_later_reads_fail(world: World) -> None:
     world.notes.create(note("old"))
     transport = world.faults(
         lost_request("GetItem", nth=2), lost_request("GetItem", nth=3), repeated("TransactWriteItems")
@@ -138,7 +138,7 @@ def test_exactly_once_raises_what_a_plain_write_raises(world: World) -> None:
         world.notes.delete(KEY, if_match="another", handling="exactly-once")
 
 
-def test_guarded_delete_whose_answer_was_lost_is_done(world: World) -> None:
+def test_a_guarded_delete_whose_answer_was_lost_is_done(world: World) -> None:
     world.notes.create(note("old"))
     transport = world.faults(repeated("DeleteItem"))
 
@@ -169,7 +169,7 @@ def test_a_guarded_delete_continues_if_the_item_was_changed_instead(world: World
     assert text(world) is None
 
 
-def test_guarded_create_of_what_exists_is_refused_without_being_sent(world: World) -> None:
+def test_a_guarded_create_of_an_existing_item_is_refused_without_a_request(world: World) -> None:
     world.notes.create(note("old"))
     transport = world.faults(lost_request("PutItem"))
 
@@ -180,9 +180,7 @@ def test_guarded_create_of_what_exists_is_refused_without_being_sent(world: Worl
 
 
 @pytest.mark.parametrize("exists", [True, False], ids=["another revision", "nothing"])
-def test_guarded_delete_at_a_revision_that_is_not_there_is_refused_without_being_sent(
-    world: World, *, exists: bool
-) -> None:
+def test_a_guarded_delete_at_another_revision_is_refused_without_a_request(world: World, *, exists: bool) -> None:
     if exists:
         world.notes.create(note("old"))
     transport = world.faults(lost_request("DeleteItem"))
@@ -193,7 +191,7 @@ def test_guarded_delete_at_a_revision_that_is_not_there_is_refused_without_being
     assert transport.sent("DeleteItem") == 0
 
 
-def test_guarded_delete_of_nothing_is_not_found(world: World) -> None:
+def test_a_guarded_delete_of_a_missing_item_is_not_found(world: World) -> None:
     with pytest.raises(NotFoundError):
         world.notes.delete(KEY, handling="guarded")
 

@@ -38,7 +38,7 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", READS)
-def test_a_late_read_finds_what_has_moved_meanwhile(world: Moving, name: str, change: str, stage: str) -> None:
+def test_a_late_read_finds_items_that_moved_meanwhile(world: Moving, name: str, change: str, stage: str) -> None:
     operation, read = READS[name]
     ids = moving_ids(4, CHANGES[change], 6)
     for each in ids:

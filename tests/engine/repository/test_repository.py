@@ -109,7 +109,7 @@ def test_replacing_removes_fields_that_the_new_item_lacks(world: World) -> None:
     assert replaced.revision == world.only()["Rev"]["S"] == "rev-2"
 
 
-def test_putting_says_whether_the_key_was_free(world: World) -> None:
+def test_a_put_reports_whether_it_created(world: World) -> None:
     first, second = world.people.put(person()), world.people.put(person())
     third, fourth = world.notes.put(Note(tenant="a", id="1")), world.notes.put(Note(tenant="a", id="1"))
 
@@ -171,7 +171,7 @@ def test_if_match_lets_only_the_named_revision_be_changed(world: World) -> None:
     assert world.raw() == []
 
 
-def test_if_match_on_what_is_not_there_is_a_mismatch(world: World) -> None:
+def test_if_match_on_a_missing_item_is_a_mismatch(world: World) -> None:
     people, notes = world.people, world.notes
 
     for attempt in (
@@ -323,7 +323,7 @@ def test_an_entity_with_one_item_per_partition_is_stored(world: World) -> None:
     assert (world.only()["PK"], world.only()["SK"]) == ({"S": "test.v1.Profile:abc"}, {"S": "test.v1.Profile"})
 
 
-def test_putting_over_an_expired_item_says_that_the_key_was_free(world: World) -> None:
+def test_a_put_over_an_expired_item_reports_a_creation(world: World) -> None:
     read = world.people.create(person(until=NOON + timedelta(seconds=60)))
     world.clock.at += 60
 

@@ -95,7 +95,7 @@ def test_replace_whose_answer_was_lost_recognises_itself(world: World, replace: 
     assert replaced.mail == "new@x.org"
 
 
-def test_replace_of_what_never_expires_recognises_itself(world: World) -> None:
+def test_a_replace_without_an_expiry_recognises_itself(world: World) -> None:
     first = world.notes.create(Note(tenant="a", id="1"))
     world.faults(repeated("PutItem"))
 
@@ -195,7 +195,7 @@ def test_delete_never_deletes_a_new_item_of_another(world: World) -> None:
     assert world.people.get(key()).mail == "new@x.org"
 
 
-def test_delete_of_what_never_existed_is_not_found_after_a_throttle(world: World) -> None:
+def test_a_delete_of_a_missing_item_is_not_found_after_a_throttle(world: World) -> None:
     transport = AttemptsOn(world.inner, throttled("DeleteItem"))
     world.transport = transport
 

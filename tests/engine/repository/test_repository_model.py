@@ -163,7 +163,7 @@ class Machine(RuleBasedStateMachine):
         assert len(self.world.entries("GSI1")) == len(self.model)
 
 
-def test_any_sequence_of_operations_does_what_a_dictionary_would(world: World) -> None:
+def test_any_sequence_of_operations_agrees_with_a_dictionary(world: World) -> None:
     bound = type("Bound", (Machine,), {"world": world})
 
     run_state_machine_as_test(bound, settings=settings(max_examples=examples(12), stateful_step_count=25))

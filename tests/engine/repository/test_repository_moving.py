@@ -168,7 +168,7 @@ def cases(world: World, phase: Phase) -> Iterator[tuple[str, Spot, tuple[str, st
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_operation_does_in_each_phase_what_the_protocol_says(world: World, operation: str, phase: Phase) -> None:
+def test_an_operation_follows_the_protocol_in_each_phase(world: World, operation: str, phase: Phase) -> None:
     act, writes, to_live, to_none = OPERATIONS[operation]
     for case, spot, state in cases(world, phase):
         lives = state[home_of(phase, state)] == "live"
@@ -190,7 +190,7 @@ def test_operation_does_in_each_phase_what_the_protocol_says(world: World, opera
             assert found == (state if untouched else after(phase, state, writes)), case
 
 
-def test_stable_items_cost_what_they_always_have(world: World) -> None:
+def test_items_in_a_stable_phase_cost_no_more(world: World) -> None:
     transport = world.faults()
     with metered() as meter:
         world.notes.create(note())

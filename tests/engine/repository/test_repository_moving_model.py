@@ -98,7 +98,7 @@ class MovingMachine(Machine):
         assert {(item.team, f"{item.rank:03d}") for item in live} <= found
 
 
-def test_any_sequence_of_operations_and_phases_does_what_a_dictionary_would(world: World) -> None:
+def test_any_sequence_of_operations_and_phases_agrees_with_a_dictionary(world: World) -> None:
     bound = type("Bound", (MovingMachine,), {"world": world})
 
     run_state_machine_as_test(bound, settings=settings(max_examples=examples(8), stateful_step_count=40))

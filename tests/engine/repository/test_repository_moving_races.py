@@ -198,7 +198,7 @@ def test_a_put_overwrites_a_concurrent_create(world: World, spot: Spot, phase: P
     assert (written.created, world.notes.get(KEY).text) == (False, "new")
 
 
-def test_create_meets_a_writer_who_is_one_phase_behind(world: World, spot: Spot) -> None:
+def test_a_create_is_refused_after_that_of_a_writer_one_phase_behind(world: World, spot: Spot) -> None:
     behind = world.notes
 
     def create_in_prepare() -> None:
@@ -263,7 +263,7 @@ def test_write_starts_again_when_the_phase_changes_between_its_steps(world: Worl
 
 @pytest.mark.parametrize("fresh", [Phase.MOVE, Phase.SETTLE, Phase.STABLE])
 @pytest.mark.parametrize("write", [write for _, write in WRITES.values()][:5], ids=list(WRITES)[:5])
-def test_mark_under_a_stable_view_says_that_the_view_is_out_of_date(
+def test_a_marker_under_a_stable_view_shows_that_the_view_is_outdated(
     world: World, spot: Spot, fresh: Phase, write: Callable[[World], Any]
 ) -> None:
     spot.put_live(spot.old)
@@ -287,7 +287,7 @@ OUTDATED: dict[str, Callable[[World], Any]] = {
 
 @pytest.mark.parametrize("phase", [Phase.STABLE, Phase.PREPARE])
 @pytest.mark.parametrize("write", OUTDATED.values(), ids=OUTDATED)
-def test_write_gives_up_on_a_mark_that_no_view_explains(
+def test_a_write_gives_up_on_a_marker_that_no_view_explains(
     world: World, spot: Spot, phase: Phase, write: Callable[[World], Any]
 ) -> None:
     spot.put_mark()
@@ -301,7 +301,7 @@ def test_write_gives_up_on_a_mark_that_no_view_explains(
     assert 15 < sum(world.pauses) <= 20
 
 
-def test_mark_that_points_elsewhere_than_the_view_makes_the_view_out_of_date(world: World, spot: Spot) -> None:
+def test_a_marker_with_another_target_shows_that_the_view_is_outdated(world: World, spot: Spot) -> None:
     spot.put(spot.old, MovedTo={"N": "1"})
     elsewhere = Spot(world, 4, 1)
     world.views.fresh = elsewhere.view(Phase.MOVE)
@@ -352,7 +352,7 @@ def test_a_lasting_conflict_raises_a_retryable_error(
     assert world.notes.find(KEY) is None
 
 
-def test_adopted_items_are_written_where_they_are(world: World) -> None:
+def test_adopted_items_are_written_at_their_present_place(world: World) -> None:
     spot = Spot(world, 0, 4)
     bare = {"tenant": {"S": "abc"}, "id": {"S": IDENTITY}, "text": {"S": "old"}, "legacy": {"S": "kept"}}
     spot.put(spot.old, **bare)

@@ -78,7 +78,7 @@ def test_an_update_reads_first_only_if_an_index_key_needs_an_unnamed_field(world
         assert (transport.sent("GetItem"), transport.sent("UpdateItem")) == (reads, 1), changes
 
 
-def test_update_changes_only_what_it_names(world: World) -> None:
+def test_an_update_changes_only_the_named_fields(world: World) -> None:
     world.people.create(person(team="eng", rank=1, tags={"a"}))
 
     updated = world.people.update(

@@ -147,7 +147,7 @@ def test_a_refused_step_undoes_all(world: World, case: str, number: int) -> None
     assert refused(world, *steps) == (number, reason)
 
 
-def test_deleting_what_may_be_missing(world: World) -> None:
+def test_a_delete_may_ignore_a_missing_item(world: World) -> None:
     there = world.notes.create(note("there"))
 
     world.transact(
@@ -187,7 +187,7 @@ def test_adding_creates_a_missing_item(world: World, times: int) -> None:
     assert item["Rev"] == {"S": stored.revision}
 
 
-def test_adding_to_what_is_read_first(world: World) -> None:
+def test_an_addition_that_reads_first_is_applied_within_its_bounds(world: World) -> None:
     for _ in range(3):
         world.transact(Update(Note, key(), add={"stars": 1}, missing="create"))
     world.transact(Update(Account, {"id": "1"}, add={"balance": 5}, missing="create"))

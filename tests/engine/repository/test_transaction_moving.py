@@ -89,7 +89,7 @@ def fitting(found: tuple[str, str], phase: Phase, state: tuple[str, str], wrote:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])
 @pytest.mark.parametrize("name", STEPS)
-def test_step_does_in_each_phase_what_the_protocol_says(world: World, name: str, phase: Phase) -> None:
+def test_a_step_follows_the_protocol_in_each_phase(world: World, name: str, phase: Phase) -> None:
     step, writes, to_live, to_none = STEPS[name]
     for case, spot, state in cases(world, phase):
         lives = state[home_of(phase, state)] == "live"

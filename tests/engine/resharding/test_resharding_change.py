@@ -53,7 +53,7 @@ def test_items_are_stored_once_at_their_new_homes_and_no_markers_are_left(world:
     )
 
 
-def test_a_moved_copy_says_where_it_came_from_until_it_is_written(world: Moving) -> None:
+def test_a_moved_copy_names_its_origin_until_it_is_written(world: Moving) -> None:
     world.fill(Thing, 20)
     moving = {key[1] for key in world.misplaced(Thing, 8)}
 

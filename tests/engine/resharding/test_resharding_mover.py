@@ -76,7 +76,7 @@ def test_a_marker_never_expires_and_a_copy_expires_with_its_item(world: Moving) 
     }
 
 
-def test_an_expired_item_at_the_new_home_is_no_obstacle(world: Moving) -> None:
+def test_an_expired_item_at_the_new_home_is_overwritten(world: Moving) -> None:
     [sort] = movers()
     world.put(stored(sort, Rev={"S": "live"}))
     in_move(world)

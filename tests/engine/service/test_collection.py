@@ -50,7 +50,7 @@ def test_shards_count_items_and_bytes_of_every_shard_in_order(
     assert sum(shard.items for shard in shards) == 300
 
 
-def test_shards_do_not_count_what_readers_do_not_see(notes_world: World) -> None:
+def test_shards_count_only_items_that_readers_see(notes_world: World) -> None:
     tenant = new_tenant()
     expired = [Note(tenant=tenant, id=f"x{number}", expires_at=NOW - timedelta(days=1)) for number in range(10)]
     notes_world.collection().batch_write(put=[*some(tenant, 5), *expired])

@@ -45,7 +45,7 @@ def test_two_topologies_are_refused(wire: Transport) -> None:
         Dynashard(wire, table="t", topology_table="t2", topology=declared_counts(topology_table=None), cursor_keys=KEYS)
 
 
-def test_tables_by_their_names_show_what_was_moved(world: Moving) -> None:
+def test_connections_to_named_tables_follow_moved_items(world: Moving) -> None:
     world.fill(Thing, 40)
     world.change(ABC, 8)
 
@@ -76,7 +76,7 @@ def test_declared_counts_hold_while_the_table_agrees(world: Moving) -> None:
 
 
 @pytest.mark.parametrize("stage", ["prepare", "move", "settle", "sweep"])
-def test_declared_counts_are_refused_where_the_table_says_otherwise(world: Moving, stage: str) -> None:
+def test_declared_counts_are_refused_if_the_table_has_others(world: Moving, stage: str) -> None:
     world.fill(Thing, 10)
     world.resharder.start(ABC, 8)
     world.until(ABC, stage)

@@ -69,7 +69,7 @@ def test_a_partition_throttled_twice_is_to_double_and_callers_get_the_usual_erro
 
 
 @KINDS
-def test_the_worker_carries_out_what_a_throttle_asked_for(
+def test_the_worker_carries_out_the_request_of_a_throttle(
     world: GrowthWorld, model: type[Entity], path: str, count: int
 ) -> None:
     caller = world.api()
@@ -88,7 +88,7 @@ def test_the_worker_carries_out_what_a_throttle_asked_for(
     assert len(shards) > count
 
 
-def test_a_first_throttle_sends_nothing_and_asking_keeps_to_what_the_role_may_do(world: GrowthWorld) -> None:
+def test_a_first_throttle_sends_nothing_and_a_request_needs_only_the_roles_permissions(world: GrowthWorld) -> None:
     caller = world.api()
     caller.get("/v1/meters")
     world.wire.calls.clear()
@@ -165,7 +165,7 @@ def test_a_count_is_left_alone_for_the_cooldown_after_it_changed(world: GrowthWo
     assert world.requests() == {partition(Reading).key: (4, "throttle")}
 
 
-def test_a_change_that_an_operator_called_off_is_not_asked_for_at_once(world: GrowthWorld) -> None:
+def test_a_change_that_an_operator_aborted_is_not_requested_again_at_once(world: GrowthWorld) -> None:
     world.throttle_twice(world.api(), "meters")
     world.work()
     world.clock.now += 3600

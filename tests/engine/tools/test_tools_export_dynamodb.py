@@ -158,7 +158,7 @@ def test_an_export_to_s3_is_started_and_followed() -> None:
     assert said == ["started arn:aws:dynamodb:eu-west-1:1:table/items/export/01-ab"]
 
 
-def test_an_export_that_fails_says_why() -> None:
+def test_a_failed_export_is_reported_with_its_reason() -> None:
     client = Exporting("IN_PROGRESS", "FAILED", FailureCode="S3NoSuchBucket", FailureMessage="The bucket is gone.")
 
     with pytest.raises(CommandError, match="has failed: S3NoSuchBucket The bucket is gone"):

@@ -91,7 +91,7 @@ def test_a_wrong_argument_is_refused_in_one_line(command_line: CommandLine, argu
     assert said in outcome.err
 
 
-def test_revenue_is_divided_by_what_was_watched_and_sums_up(db: Dynashard, pings: list[Ping], tenant: str) -> None:
+def test_revenue_is_divided_by_watched_time_and_adds_up(db: Dynashard, pings: list[Ping], tenant: str) -> None:
     Counter(db, PLAYS).count(pings)
     licences = [("dark", "north", 1), ("dark", "south", 2), ("fargo", "north", 1), ("silent", "west", 1)]
     db.collection(Licence).batch_write(

@@ -99,7 +99,7 @@ def test_partitions_with_a_count_of_their_own_are_listed(
     assert [line for line in table.out.splitlines() if tenant in line and "128" in line]
 
 
-def test_a_partition_counts_what_each_shard_holds(command_line: CommandLine, users: Users, tenant: str) -> None:
+def test_a_partition_shows_the_items_of_each_shard(command_line: CommandLine, users: Users, tenant: str) -> None:
     fill(users, tenant, 200)
 
     shown = command_line.run("topology", FAMILY, tenant, "--json").summary

@@ -188,7 +188,7 @@ def test_the_familys_record_may_shorten_the_lease(client: Client, wire: Transpor
 
 
 @pytest.mark.parametrize("lease", [0.5, 5.0, 900.0])
-def test_the_familys_lease_holds_for_its_indexes_and_partitions_whatever_their_records_say(
+def test_the_familys_lease_overrides_those_of_its_indexes_and_partitions(
     client: Client, wire: Transport, table: str, lease: float
 ) -> None:
     client.count()

@@ -80,7 +80,7 @@ def test_an_item_of_every_type_comes_back_as_it_was_put(transport: SdkTransport,
     }
 
 
-def test_meters_agree_with_what_the_codec_computes(transport: SdkTransport, table: str) -> None:
+def test_meters_agree_with_the_codec(transport: SdkTransport, table: str) -> None:
     large = item("large", text={"S": "x" * 5000})
 
     with metered() as writing:
@@ -157,7 +157,7 @@ def test_a_hundred_parallel_calls_answer_in_order_and_are_metered(transport: Sdk
     assert meter.consumed == Consumed(100.0, 100.0, 200)
 
 
-def test_scripted_faults_leave_behind_what_they_say(transport: SdkTransport, table: str) -> None:
+def test_scripted_faults_have_their_documented_effects(transport: SdkTransport, table: str) -> None:
     put = {"TableName": table, "Item": item("a"), **IF_ABSENT}
     faulty = FaultyTransport(
         transport,
