@@ -242,7 +242,7 @@ class Items(Generic[E]):
         stamp: datetime | None = None,
         first: Wire | None = None,
     ) -> Write:
-        """The write of an update, which also sets `attributes` (None removes one) and, if missing, `first`."""
+        """The write of an update, which also sets `attributes` (None removes one), and those of `first` if absent."""
         entity, store = self._entity, self._store
         revision = store.new_revision()
         system = {name: value for name, value in (attributes or {}).items() if value is not None}

@@ -94,7 +94,7 @@ class Met:
         return self.at[self.places.old if self.places.view.phase is Phase.MOVE else self.places.new]
 
     def next(self, entity: EntityDefinition[Any], key: ItemKey, *, now: int, helped: bool = False) -> Next:
-        """Return what follows while the view lasts. `helped`: it was `HELP`, and no item was live at the old home."""
+        """Return what follows while the view lasts; `helped` if that was `HELP`, and nothing lived at the old home."""
         both, old = len(self.at) > 1, self.at.get(self.places.old)
         marker = old if both else self.rival
         if marker is not None and is_marker(marker):

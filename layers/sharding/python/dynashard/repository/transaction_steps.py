@@ -49,7 +49,7 @@ class Prepared:
 
 
 class StepWrites(Items[Any]):
-    """Prepares what a step of a transaction writes; `InvalidQueryError` for items without a home, or with pieces."""
+    """Prepares what a step of a transaction writes; `InvalidQueryError` if its entity cannot take part."""
 
     _like: KeyLike
 
