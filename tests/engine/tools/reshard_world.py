@@ -20,11 +20,10 @@ from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
 from local.driver import drive
-from local.engine import running_engine
-from local.settings import Settings
 from local.tables import TablePlan, table_plans
 from local.template import synthesised
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
+from tests.resharding.wire import port_of_engine_in_memory
 from tools import entities
 from tools.reshard.watch import Watch
 
@@ -134,15 +133,16 @@ class ReshardWorld:
 @contextmanager
 def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Iterator[ReshardWorld]:
     """Open a world on its own engine. Commands in this process use its clock."""
-    with running_engine(Settings(data_dir=_made(folder / "engine"), dynamodb_port=0)) as engine:
-        wire = connect(engine.endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
+    with port_of_engine_in_memory() as port:
+        endpoint = f"http://127.0.0.1:{port}"
+        wire = connect(endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
         for plan in _plans():
             wire.call("CreateTable", dict(plan.create))
         [table, topology] = [
             plan.name for end in ("-Table", "-Topology") for plan in _plans() if plan.name.endswith(end)
         ]
         environment = {
-            "DYNAMODB_ENDPOINT": engine.endpoint,
+            "DYNAMODB_ENDPOINT": endpoint,
             "DATA_DIR": str(folder / "data"),
             "TOPOLOGY_LEASE_SECONDS": "30",
             "TOPOLOGY_OPERATION_SECONDS": "4",
@@ -157,7 +157,3 @@ def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) ->
 def _plans() -> tuple[TablePlan, ...]:
     return tuple(table_plans(synthesised()))
 
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
