@@ -75,9 +75,10 @@ def secret_reader(arn: str, what: str, *, region: str | None = None, profile: st
 
 def _client(service: str, *, profile: str | None = None, attempts: int | None = None, **options: Any) -> Any:
     from botocore.config import Config  # noqa: PLC0415 - imported on first use
-    from botocore.session import Session  # noqa: PLC0415
+
+    from dynashard.transport.session import open_session  # noqa: PLC0415 - it imports the SDK
 
     if attempts is not None:
         retries = {"mode": "standard", "total_max_attempts": attempts}
         options["config"] = Config(connect_timeout=2, read_timeout=5, retries=retries)
-    return Session(profile=profile).create_client(service, **options)
+    return open_session(profile).create_client(service, **options)

@@ -11,7 +11,6 @@ from botocore.config import Config
 from botocore.handlers import generate_idempotent_uuid
 from botocore.httpsession import get_cert_path
 from botocore.parsers import ResponseParserFactory
-from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from dynashard.errors import ConfigurationError
@@ -20,6 +19,7 @@ from dynashard.transport.deadline import LONGEST_OPERATION, require_time
 from dynashard.transport.interface import meters
 from dynashard.transport.seams import replace_parts
 from dynashard.transport.sender import PooledSender
+from dynashard.transport.session import open_session
 
 _RETRIES: Final = "retry-config-dynamodb"
 
@@ -112,7 +112,7 @@ def open_client(settings: Settings) -> Opened:
         BotoCoreError: no region, an unknown profile, or an endpoint that is not a URL.
         ConfigurationError: an unsupported version of botocore.
     """
-    session = Session(profile=settings.profile)
+    session = open_session(settings.profile)
     session.register_component("response_parser_factory", WireParserFactory())
     # Callers that need a token pass one. Engines keep each token for ten minutes, and the local one searches all of
     # them for every further transaction that has one.
