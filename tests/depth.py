@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, settings
 Profile = Literal["default", "deep"]
 VARIABLE: Final = "TEST_PROFILE"
 FEWEST: Final = 5
-FRACTION: Final = 8
-"""By default a test draws an eighth of its examples, but at least five."""
+FRACTION: Final = 12
+"""By default a test draws a twelfth of its examples, but at least five."""
 
 
 def profile() -> Profile:

@@ -32,9 +32,9 @@ def start_local(tmp_path: Path) -> Iterator[Start]:
     assert all(stack.all_gone() for stack in started)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def local_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalProcess]:
-    """One local stack for all tests of a module."""
+    """One local stack for all tests of a process that need no other; every test uses tenants of its own."""
     stack = LocalProcess(tmp_path_factory.mktemp("local"))
     yield stack.ready()
     assert stack.interrupt() == 0

@@ -1,7 +1,6 @@
 """The clients against `make run`: Python over REST and direct invocation, and the TypeScript client's tour."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,19 +15,12 @@ from tests.typescript import compiled, run
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalProcess]:
-    started = LocalProcess(tmp_path_factory.mktemp("clients")).ready()
-    yield started
-    started.interrupt()
+def test_items_written_by_one_client_are_read_by_the_other(local_stack: LocalProcess) -> None:
+    token = local_stack.client(None).post("/local/tokens", json={"tenant_id": "clients"}).json()["token"]
+    direct = Client.lambda_("commands", tenant="clients", client=lambda_client(local_stack.url)).collection(User)
+    rest = Client.rest(local_stack.url, token=token, entities=ENTITIES, tenant="clients").collection(User)
 
-
-def test_items_written_by_one_client_are_read_by_the_other(stack: LocalProcess) -> None:
-    token = stack.client(None).post("/local/tokens", json={"tenant_id": "abc"}).json()["token"]
-    direct = Client.lambda_("commands", tenant="abc", client=lambda_client(stack.url)).collection(User)
-    rest = Client.rest(stack.url, token=token, entities=ENTITIES, tenant="abc").collection(User)
-
-    created = direct.create(User(tenant_id="abc", email="ada@example.com", display_name="Ada"), idempotency_key="k")
+    created = direct.create(User(tenant_id="clients", email="ada@example.com", display_name="Ada"), idempotency_key="k")
     patched = rest.update(created, {"department": "maths"}, if_match=created.revision)
 
     assert direct.get(created, consistent=True) == patched
@@ -42,10 +34,10 @@ def test_items_written_by_one_client_are_read_by_the_other(stack: LocalProcess) 
         direct.update(created, {"email": "nobody"})
 
 
-def test_the_tour_of_the_typescript_client_succeeds(stack: LocalProcess, tmp_path: Path) -> None:
+def test_the_tour_of_the_typescript_client_succeeds(local_stack: LocalProcess, tmp_path: Path) -> None:
     place = compiled(tmp_path)
 
-    printed = json.loads(run("node", place / "examples" / "tour.js", stack.url))
+    printed = json.loads(run("node", place / "examples" / "tour.js", local_stack.url))
 
     assert printed == {
         "read": "Ada",
