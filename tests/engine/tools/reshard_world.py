@@ -156,4 +156,3 @@ def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) ->
 @cache
 def _plans() -> tuple[TablePlan, ...]:
     return tuple(table_plans(synthesised()))
-
