@@ -1,12 +1,11 @@
 """Edges: both directions are written, removed, listed and counted as one."""
 
 from collections.abc import Iterator
-from itertools import cycle
 from typing import Any
 
 import pytest
 
-from dynashard import Key, Registry, Shards
+from dynashard import Key, Registry
 from dynashard.errors import (
     DeclarationError,
     InvalidCursorError,
@@ -16,42 +15,13 @@ from dynashard.errors import (
     NotFoundError,
     OutcomeUnknownError,
 )
-from dynashard.reads import CursorCodec
 from dynashard.transport import metered
-from dynashard_patterns import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, EdgeStore, newest
+from dynashard_patterns import EDGE_KEY, Edge, Edges, EdgeStore
+from tests.engine.patterns.edge_world import ACTOR, REGISTRY, TENANT, USER, Fan, FanCount, agree, edges_of
 from tests.engine.stored_things import World
 from tests.faults import conflict, lost_answer, lost_request, meanwhile, repeated
 
 pytestmark = pytest.mark.engine
-
-REGISTRY = Registry()
-
-
-class Fan(
-    Edge,
-    name="test.v1.Fan",
-    key=EDGE_KEY,
-    shards=Shards(2),
-    indexes=[newest("GSI1", shards=Shards(2))],
-    registry=REGISTRY,
-):
-    note: str | None = None
-
-
-class FanCount(EdgeCount, name="test.v1.FanCount", key=COUNT_KEY, registry=REGISTRY):
-    pass
-
-
-FANS = Edges(Fan, forward="FAN_OF", backward="FANNED_BY", counts=FanCount, slots=(2, 4))
-TENANT = "abc"
-USER, ACTOR = "User.9", "Actor.5"
-
-
-def edges_of(world: World, declared: Edges[Any] = FANS) -> EdgeStore[Any]:
-    """Return the edges on the current transport."""
-    turns = cycle([0.0, 0.3, 0.6, 0.99])
-    world.drawn = lambda: next(turns)
-    return EdgeStore(world.store, CursorCodec(["secret of the cursors"]), declared)
 
 
 @pytest.fixture
@@ -59,22 +29,6 @@ def fans(world: World) -> Iterator[EdgeStore[Any]]:
     """The edges. After the test both directions and the counts must agree."""
     yield edges_of(world)
     agree(world)
-
-
-def agree(world: World) -> None:
-    """Check that each edge is stored and counted at both of its nodes."""
-    items = [item for item in world.raw() if item["Type"]["S"] == "test.v1.Fan" and "MovedTo" not in item]
-    both = {(item["node"]["S"], item["way"]["S"], item["other"]["S"]) for item in items}
-    assert len(both) == len(items)
-    for node, way, other in both:
-        assert (other, "FANNED_BY" if way == "FAN_OF" else "FAN_OF", node) in both
-    counted: dict[tuple[str, str], int] = {}
-    for item in world.raw():
-        if item["Type"]["S"] == "test.v1.FanCount":
-            end = item["node"]["S"], item["way"]["S"]
-            counted[end] = counted.get(end, 0) + int(item["count"]["N"])
-    ends = [(node, way) for node, way, _ in both]
-    assert {end: n for end, n in counted.items() if n} == {end: ends.count(end) for end in ends}
 
 
 def listed(fans: EdgeStore[Any], node: str, way: Any = "forward", **asked: Any) -> list[str]:

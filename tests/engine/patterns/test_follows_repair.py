@@ -6,7 +6,7 @@ import pytest
 
 from dynashard.topology import Phase, View
 from dynashard_patterns.edges import EdgeRepair, Edges
-from tests.engine.patterns.test_follows import ACTOR, FANS, TENANT, USER, agree, edges_of
+from tests.engine.patterns.edge_world import ACTOR, FANS, TENANT, USER, agree, edges_of
 from tests.engine.stored_things import World
 from tests.faults import meanwhile
 

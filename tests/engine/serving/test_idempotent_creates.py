@@ -22,8 +22,8 @@ from dynashard.transport import metered
 from dynashard_serving.documents import REVISION, Document
 from dynashard_serving.idempotency import KEPT_SECONDS
 from tests.engine.repository.late_world import outcome
+from tests.engine.repository.moving_states import build
 from tests.engine.repository.moving_things import CHANGES, PHASES, Spot
-from tests.engine.repository.test_repository_moving import build
 from tests.engine.serving.idempotent_scene import KEY, NOTE, PERSON, TRANSACT, Scene, StoredItem, cancelled
 from tests.engine.stored_things import Note, Person, World
 from tests.faults import (
