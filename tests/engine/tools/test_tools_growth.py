@@ -36,7 +36,9 @@ def test_a_throttled_load_names_the_remedy(
 ) -> None:
     fault = throttled("BatchWriteItem", nth=None)
     command_line.monkeypatch.setattr("tools.connection.transport_of", lambda _: FaultyTransport(wire, [fault]))
-    command_line.monkeypatch.setattr("dynashard.service.RetryPolicy", lambda: RetryPolicy(seconds=0))
+    command_line.monkeypatch.setattr(
+        "dynashard.service.RetryPolicy", lambda **options: RetryPolicy(seconds=0, **options)
+    )
     command_line.monkeypatch.setenv("GROWTH_MODE", mode)
     file = command_line.file("users.jsonl", *(user(number) for number in range(30)))
 
