@@ -18,29 +18,21 @@ from tests.one_by_one import OneByOne
 
 TABLE: Final = "schedules-items"
 TOPOLOGY: Final = "schedules-topology"
-_OK: Final = 200
+HTTP_OK: Final = 200
 _NAMESPACE: Final = "DynamoDB_20120810"
 # The engine ends when the process at the other end of its standard input ends.
 _WATCHED: Final = 'exec 3<&0; (read -r _ <&3; kill -9 $$) & exec 3<&-; exec "$@" </dev/null'
 
 
-class LeanWire(OneByOne):
-    """Sends one request at a time to an engine on this machine.
-
-    Errors are made by the layer's own classification, after a single attempt.
-    """
+class EngineSocket:
+    """A kept-alive connection to an engine on this machine, for one thread."""
 
     def __init__(self, port: int) -> None:
-        self.port = port
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.calls = 0
 
-    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        """Send one request; see `Transport.call`. It is never sent again, so `resend` has no effect."""
-        del resend
-        if operation in METERED and "ReturnConsumedCapacity" not in request:
-            request = {**request, "ReturnConsumedCapacity": "TOTAL"}
+    def exchange(self, operation: str, request: Mapping[str, Any]) -> tuple[int, Wire]:
+        """Send a request once, and return the status and the body of its answer."""
         body = orjson.dumps(request)
         self._socket.sendall(
             b"POST / HTTP/1.1\r\nhost: engine\r\nx-amz-target: %s.%s\r\n"
@@ -49,22 +41,10 @@ class LeanWire(OneByOne):
             b" SignedHeaders=host, Signature=0\r\nx-amz-date: 20300101T000000Z\r\ncontent-length: %d\r\n\r\n%s"
             % (_NAMESPACE.encode(), operation.encode(), len(body), body)
         )
-        self.calls += 1
-        status, answer = self._receive()
-        if status == _OK:
-            return answer
-        raise classify(
-            Refusal(
-                operation=operation,
-                status=status,
-                code=str(answer.get("__type", status)).rsplit("#", 1)[-1],
-                message=str(answer.get("message") or answer.get("Message") or ""),
-                body=answer,
-            )
-        )
+        return self._receive()
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the connection."""
         self._socket.close()
 
     def _receive(self) -> tuple[int, Wire]:
@@ -84,6 +64,40 @@ class LeanWire(OneByOne):
             missing -= len(parts[-1])
         answer: Wire = orjson.loads(b"".join(parts)) if length else {}
         return int(head[9:12]), answer
+
+
+def error_of(status: int, answer: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the code and the message of a refusal."""
+    code = str(answer.get("__type", status)).rsplit("#", 1)[-1]
+    return code, str(answer.get("message") or answer.get("Message") or "")
+
+
+class LeanWire(OneByOne):
+    """Sends one request at a time to an engine on this machine.
+
+    Errors are made by the layer's own classification, after a single attempt.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._socket = EngineSocket(port)
+        self.calls = 0
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        """Send one request; see `Transport.call`. It is never sent again, so `resend` has no effect."""
+        del resend
+        if operation in METERED and "ReturnConsumedCapacity" not in request:
+            request = {**request, "ReturnConsumedCapacity": "TOTAL"}
+        self.calls += 1
+        status, answer = self._socket.exchange(operation, request)
+        if status == HTTP_OK:
+            return answer
+        code, message = error_of(status, answer)
+        raise classify(Refusal(operation=operation, status=status, code=code, message=message, body=answer))
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from uuid import uuid4
 from domain import ENTITIES, Exposed
 from dynashard import Dynashard, LeasedTopology, definition, schema
 from dynashard.topology import DeclaredTopology
-from dynashard.transport import Transport, connect
+from dynashard.transport import Transport
 from dynashard_serving.backend import Backend
 from dynashard_serving.idempotency import IdempotentCreates
 from functions.api.app import App, build_app
@@ -17,6 +17,7 @@ from functions.api.resource import Resource
 from functions.api.routes import Routes
 from functions.api.settings import Settings
 from tests.api_caller import Caller
+from tests.engine.direct_transport import direct_transport
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.topology.topology_world import create_topology_table
 
@@ -42,13 +43,12 @@ def idempotency_table(dynamodb: RawDynamoDB) -> Iterator[str]:
 @contextmanager
 def engine_transport(engine_url: str) -> Iterator[Transport]:
     """Open a transport to the engine, with the topology records of the API's entities written."""
-    transport = connect(engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
-    create_topology_table(transport, TOPOLOGY)
-    for exposed in ENTITIES:
-        # The first write of each record happens here, so that it does not count as a PutItem in the faults of a test.
-        LeasedTopology(transport, TOPOLOGY).view(definition(exposed.entity), "")
-    yield transport
-    transport.close()
+    with direct_transport(engine_url) as transport:
+        create_topology_table(transport, TOPOLOGY)
+        for exposed in ENTITIES:
+            # The first write of each record happens here, so that it does not count as a PutItem in a test's faults.
+            LeasedTopology(transport, TOPOLOGY).view(definition(exposed.entity), "")
+        yield transport
 
 
 def settings_of(table: str, idempotency: str = "unused", **more: object) -> Settings:

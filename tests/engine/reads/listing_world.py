@@ -15,7 +15,8 @@ from dynashard.routing import home
 from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import Phase, View
-from dynashard.transport import Transport, connect
+from dynashard.transport import Transport
+from tests.engine.direct_transport import direct_transport
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ORDERS = ["round_robin", "ordered", "shard"]
@@ -136,9 +137,8 @@ class World:
 @contextmanager
 def world_on(engine_url: str, table: str) -> Iterator[World]:
     """Open a world on an empty table of the engine."""
-    transport = connect(engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
-    yield World(transport, table)
-    transport.close()
+    with direct_transport(engine_url) as transport:
+        yield World(transport, table)
 
 
 def tenant() -> str:

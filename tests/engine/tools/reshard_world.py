@@ -4,7 +4,7 @@ The test controls time, so the worker's waits end at once.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -18,11 +18,12 @@ from dynashard import Dynashard
 from dynashard.resharding import Resharder, Scope, Status, Timing
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
-from dynashard.transport import Transport, connect
+from dynashard.transport import Transport
 from local.driver import drive
 from local.tables import TablePlan, table_plans
 from local.template import synthesised
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
+from tests.engine.direct_transport import direct_transport
 from tests.resharding.wire import port_of_engine_in_memory
 from tools import entities
 from tools.reshard.watch import Watch
@@ -133,9 +134,9 @@ class ReshardWorld:
 @contextmanager
 def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Iterator[ReshardWorld]:
     """Open a world on its own engine. Commands in this process use its clock."""
-    with port_of_engine_in_memory() as port:
-        endpoint = f"http://127.0.0.1:{port}"
-        wire = connect(endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
+    with ExitStack() as stack:
+        endpoint = f"http://127.0.0.1:{stack.enter_context(port_of_engine_in_memory())}"
+        wire = stack.enter_context(direct_transport(endpoint))
         for plan in _plans():
             wire.call("CreateTable", dict(plan.create))
         [table, topology] = [
@@ -150,7 +151,6 @@ def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) ->
         world = ReshardWorld(CommandLine(folder, environment, monkeypatch, capsys), wire, table, topology)
         monkeypatch.setattr("tools.connection.Resharder", partial(Resharder, runtime=Runtime(world.clock)))
         yield world
-        wire.close()
 
 
 @cache
