@@ -24,7 +24,6 @@ RUN_FIRST: Final = (
     "tests/e2e/test_readme_tour.py",
     "tests/e2e/test_local_reshard.py",
     "tests/e2e/test_local_firehose.py",
-    "tests/e2e/test_local_front_door.py",
 )
 """Beginnings of the ids of tests that run first, in this order, because they mostly wait for processes and leases.
 

@@ -141,6 +141,7 @@ def test_workers_restart_with_the_new_code(stack: LocalProcess, checkout: Path) 
     assert not lines(stack, "local.")
 
 
+@pytest.mark.deep
 def test_a_change_that_tables_are_made_from_asks_for_a_restart(stack: LocalProcess, checkout: Path) -> None:
     with (checkout / "cdk.json").open("a") as file:
         file.write("\n")

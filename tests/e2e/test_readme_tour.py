@@ -1,110 +1,141 @@
-"""The README's tour: each printed command has the printed answer."""
+"""The README's tour and Python, run as printed on one stack: Python and REST agree, also after a reshard."""
 
 import json
 import os
 import re
-import subprocess
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from domain import User
+from dynashard import Dynashard
 from tests.e2e.local_process import ROOT, LocalProcess, checkout_for_loads
+from tests.e2e.readme import Step, run_tour
 
 pytestmark = pytest.mark.e2e
 
-SECTIONS = ("## Two commands", "## Five-minute tour")
-COMMAND = re.compile(r"(curl |for |TOKEN=|API=|MINE=|\.venv/bin/)")
-MARK = "----- {} -----"
-PRINTED_URL = "http://127.0.0.1:8000"
-SECONDS = 600
-AGAIN = (
-    "for n in 1 2 3; do until curl -s -o /dev/null -D - $API/incidents/i$n -H \"$AUTH\" -H 'Prefer: wait=10' \\",
-    "  | grep -qi '^preference-applied: wait=10'; do :; done; done",
-)
-"""Requests that wait for copies are sent again, because on a busy machine copies may take longer than one wait."""
+README = (ROOT / "README.md").read_text("utf-8")
+PARTITION = {"tenant_id": "abc"}
+LOADED = 1_000
 
 
-@dataclass
-class Step:
-    """A command, and what is printed below it."""
-
-    command: list[str] = field(default_factory=list)
-    printed: list[str] = field(default_factory=list)
-
-    @property
-    def complete(self) -> bool:
-        """Whether the command is complete."""
-        last = self.command[-1].split(" #")[0].rstrip()
-        opened = sum(line.startswith("for ") for line in self.command)
-        closed = sum(line.rstrip().endswith("done") for line in self.command)
-        return not last.endswith("\\") and opened == closed
-
-    @property
-    def waits(self) -> bool:
-        """Whether the command waits for copies."""
-        return any("Prefer: wait=" in line for line in self.command)
-
-    @property
-    def document(self) -> object:
-        """The printed JSON, or None if there is none or parts of it are left out."""
-        text = "\n".join(self.printed)
-        return json.loads(text) if text.startswith("{") and "..." not in text else None
+def snippet() -> str:
+    """Return the README's Python snippet."""
+    shown: list[str] = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    [found] = (code for code in shown if "Dynashard" in code)
+    return found
 
 
-def tour() -> list[Step]:
-    """Return the steps of the README except the one that starts the stack."""
-    text = (ROOT / "README.md").read_text()
-    steps: list[Step] = []
-    for section in SECTIONS:
-        body = text.split(f"\n{section}\n")[1].split("\n## ")[0]
-        for block in re.findall(r"^```\n(.*?)^```$", body, re.MULTILINE | re.DOTALL):
-            steps += steps_of(block)
-    return [step for step in steps if step.command]
+@dataclass(frozen=True)
+class Toured:
+    """A stack on which the whole tour was taken, a load and a reshard included."""
+
+    stack: LocalProcess
+    steps: Sequence[tuple[Step, str]]
 
 
-def steps_of(block: str) -> Iterator[Step]:
-    step = Step()
-    for line in block.splitlines():
-        if step.command and not step.complete:
-            step.command.append(line)
-        elif COMMAND.match(line):
-            yield step
-            step = Step([line])
-        elif line.strip():
-            step.printed.append(line)
-    yield step
+@pytest.fixture(scope="module")
+def toured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toured]:
+    data = tmp_path_factory.mktemp("readme") / "data"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOPOLOGY_LEASE_SECONDS", "1")
+        patch.setenv("DATA_DIR", str(data))
+        started = LocalProcess(data)
+        try:
+            patch.setenv("PORT", str(urlsplit(started.ready().url).port))
+            patch.setenv("DYNAMODB_PORT", str(urlsplit(started.engine_url).port))
+            yield Toured(started, run_tour(started.url, checkout_for_loads(data.with_name("checkout")), {}))
+        finally:
+            assert started.interrupt() == 0
+            assert started.all_gone()
 
 
-def test_each_command_of_the_readmes_tour_has_its_printed_answer(
-    start_local: Callable[..., LocalProcess], tmp_path: Path
-) -> None:
-    lease = {"TOPOLOGY_LEASE_SECONDS": "1"}
-    stack = start_local(**lease).ready()
-    ports = {"PORT": str(urlsplit(stack.url).port), "DYNAMODB_PORT": str(urlsplit(stack.engine_url).port)}
-    steps = tour()
-    script = "\n".join(
-        line
-        for number, step in enumerate(steps)
-        for line in (*step.command, *(AGAIN if step.waits else ()), f"echo; echo '{MARK.format(number)}'")
-    )
+@pytest.fixture
+def stack(toured: Toured) -> LocalProcess:
+    return toured.stack
 
-    ran = subprocess.run(  # noqa: S603 - the README's own commands
-        ["/bin/bash", "-euc", script.replace(PRINTED_URL, stack.url)],
-        cwd=checkout_for_loads(tmp_path / "checkout"),
-        env={**os.environ, **lease, **ports, "DATA_DIR": str(stack.data_dir), "NO_PROXY": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
 
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    outputs = re.split(r"----- \d+ -----\n", ran.stdout)
-    documents = [(step, output) for step, output in zip(steps, outputs, strict=False) if step.document is not None]
+def test_each_command_of_the_tour_has_its_printed_answer(toured: Toured) -> None:
+    documents = [(step, output) for step, output in toured.steps if step.document is not None]
+
     assert len(documents) >= 3
     for step, output in documents:
         assert json.loads(output) == step.document, "\n".join(step.command)
-    assert stack.interrupt() == 0
+
+
+def ids_over_rest(stack: LocalProcess) -> set[str]:
+    with closing(stack.client()) as client:
+        seen: set[str] = set()
+        asked: dict[str, Any] = {"limit": 1000}
+        while True:
+            page = client.get("/v1/users", params=asked).json()
+            seen |= {item["id"] for item in page["items"]}
+            if page["cursor"] is None:
+                return seen
+            asked["cursor"] = page["cursor"]
+
+
+def test_the_snippet_lists_every_user_after_the_reshard_and_rest_reads_its_items(stack: LocalProcess) -> None:
+    before = ids_over_rest(stack)
+    space: dict[str, Any] = {}
+
+    exec(compile(snippet(), "README.md", "exec"), space)  # noqa: S102 - as printed is the point
+
+    ada = space["ada"]
+    with closing(stack.client()) as client:
+        shown = client.get(f"/v1/users/{ada.id}")
+    space["db"].close()
+    assert len(before) >= LOADED
+    assert len(space["newest_first"]) == len(set(space["newest_first"]))
+    assert set(space["newest_first"]) == before | {ada.id}
+    assert space["everybody"] == len(before) + 1
+    assert (shown.status_code, shown.json()["department"]) == (200, "engines")
+
+
+def test_the_pages_python_runs_as_printed(stack: LocalProcess) -> None:
+    shown = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/python.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    space: dict[str, Any] = {}
+
+    for code in shown:
+        exec(compile(code, "python.md", "exec"), space)  # noqa: S102 - as printed is the point
+
+    assert stack.url
+    assert len(shown) == 3
+    assert len(space["page"].items) == 10
+
+
+def test_a_listing_continues_in_python_and_over_rest_alike(stack: LocalProcess) -> None:
+    asked: dict[str, Any] = {"order": "ordered", "limit": 300}
+    everybody = sorted(ids_over_rest(stack))
+
+    with Dynashard.local() as db, closing(stack.client()) as client:
+        users = db.collection(User)
+        first = client.get("/v1/users", params=asked).json()
+        second = users.list(PARTITION, order="ordered", limit=300, cursor=first["cursor"])
+        third = client.get("/v1/users", params={**asked, "cursor": second.cursor}).json()
+
+    seen = [*(item["id"] for item in first["items"]), *(user.id for user in second.items)]
+    assert [*seen, *(item["id"] for item in third["items"])] == everybody[:900]
+
+
+def test_a_closed_connection_refuses_calls(stack: LocalProcess) -> None:
+    assert stack.url
+    with Dynashard.local() as db:
+        users = db.collection(User)
+        assert users.find({**PARTITION, "id": "nobody"}) is None
+
+    with pytest.raises(Exception, match="closed"):
+        users.find({**PARTITION, "id": "nobody"})
+
+
+def test_without_a_stack_a_listing_cannot_continue_past_one_page(stack: LocalProcess, tmp_path: Path) -> None:
+    with Dynashard.local({**os.environ, "DATA_DIR": str(tmp_path)}) as db:
+        users = db.collection(User)
+        assert stack.url
+        with pytest.raises(Exception, match="set DATA_DIR to the folder of `make run`"):
+            users.list(PARTITION, limit=10)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -43,40 +44,41 @@ def dynamodb(engine_url: str) -> Iterator[RawDynamoDB]:
         yield connected
 
 
+@contextmanager
+def empty_table(dynamodb: RawDynamoDB) -> Iterator[str]:
+    """Create a table with all index slots for the time of the block, and yield its name."""
+    name = f"dynashard-test-{uuid4().hex}"
+    indexes = [(slot, schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]
+    attributes = [schema.PK, schema.SK, *(attribute for _, pk, sk in indexes for attribute in (pk, sk))]
+    dynamodb.call(
+        "CreateTable",
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in attributes],
+        KeySchema=_key_schema(schema.PK, schema.SK),
+        GlobalSecondaryIndexes=[
+            {"IndexName": slot, "KeySchema": _key_schema(pk, sk), "Projection": {"ProjectionType": "ALL"}}
+            for slot, pk, sk in indexes
+        ],
+    )
+    yield name
+    dynamodb.call("DeleteTable", TableName=name)
+
+
 @pytest.fixture(scope="session")
 def create_table(dynamodb: RawDynamoDB) -> Iterator[Callable[[], str]]:
-    """Return a function that creates an empty table with all index slots, and returns its name."""
-    names: list[str] = []
-
-    def create() -> str:
-        name = f"dynashard-test-{uuid4().hex}"
-        indexes = [(slot, schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]
-        attributes = [schema.PK, schema.SK, *(attribute for _, pk, sk in indexes for attribute in (pk, sk))]
-        dynamodb.call(
-            "CreateTable",
-            TableName=name,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in attributes],
-            KeySchema=_key_schema(schema.PK, schema.SK),
-            GlobalSecondaryIndexes=[
-                {"IndexName": slot, "KeySchema": _key_schema(pk, sk), "Projection": {"ProjectionType": "ALL"}}
-                for slot, pk, sk in indexes
-            ],
-        )
-        names.append(name)
-        return name
-
-    yield create
-    # The engine of these tests ends with its tables, so only one that outlives them is cleaned.
-    if "DYNAMODB_ENDPOINT" in os.environ:
-        for name in names:
-            dynamodb.call("DeleteTable", TableName=name)
+    """Return a function that creates an empty table for the rest of the session, and returns its name."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(empty_table(dynamodb))
+        if "DYNAMODB_ENDPOINT" not in os.environ:
+            stack.pop_all()  # The engine of these tests ends with its tables.
 
 
 @pytest.fixture
-def table(create_table: Callable[[], str]) -> str:
-    """An empty table of this test's own."""
-    return create_table()
+def table(dynamodb: RawDynamoDB) -> Iterator[str]:
+    """An empty table of this test's own. The more tables the engine has, the longer it takes to create another."""
+    with empty_table(dynamodb) as name:
+        yield name
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from tests.depth import examples
 
 pytestmark = pytest.mark.engine
 
-OPERATIONS = examples(4000)
+OPERATIONS = examples(6000)
 INCREMENTS = 10
 
 
