@@ -1,9 +1,7 @@
 """The composed API: one resolver a thread, and around every request its errors, its log line and its metrics."""
 
 import json
-import random as random_numbers
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +10,7 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from domain import ENTITIES, FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard.reads import allowing
-from dynashard.runtime import Runtime
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.aws import sqs_client
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, metered
@@ -160,17 +158,17 @@ class App:
 def build_app(
     settings: Settings,
     transport: Transport,
-    clock: Clock = time.time,
     *,
     exposed: Sequence[Exposed] = ENTITIES,
     families: Sequence[FamilyListing] = FAMILY_LISTINGS,
-    random: Callable[[], float] = random_numbers.random,
+    runtime: Runtime = SYSTEM,
     sender: QueueSender | None = None,
 ) -> App:
     """Compose the API. An entity that cannot be exposed raises `ConfigurationError`."""
     observer = Observer(settings.environment, metrics=settings.environment != "local")
     entities = [each.entity for each in exposed]
-    backend = open_backend(settings, transport, entities, observer, runtime=Runtime(clock, random=random))
+    backend = open_backend(settings, transport, entities, observer, runtime=runtime)
+    clock = runtime.clock
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
     taken = {extra.template.split("/")[2] for extra in EXTRA_ENDPOINTS}
     refuse_paths([*(one.path for one in exposed if one.operations), *(one.path for one in families), *taken])
@@ -186,7 +184,7 @@ def build_app(
         deferred=deferred,
         clock=clock,
     )
-    load = LoadSignal(clock, random)
+    load = LoadSignal(clock, runtime.random)
     return App(routes, observer, settings.tenant, clock, max_queries=settings.max_queries, load=load)
 
 

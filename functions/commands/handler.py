@@ -2,15 +2,13 @@
 
 import logging
 import os
-import random as random_numbers
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from domain import ENTITIES, Exposed
 from dynashard import RetryPolicy
-from dynashard.runtime import Runtime
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport import Transport, connect
 from dynashard_serving.backend import open_backend
 from dynashard_serving.environment import seconds_left
@@ -38,26 +36,23 @@ def build_commands(
     *,
     exposed: Sequence[Exposed] = ENTITIES,
     log: Log | None = None,
-    clock: Callable[[], float] = time.time,
-    random: Callable[[], float] = random_numbers.random,
+    runtime: Runtime = SYSTEM,
     retry_policy: RetryPolicy | None = None,
 ) -> Commands:
     """Compose the function."""
     observer = log or Log(logger, settings.environment)
     entities = [each.entity for each in exposed]
-    backend = open_backend(
-        settings, transport, entities, observer, runtime=Runtime(clock, random=random), retry_policy=retry_policy
-    )
-    idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
+    backend = open_backend(settings, transport, entities, observer, runtime=runtime, retry_policy=retry_policy)
+    idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=runtime.clock)
     return Commands(
         backend,
         idempotent,
         exposed,
         observer.failed,
-        clock,
+        runtime.clock,
         tenants=settings.tenants,
         max_queries=settings.max_queries,
-        load=LoadSignal(clock, random),
+        load=LoadSignal(runtime.clock, runtime.random),
     )
 
 

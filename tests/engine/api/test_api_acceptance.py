@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dynashard.runtime import Runtime
 from functions.commands.handler import build_commands
 from tests.api_caller import TENANT, Caller, a_user
 from tests.engine.api.api_on_engine import idempotency_table, settings_of
@@ -23,7 +24,7 @@ def caller(world: QueueWorld) -> Caller:
 
 
 def invoke(world: QueueWorld, operation: str, **members: Any) -> dict[str, Any]:
-    commands = build_commands(settings_of(world.table), world.transport, clock=world.clock)
+    commands = build_commands(settings_of(world.table), world.transport, runtime=Runtime(world.clock))
     answer = commands.answer({"operation": operation, "entity": "users", "tenant_id": TENANT, **members})
     return dict(answer)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from functions.api.app import build_app
 from tests.api_caller import Caller, a_user
@@ -21,7 +22,7 @@ REASON = "TableReadMaxOnDemandThroughputExceeded"
 def refusing(transport: Transport, table: str) -> Iterator[Caller]:
     """An API all of whose listings DynamoDB throttles."""
     faulty = FaultyTransport(transport, [throttled("Query", reason=REASON, nth=None)])
-    yield Caller(build_app(settings_of(table), faulty, random=lambda: 0.0))
+    yield Caller(build_app(settings_of(table), faulty, runtime=Runtime(random=lambda: 0.0)))
     assert faulty.sent("Query") > 0
 
 
@@ -45,7 +46,7 @@ def test_listings_are_refused_and_single_items_are_served(refusing: Caller) -> N
 
 def test_direct_invocation_refuses_the_same_operations(transport: Transport, table: str) -> None:
     faulty = FaultyTransport(transport, [throttled("Query", reason=REASON, nth=None)])
-    service = Service(commands_on(faulty, table, random=lambda: 0.0))
+    service = Service(commands_on(faulty, table, runtime=Runtime(random=lambda: 0.0)))
     service.result("create", item=a_user(id="1"))
 
     first = service.error("list")

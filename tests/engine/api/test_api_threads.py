@@ -6,6 +6,7 @@ from threading import Thread
 
 import pytest
 
+from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from functions.api.app import build_app
 from tests.api_caller import Answer, Caller, a_user
@@ -30,7 +31,7 @@ class Interrupting:
 
 def test_an_overtaken_request_keeps_its_own_event(transport: Transport, table: str) -> None:
     clock = Interrupting()
-    mine = Caller(build_app(settings_of(table), transport, clock))
+    mine = Caller(build_app(settings_of(table), transport, runtime=Runtime(clock)))
     theirs = mine.of("xyz")
     mine.put("/v1/users/mine", a_user(display_name="Mine"))
     theirs.put("/v1/users/theirs", a_user(display_name="Theirs"))

@@ -1,5 +1,6 @@
 """Answers of the API under faults, judged by a linearizability checker. See `make bench-truth`."""
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,15 @@ pytestmark = pytest.mark.engine
 
 OPERATIONS = examples(6000)
 INCREMENTS = 10
+
+
+@pytest.fixture(autouse=True)
+def _log_level() -> Iterator[None]:
+    """Restore the level of the API's log. The bench silences it for its process, and other tests read it."""
+    logger = logging.getLogger("dynashard-api")
+    before = logger.level
+    yield
+    logger.setLevel(before)
 
 
 @pytest.mark.sampled(3)

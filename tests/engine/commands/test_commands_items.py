@@ -130,7 +130,7 @@ def test_a_stepwise_create_whose_outcome_was_lost_continues_with_the_same_item(
 def test_a_killed_create_is_taken_over_when_its_time_is_over(transport: Transport, table: str, records: str) -> None:
     now = [1_780_000_000.0]
     faulty = FaultyTransport(transport, [throttled("UpdateItem")])
-    service = Service(commands_on(faulty, table, records, clock=lambda: now[0]), entity="incidents")
+    service = Service(commands_on(faulty, table, records, runtime=Runtime(lambda: now[0])), entity="incidents")
 
     first = service.result("create", item=INCIDENT, idempotency_key="k-1")
     waiting = service.error("create", item=INCIDENT, idempotency_key="k-1")

@@ -7,6 +7,7 @@ import pytest
 
 from domain import ENTITIES, READS, Exposed, User
 from dynashard import definition
+from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from tests.api_caller import a_user
@@ -41,7 +42,7 @@ def test_an_unsupported_operation_names_the_supported_ones(service: Service, ask
 
 def test_the_time_of_a_new_item_has_the_bounds_of_rest(transport: Transport, table: str) -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    service = Service(commands_on(transport, table, clock=now.timestamp), entity="ping.v1.Ping")
+    service = Service(commands_on(transport, table, runtime=Runtime(now.timestamp)), entity="ping.v1.Ping")
     ping = {"series": "s", "episode": "e", "id": "p", "session_id": "x"}
 
     late = service.fields("create", item={**ping, "at": (now - timedelta(days=8)).isoformat()})

@@ -113,7 +113,9 @@ class GrowthWorld:
 
     def api(self, **more: Any) -> Caller:
         """Return a new API, like that of a new process."""
-        app = build_app(self.settings(**more), self.wire, self.clock, exposed=EXPOSED, random=lambda: 0.5)
+        app = build_app(
+            self.settings(**more), self.wire, exposed=EXPOSED, runtime=Runtime(self.clock, random=lambda: 0.5)
+        )
         return Caller(app)
 
     def throttle(self, caller: Caller, path: str, reason: str = HOT, slot: str = "") -> Answer:

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 from domain import ENTITIES, OperationState
 from dynashard import definition
 from dynashard.errors import InputError
+from dynashard.runtime import Runtime
 from dynashard_serving.documents import TENANT, representation, validated
 from functions.api.app import build_app
 from functions.api.resource import Resource
@@ -73,8 +74,8 @@ class World:
         self.queues = queues
         self.database = queues.database()
         at_once = settings_of(queues.table, queues.idempotency)
-        self.rest = Caller(build_app(at_once, queues.transport, queues.clock))
-        self.commands = build_commands(at_once, queues.transport, clock=queues.clock)
+        self.rest = Caller(build_app(at_once, queues.transport, runtime=Runtime(queues.clock)))
+        self.commands = build_commands(at_once, queues.transport, runtime=Runtime(queues.clock))
 
     def store(self, tenant: str, items: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Store items of entities without checking their times."""

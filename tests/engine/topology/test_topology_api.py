@@ -46,7 +46,7 @@ class World:
         self.table, self.topology = table, topology
         self.wire = FaultyTransport(wire)
         settings = settings_of(table, topology_table=topology, topology_lease_seconds=LEASE)
-        self.caller = Caller(build_app(settings, self.wire, self.clock))
+        self.caller = Caller(build_app(settings, self.wire, runtime=Runtime(self.clock)))
         assert self.caller.put("/v1/users/1", a_user(department="eng")).status == 201
 
     def calls(self) -> Counter[tuple[str, str]]:

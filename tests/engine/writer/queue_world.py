@@ -83,7 +83,9 @@ class QueueWorld:
     def caller(self) -> Caller:
         """A caller of the API."""
         settings = settings_of(self.table, self.idempotency, queue_url=INTAKE, operations_queue_url=OPERATIONS)
-        return Caller(build_app(settings, self.transport, self.clock, sender=QueueSender(lambda: self.sqs)))
+        return Caller(
+            build_app(settings, self.transport, runtime=Runtime(self.clock), sender=QueueSender(lambda: self.sqs))
+        )
 
     def database(self, faults: Sequence[Fault] = ()) -> Dynashard:
         transport = FaultyTransport(self.transport.inner, faults)
