@@ -11,6 +11,7 @@ from bench.truth.counter import Count, count_together
 from bench.truth.proxy import Rates
 from bench.truth.running import Plan, run_in_process
 from bench.truth.world import FaultyEngine, create_api_tables, faulty_engine
+from functions.api.observing import Observer
 from tests.depth import examples
 
 pytestmark = pytest.mark.engine
@@ -22,6 +23,7 @@ INCREMENTS = 10
 @pytest.fixture(autouse=True)
 def _log_level() -> Iterator[None]:
     """Restore the level of the API's log. The bench silences it for its process, and other tests read it."""
+    Observer("local", metrics=False)  # the first one of a process sets the level
     logger = logging.getLogger("dynashard-api")
     before = logger.level
     yield
