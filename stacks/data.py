@@ -79,7 +79,7 @@ class DataStack(Stack):
             partition_key=_string(schema.PK),
             sort_key=_string(schema.SK),
             billing=_on_demand(self.settings.table),
-            global_secondary_indexes=[_index(slot) for slot in schema.INDEX_SLOTS],
+            global_secondary_indexes=[_index(slot, self.settings.table) for slot in schema.INDEX_SLOTS],
             time_to_live_attribute=schema.EXPIRES_AT,
             point_in_time_recovery_specification=_recovery(),
             # Insights log keys, so only throttled ones are logged.
@@ -172,12 +172,15 @@ def _string(name: str) -> dynamodb.Attribute:
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
 
 
-def _index(slot: str) -> dynamodb.GlobalSecondaryIndexPropsV2:
+def _index(slot: str, limits: TableSettings) -> dynamodb.GlobalSecondaryIndexPropsV2:
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name=slot,
         partition_key=_string(schema.index_pk(slot)),
         sort_key=_string(schema.index_sk(slot)),
         projection_type=dynamodb.ProjectionType.ALL,
+        # An index does not inherit the maximum of its table.
+        max_read_request_units=limits.max_read_units,
+        max_write_request_units=limits.max_write_units,
     )
 
 

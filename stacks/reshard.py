@@ -21,8 +21,8 @@ from stacks.permissions import CONTROLLER_ACTIONS, MOVE_ACTIONS, STREAM_ACTIONS,
 from stacks.reshard_machine import ADVANCE_SECONDS, definition
 from stacks.stack import FunctionStack
 
-CHECK_ACTIONS = ("dynamodb:Query",)
-"""What checks whether shards are empty before the next phase."""
+CHECK_ACTIONS = ("dynamodb:Query", "dynamodb:Scan")
+"""What checks whether shards are empty before the next phase: those of one partition, or of a whole family."""
 WATCH_MINUTES = 15
 SHRINK_HOURS = 1
 SHRINK = {"look": "shrink"}

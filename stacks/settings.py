@@ -77,7 +77,10 @@ class Settings(Section):
     account_concurrency: int = Field(default=1000, ge=1)
     """The account's quota of concurrent executions in the region, which all functions share."""
     reserve_concurrency: bool = True
-    """Reserve each function's concurrency. An account with a quota below 1,000 needs false until AWS has raised it."""
+    """Reserve each function's concurrency. An account with a quota below 1,000 needs false until AWS has raised it.
+
+    `cdk.json` ships false for dev and prod, because the quota of a new account allows no reservation.
+    """
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_retention_days: Days = 30
 

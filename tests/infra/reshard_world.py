@@ -20,6 +20,7 @@ from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions
 from functions.reshard.operations import Operator
 from functions.reshard.settings import Settings
+from functions.reshard.shrink import shrink
 from functions.reshard.steps import EVENTS, Steps
 from functions.reshard.watch import Watch
 from local.tables import TablePlan, engine_client, ensure_tables, table_plans
@@ -28,12 +29,15 @@ from tests.infra.prewarm_world import definition_in
 from tests.infra.states_language import Clock, Execution, Machine, TaskFailedError
 from tests.infra.templates import Templates, of_type
 from tests.one_by_one import OneByOne
+from tests.roles import Grant, Role, logical_id, used_by
 
 START = 1_800_000_000.0
 SETTINGS = {"topology_lease_seconds": 30.0, "topology_operation_seconds": 29.0, "topology_skew_seconds": 1.0}
 WAIT = 60
 CONTINUE = "arn:<AWS::Partition>:states:::states:startExecution"
 FUNCTIONS = ("Advance", "Work", "Stop")
+ROLES = (*FUNCTIONS, "Operator", "Watch")
+"""The functions that reach the tables; the dispatcher does not."""
 
 
 class Parcel(Entity, name="parcel.v1.Parcel", key=Key("{tenant}", "{id}"), shards=Shards(2), registry=Registry()):
@@ -44,7 +48,20 @@ class Parcel(Entity, name="parcel.v1.Parcel", key=Key("{tenant}", "{id}"), shard
     weight: int = 0
 
 
-EXPOSED = (Exposed(Parcel, path="parcels"),)
+class Note(
+    Entity,
+    name="note.v1.Note",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(start=1, max=4, placement="random"),
+    registry=Registry(),
+):
+    """An entity whose items stay where chance put them."""
+
+    tenant: str
+    id: str
+
+
+EXPOSED = (Exposed(Parcel, path="parcels"), Exposed(Note, path="notes"))
 ASKED = {"entity": "parcels", "partition": {"tenant": "abc"}}
 
 
@@ -53,16 +70,26 @@ class KilledError(BaseException):
 
 
 @dataclass
-class NotingTransport(OneByOne):
-    """Notes which role calls which operation, and dies before the request after `requests_left`."""
+class FunctionTransport(OneByOne):
+    """Refuses what the role of the function that runs lacks, and dies before the request after `requests_left`.
+
+    Attributes:
+        roles: the roles by their functions' names.
+        tables: the tables' logical ids by their names.
+        who: the function that runs; empty for others, who may do everything.
+        used: what each function has asked for.
+    """
 
     inner: Transport
+    roles: dict[str, Role]
+    tables: dict[str, str] = field(default_factory=dict)
     who: str = ""
-    used: set[tuple[str, str, str]] = field(default_factory=set)
+    used: dict[str, set[Grant]] = field(default_factory=dict)
     requests_left: int | None = None
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        self._note(operation, request)
+        if self.who:
+            self._check(operation, request)
         if self.requests_left is not None:
             self.requests_left -= 1
             if self.requests_left < 0:
@@ -72,16 +99,21 @@ class NotingTransport(OneByOne):
     def close(self) -> None:
         self.inner.close()
 
-    def _note(self, operation: str, request: Mapping[str, Any]) -> None:
-        """Return the IAM actions of a request: for a transaction, those of its steps."""
-        if operation.startswith("Transact"):
-            for action in request["TransactItems"]:
-                ((name, inner),) = action.items()
-                iam_name = {"ConditionCheck": "ConditionCheckItem"}.get(name, f"{name}Item")
-                self.used.add((self.who, inner["TableName"], iam_name))
-        else:
-            tables = request.get("RequestItems") or {request.get("TableName")}
-            self.used |= {(self.who, str(table), operation) for table in tables}
+    @contextmanager
+    def acting_as(self, who: str) -> Iterator[None]:
+        """Send requests with the role of a function."""
+        before, self.who = self.who, who
+        try:
+            yield
+        finally:
+            self.who = before
+
+    def _check(self, operation: str, request: Mapping[str, Any]) -> None:
+        used = {(logical_id(resource, self.tables), action) for resource, action in used_by(operation, request)}
+        self.used.setdefault(self.who, set()).update(used)
+        refusal = self.roles[self.who].refusal(operation, used)
+        if refusal is not None:
+            raise refusal
 
 
 class StepFunctions:
@@ -144,8 +176,9 @@ class World:
         self.clock = Clock(START)
         self.templates = dev
         inner, self._engine, self._streams = _clients(endpoint)
-        self.wire = NotingTransport(inner)
+        self.wire = FunctionTransport(inner, {name: Role.of(dev["Reshard"], f"{name}Role") for name in ROLES})
         self.table, self.topology_table = self._tables("Table", "Topology")
+        self.wire.tables = {self.table: "Table", self.topology_table: "Topology"}
         self.settings = Settings(table=self.table, topology_table=self.topology_table, **SETTINGS)  # type: ignore[arg-type]
         self.stepfunctions = StepFunctions()
         self.calls: list[str] = []
@@ -157,9 +190,10 @@ class World:
 
     def operate(self, operation: str, **asked: Any) -> dict[str, Any]:
         """Invoke the operator's function, and return the result or the error of its answer."""
-        self.wire.who = "Operator"
         errors: list[Exception] = []
-        answer = Operator(self._resharder(), errors.append, exposed=EXPOSED).answer({"operation": operation, **asked})
+        operator = Operator(self._resharder(), errors.append, exposed=EXPOSED)
+        with self.wire.acting_as("Operator"):
+            answer = operator.answer({"operation": operation, **asked})
         assert errors == []
         return dict(json.loads(json.dumps(answer)))
 
@@ -190,10 +224,10 @@ class World:
 
     def look(self) -> list[float]:
         """Run the watch, and return the hours that it measured."""
-        self.wire.who = "Watch"
         hours: list[float] = []
         executions = Executions(self.stepfunctions, "machine")
-        Watch(self._resharder(), executions, self.clock, hours.append, self.log.append).look()
+        with self.wire.acting_as("Watch"):
+            Watch(self._resharder(), executions, self.clock, hours.append, self.log.append).look()
         return hours
 
     def run(self) -> list[Execution]:
@@ -213,7 +247,16 @@ class World:
         (mapping,) = of_type(self.templates["Reshard"], "AWS::Lambda::EventSourceMapping").values()
         return [json.loads(each["Pattern"]) for each in mapping["Properties"]["FilterCriteria"]["Filters"]]
 
+    def shrink(self) -> list[str]:
+        """Run the watch for quiet counts, and return its lines. Nothing was throttled."""
+        with self.wire.acting_as("Watch"):
+            return shrink(self.settings, self._resharder(), log=self.log.append)
+
     def parcels(self) -> Any:
+        """Return a client of parcels whose views are as old as a lease allows."""
+        return self.collection(Parcel)
+
+    def collection(self, model: type[Entity]) -> Any:
         """Return a client whose views are as old as a lease allows."""
         topology = LeasedTopology(
             self.wire, self.topology_table, lease=SETTINGS["topology_lease_seconds"], runtime=Runtime(self.clock)
@@ -225,7 +268,7 @@ class World:
             topology=topology,
             runtime=Runtime(self.clock),
         )
-        return opened.collection(Parcel)
+        return opened.collection(model)
 
     def shards(self) -> Counter[str]:
         """Return the live items by stored partition key, and the relocation markers."""
@@ -251,12 +294,12 @@ class World:
         (entry,) = [name for name in FUNCTIONS if resource.startswith(f"<{name}Function")]
         self.calls.append(entry)
         self.meanwhile(entry)
-        self.wire.who = entry
         count = self.calls.count(entry)
         fault = next((f for f in self.faults if f.entry == entry and f.nth in (None, count)), None)
         self.wire.requests_left = fault.after if fault else None
         try:
-            result = self._call(entry, payload["input"])
+            with self.wire.acting_as(entry):
+                result = self._call(entry, payload["input"])
         except KilledError:
             result = None
         finally:

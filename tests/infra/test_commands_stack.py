@@ -55,15 +55,16 @@ def test_it_gets_the_names_of_its_resources_and_its_own_name_is_an_output(dev: T
 
 
 def test_its_memory_and_its_share_of_the_account_are_settings(dev: Templates, tmp_path: Path) -> None:
-    changed = context("dev", commands={"memory_mb": 512, "reserved_concurrency": 30})
+    commands = {"memory_mb": 512, "reserved_concurrency": 30}
+    changed = context("dev", commands=commands, reserve_concurrency=True)
     other = Templates(synthesise(changed, tmp_path), "dev")
     [larger], [shipped] = (of_type(each["Commands"], "AWS::Lambda::Function").values() for each in (other, dev))
 
     sizes = [
-        (each["Properties"]["MemorySize"], each["Properties"]["ReservedConcurrentExecutions"])
+        (each["Properties"]["MemorySize"], each["Properties"].get("ReservedConcurrentExecutions"))
         for each in (larger, shipped)
     ]
-    assert sizes == [(512, 30), (1769, 20)]
+    assert sizes == [(512, 30), (1769, None)]
 
 
 def test_alarms_ring_when_the_function_fails(dev: Templates) -> None:

@@ -93,13 +93,30 @@ def test_insights_show_throttled_keys_of_the_table_and_every_index(dev: Template
     } == dict.fromkeys(schema.INDEX_SLOTS, throttled)
 
 
-def test_the_settings_limit_on_demand_throughput(dev: Templates, prod: Templates) -> None:
-    def bounds(templates: Templates) -> tuple[int, int]:
-        write = table(templates)["Properties"]["WriteOnDemandThroughputSettings"]["MaxWriteRequestUnits"]
-        return replica(templates)["ReadOnDemandThroughputSettings"]["MaxReadRequestUnits"], write
+def maxima(templates: Templates) -> dict[str, tuple[int, int]]:
+    """Return the most read and write units of the table and of each index, by their names."""
+    written = table(templates)["Properties"]
+    read = replica(templates)
+    pairs = {"Table": (read, written)}
+    for index in written["GlobalSecondaryIndexes"]:
+        (also,) = [each for each in read["GlobalSecondaryIndexes"] if each["IndexName"] == index["IndexName"]]
+        pairs[index["IndexName"]] = (also, index)
+    return {
+        name: (
+            read["ReadOnDemandThroughputSettings"]["MaxReadRequestUnits"],
+            written["WriteOnDemandThroughputSettings"]["MaxWriteRequestUnits"],
+        )
+        for name, (read, written) in pairs.items()
+    }
 
-    assert bounds(dev) == (4000, 4000)
-    assert bounds(prod) == (40_000, 40_000)
+
+def test_the_settings_limit_on_demand_throughput_of_the_table_and_of_every_index(
+    dev: Templates, prod: Templates
+) -> None:
+    names = ("Table", *schema.INDEX_SLOTS)
+
+    assert maxima(dev) == dict.fromkeys(names, (4000, 4000))
+    assert maxima(prod) == dict.fromkeys(names, (30_000, 30_000))
 
 
 @pytest.mark.parametrize("name", ["Table", "Topology", "Idempotency"])

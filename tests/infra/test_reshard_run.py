@@ -9,8 +9,9 @@ import pytest
 from local.engine import running_engine
 from local.settings import Settings
 from tests.infra.prewarm_world import definition_in
-from tests.infra.reshard_world import ASKED, WAIT, Fault, Parcel, World, world
-from tests.infra.templates import Templates, of_type, statements
+from tests.infra.reshard_world import ASKED, ROLES, WAIT, Fault, Note, Parcel, World, world
+from tests.infra.templates import Templates, of_type
+from tests.roles import Grant
 
 pytestmark = pytest.mark.infra
 
@@ -104,7 +105,6 @@ def test_clients_write_and_read_while_it_runs(parcels: World) -> None:
     collection, created, numbers = parcels.parcels(), list(IDS), count(100)
 
     def client(_entry: str) -> None:
-        parcels.wire.who = "Client"
         name = str(next(numbers))
         collection.create(Parcel(tenant="abc", id=name))
         created.append(name)
@@ -303,38 +303,67 @@ def test_all_partitions_and_single_ones_change_concurrently(parcels: World) -> N
     assert len(list(parcels.parcels().scan({"tenant": "other"}, consistent=True))) == 1
 
 
-def test_the_roles_allow_what_was_called_and_the_operator_cannot_touch_items(parcels: World, dev: Templates) -> None:
-    parcels.look()
-    for asked in (ASKED, {**ASKED, "partition": None}):
-        parcels.operate("reshard.start", **asked, to=8)
-        parcels.operate("reshard.pause", **asked)
-        parcels.operate("reshard.resume", **asked)
+def test_a_whole_family_of_random_placement_shrinks_within_the_roles(parcels: World) -> None:
+    parcels.collection(Note).create(Note(tenant="abc", id="1"))
+    for to in (4, 1):
+        parcels.start(to, entity="notes", partition=None)
         parcels.deliver()
-        parcels.run()
+        assert [execution.status for execution in parcels.run()] == ["SUCCEEDED"]
+
+    (family,) = parcels.operate("topology.show", entity="notes")["result"]
+    assert (family["count"], family["target"], family["error"]) == (1, None, None)
+    assert ("Table", "Scan") in parcels.wire.used["Advance"]
+    assert len(list(parcels.collection(Note).scan({"tenant": "abc"}, consistent=True))) == 1
+
+
+def test_the_roles_allow_what_is_called_and_the_operator_cannot_touch_items(parcels: World) -> None:
+    parcels.look()
+    family = {**ASKED, "partition": None}
+    for asked in (ASKED, family, {"entity": "notes", "partition": {"tenant": "abc"}}):
+        for to in (4, 1):
+            parcels.operate("reshard.start", **asked, to=to)
+            parcels.operate("reshard.pause", **asked)
+            parcels.operate("reshard.resume", **asked)
+            parcels.deliver()
+            assert {execution.status for execution in parcels.run()} == {"SUCCEEDED"}
     parcels.faults = [Fault("Work", None, 0)]
-    parcels.start(1)
+    parcels.start(8)
     parcels.deliver()
     parcels.run()
+    parcels.shrink()
 
-    for who in ("Advance", "Work", "Stop", "Operator", "Watch"):
-        allowed = allowed_on_tables(dev, f"{who}Role")
-        called = {(name_of(table), action) for caller, table, action in parcels.wire.used if caller == who}
-        assert called - allowed == set(), who
-        assert called
-    assert {table for table, _ in allowed_on_tables(dev, "OperatorRole")} == {"Topology"}
-
-
-def name_of(table: str) -> str:
-    return table.rpartition("-")[2]
+    used = parcels.wire.used
+    assert {who: used[who] <= parcels.wire.roles[who].grants for who in ROLES} == dict.fromkeys(ROLES, True)
+    assert {resource for resource, _ in parcels.wire.roles["Operator"].grants} == {"Topology"}
+    assert {("Table", "Query"), ("Topology", "PutItem")} <= used["Advance"]
+    assert {("Table", "PutItem"), ("Table", "UpdateItem"), ("Table", "DeleteItem")} <= used["Work"]
+    assert ("Topology", "PutItem") in used["Stop"]
+    assert ("Topology", "Scan") in used["Watch"]
 
 
-def allowed_on_tables(dev: Templates, role: str) -> set[tuple[str, str]]:
-    return {
-        ("Topology" if "Topology" in resource else "Table", action.removeprefix("dynamodb:"))
-        for resource, actions in statements(dev["Reshard"], role).items()
-        for action in actions
-        if action.startswith("dynamodb:")
-    }
+@pytest.mark.parametrize(
+    ("who", "grant", "asked"),
+    [
+        ("Advance", ("Table", "Scan"), {"entity": "notes", "partition": None}),
+        ("Advance", ("Table", "Query"), {"entity": "notes", "partition": {"tenant": "abc"}}),
+        ("Work", ("Table", "UpdateItem"), ASKED),
+    ],
+)
+def test_a_role_with_one_action_less_fails_the_change(
+    parcels: World, who: str, grant: Grant, asked: dict[str, Any]
+) -> None:
+    parcels.start(4, **asked)
+    parcels.deliver()
+    parcels.run()
+    parcels.wire.roles[who] = parcels.wire.roles[who].without(grant)
+    parcels.start(1, **asked)
+    parcels.deliver()
+    (failed,) = parcels.run()
+
+    status = parcels.operate("reshard.status", **asked)["result"]
+    assert failed.status == "FAILED"
+    assert status["paused"] is True
+    assert f"not authorized to perform: dynamodb:{grant[1]}" in status["error"]
 
 
 def test_the_simulation_has_every_function_of_the_machine(dev: Templates) -> None:

@@ -58,7 +58,7 @@ def test_only_moving_functions_may_write_items_and_no_index_is_read(dev: Templat
         )
     }
     assert allowed == {
-        "Advance": {TABLE: ["dynamodb:Query"]},
+        "Advance": {TABLE: ["dynamodb:Query", "dynamodb:Scan"]},
         "Work": {
             TABLE: [
                 f"dynamodb:{action}"

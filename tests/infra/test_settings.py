@@ -13,6 +13,8 @@ pytestmark = pytest.mark.infra
 SIGN_IN = {"issuer": "https://login.example.com/", "audience": ["api"], "tenant_claim": "tenant"}
 GOOD: dict[str, Any] = {"purpose": "development", "auth": SIGN_IN}
 NATIVE = {"way": "native", "write_units": 8000, "ceiling_write_units": 10_000}
+TABLE_QUOTA = 40_000
+"""Request units of a table or index in an account whose quotas AWS has not raised; a maximum must be below."""
 CDK_JSON = Path(__file__).resolve().parents[2] / "cdk.json"
 
 
@@ -113,6 +115,17 @@ def test_an_account_too_small_to_reserve_shares_its_concurrency() -> None:
     small = load({"dev": {**GOOD, "account_concurrency": 10, "reserve_concurrency": False}}, "dev")
 
     assert not small.reserve_concurrency
+
+
+@pytest.mark.parametrize("env", ["dev", "prod"])
+def test_the_shipped_values_deploy_in_a_new_account(env: str) -> None:
+    shipped = json.loads(CDK_JSON.read_text())["context"]["environments"][env]
+    settings = load({env: {**shipped, "auth": SIGN_IN}}, env)
+
+    assert settings.table.max_read_units is not None
+    assert settings.table.max_write_units is not None
+    assert max(settings.table.max_read_units, settings.table.max_write_units) < TABLE_QUOTA
+    assert not settings.reserve_concurrency
 
 
 @pytest.mark.parametrize("others", [(), ("dev",)], ids=["alone", "beside dev"])

@@ -67,30 +67,29 @@ def test_every_snapshot_has_a_stack() -> None:
     assert sorted(path.stem for path in SNAPSHOTS.iterdir()) == sorted([*STACKS, "dev-to-prod"])
 
 
-@pytest.mark.parametrize(("env", "prewarm"), CASES)
-def test_every_function_reserves_its_concurrency_within_the_checked_sum(
-    synthesised: Synthesised, env: str, prewarm: str
-) -> None:
-    templates = synthesised(env, prewarm)
-    given = context(env, prewarm=PREWARMS[prewarm])["environments"]
+def test_every_function_reserves_its_concurrency_within_the_checked_sum(tmp_path: Path) -> None:
+    given = context("prod", prewarm=PREWARMS["provisioned"], reserve_concurrency=True)
+    templates = Templates(synthesise(given, tmp_path), "prod")
 
     reserved = [
         each["Properties"]["ReservedConcurrentExecutions"]
         for stack in STACKS
-        for each in of_type(templates[stack], "AWS::Lambda::Function").values()
+        for each in of_type(templates[stack], LAMBDA).values()
     ]
 
     assert len(reserved) == 12
-    assert sum(reserved) == sum(load(given, env).concurrency.values())
+    assert sum(reserved) == sum(load(given["environments"], "prod").concurrency.values())
 
 
-def test_a_small_account_gets_functions_that_share_concurrency(tmp_path: Path) -> None:
-    given = context("dev", account_concurrency=10, reserve_concurrency=False)
-    templates = Templates(synthesise(given, tmp_path), "dev")
+@pytest.mark.parametrize(("env", "prewarm"), CASES)
+def test_functions_share_the_concurrency_of_a_new_account_as_shipped(
+    synthesised: Synthesised, env: str, prewarm: str
+) -> None:
+    templates = synthesised(env, prewarm)
 
-    functions = [each for stack in ("Api", "Writer") for each in of_type(templates[stack], LAMBDA).values()]
+    functions = [each for stack in STACKS for each in of_type(templates[stack], LAMBDA).values()]
 
-    assert functions
+    assert len(functions) == 12
     assert not any("ReservedConcurrentExecutions" in each["Properties"] for each in functions)
 
 

@@ -20,6 +20,7 @@ from tests.api_caller import Caller
 from tests.engine.direct_transport import direct_transport
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.topology.topology_world import create_topology_table
+from tests.roles import as_function
 
 KEYS = ("the-newest-cursor-key", "an-older-cursor-key")
 TOPOLOGY = "dynashard-topology-of-the-api"
@@ -58,6 +59,7 @@ def settings_of(table: str, idempotency: str = "unused", **more: object) -> Sett
 
 def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Caller:
     """Return a caller of an API that serves only these entities, with their declared counts."""
+    transport = as_function("api", transport, table, TOPOLOGY)
     backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
     resources = [Resource(each) for each in exposed]
     routes = Routes(settings_of(table), resources, backend, IdempotentCreates("unused", transport))
@@ -65,5 +67,6 @@ def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Call
 
 
 def caller_on(transport: Transport, table: str, idempotency: str = "unused", **more: object) -> Caller:
-    """Return a caller of a new API on this table."""
-    return Caller(build_app(settings_of(table, idempotency, **more), transport))
+    """Return a caller of a new API on this table, with the rights of its role."""
+    allowed = as_function("api", transport, table, TOPOLOGY, idempotency)
+    return Caller(build_app(settings_of(table, idempotency, **more), allowed))

@@ -11,6 +11,7 @@ from dynashard_serving.settings import ServingSettings
 from functions.commands.answers import Commands
 from functions.commands.handler import build_commands
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY
+from tests.roles import as_function
 
 TENANT = "abc"
 
@@ -57,7 +58,8 @@ def commands_on(
     max_queries: int = MAX_QUERIES,
     **more: Any,
 ) -> Commands:
-    """Return the function's request handler for this table."""
+    """Return the function's request handler for this table, with the rights of its role."""
+    allowed = as_function("commands", transport, table, TOPOLOGY, idempotency)
     settings = ServingSettings(
         table=table,
         topology_table=TOPOLOGY,
@@ -66,4 +68,4 @@ def commands_on(
         cursor_keys=KEYS,
         max_queries=max_queries,
     )
-    return build_commands(settings, transport, exposed=exposed, **more)
+    return build_commands(settings, allowed, exposed=exposed, **more)

@@ -20,6 +20,7 @@ from tests.api_caller import TENANT, Answer, Caller
 from tests.engine.api.api_on_engine import KEYS
 from tests.engine.topology.topology_world import Clock, topology_table_on
 from tests.faults import Fault, FaultyTransport, Send, throttled
+from tests.roles import as_function
 
 TIMING = Timing(lease=30.0, operation=10.0, skew=1.0)
 OPERATIONS = ("PutItem", "TransactWriteItems", "Query", "GetItem")
@@ -114,7 +115,10 @@ class GrowthWorld:
     def api(self, **more: Any) -> Caller:
         """Return a new API, like that of a new process."""
         app = build_app(
-            self.settings(**more), self.wire, exposed=EXPOSED, runtime=Runtime(self.clock, random=lambda: 0.5)
+            self.settings(**more),
+            as_function("api", self.wire, self.table, self.topology),
+            exposed=EXPOSED,
+            runtime=Runtime(self.clock, random=lambda: 0.5),
         )
         return Caller(app)
 

@@ -18,8 +18,9 @@ from functions.api.app import build_app
 from functions.api.resource import Resource
 from functions.commands.handler import build_commands
 from tests.api_caller import Answer, Caller
-from tests.engine.api.api_on_engine import settings_of
+from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.writer.queue_world import INTAKE, OPERATIONS, QueueWorld
+from tests.roles import as_function
 
 RESOURCES: Final = {each.path: Resource(each) for each in ENTITIES}
 WRITES: Final = ("create", "put", "update", "delete")
@@ -74,8 +75,12 @@ class World:
         self.queues = queues
         self.database = queues.database()
         at_once = settings_of(queues.table, queues.idempotency)
-        self.rest = Caller(build_app(at_once, queues.transport, runtime=Runtime(queues.clock)))
-        self.commands = build_commands(at_once, queues.transport, runtime=Runtime(queues.clock))
+        api, commands = (
+            as_function(function, queues.transport, queues.table, TOPOLOGY, queues.idempotency)
+            for function in ("api", "commands")
+        )
+        self.rest = Caller(build_app(at_once, api, runtime=Runtime(queues.clock)))
+        self.commands = build_commands(at_once, commands, runtime=Runtime(queues.clock))
 
     def store(self, tenant: str, items: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Store items of entities without checking their times."""

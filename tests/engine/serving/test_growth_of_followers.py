@@ -25,6 +25,7 @@ from tests.engine.patterns.stream_world import Streamed, records_of
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.topology.topology_world import Clock, topology_table_on
 from tests.faults import Fault, FaultyTransport, Send
+from tests.roles import as_function
 
 pytestmark = pytest.mark.engine
 
@@ -70,7 +71,7 @@ class Followed:
         settings = TableSettings(table=self.table, topology_table=self.topology, environment="local", growth_mode=mode)
         db = open_entities(
             settings,
-            self.wire,
+            as_function("changes", self.wire, self.table, self.topology),
             [each.entity for each in ENTITIES],
             self,
             runtime=Runtime(self.clock, random=lambda: 0.5),

@@ -25,6 +25,7 @@ from tests.api_caller import TENANT, Caller
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.topology.topology_world import Clock
 from tests.faults import Fault, FaultyTransport
+from tests.roles import as_function
 
 INTAKE, OPERATIONS = "intake", "operations"
 DEAD = {INTAKE: "intake-dead", OPERATIONS: "operations-dead"}
@@ -83,19 +84,21 @@ class QueueWorld:
     def caller(self) -> Caller:
         """A caller of the API."""
         settings = settings_of(self.table, self.idempotency, queue_url=INTAKE, operations_queue_url=OPERATIONS)
-        return Caller(
-            build_app(settings, self.transport, runtime=Runtime(self.clock), sender=QueueSender(lambda: self.sqs))
-        )
+        allowed = as_function("api", self.transport, self.table, TOPOLOGY, self.idempotency)
+        return Caller(build_app(settings, allowed, runtime=Runtime(self.clock), sender=QueueSender(lambda: self.sqs)))
 
     def database(self, faults: Sequence[Fault] = ()) -> Dynashard:
-        transport = FaultyTransport(self.transport.inner, faults)
+        return self._database_on(FaultyTransport(self.transport.inner, faults))
+
+    def _database_on(self, transport: Transport) -> Dynashard:
         settings = TableSettings(table=self.table, topology_table=TOPOLOGY, environment="local", growth_mode="off")
         entities = [each.entity for each in ENTITIES]
         return open_entities(settings, transport, entities, _Nobody(), runtime=Runtime(self.clock))
 
     def writer(self, faults: Sequence[Fault] = ()) -> Writer:
-        """Return the writer of a new process whose requests meet these faults."""
-        database = self.database(faults)
+        """Return the writer of a new process whose requests meet these faults, with the rights of its role."""
+        faulty = FaultyTransport(self.transport.inner, faults)
+        database = self._database_on(as_function("writer", faulty, self.table, TOPOLOGY))
         return Writer(
             collection_of=database.collection,
             operate=Operations(database, self.clock).operate,
