@@ -4,6 +4,7 @@ It speaks botocore's JSON protocol, so the functions' clients need only `AWS_END
 """
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ from typing import Any, Final
 from local.queue_store import Delivery, NewMessage, QueueStore
 
 MAX_BYTES: Final = 1024 * 1024
-"""SQS's limit for a message, and for all messages of one call."""
+"""SQS's limit for a message with its attributes, and for all messages of one call."""
 MAX_ENTRIES: Final = 10
+_REFUSED: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters other than those that SQS documents for bodies and attributes."""
 _TARGET: Final = "AmazonSQS."
 
 
@@ -64,7 +67,9 @@ class QueueCalls:
         return {"Successful": [{"Id": entry["Id"], **answer} for entry, answer in zip(entries, sent, strict=True)]}
 
     def _sent(self, queue: str, entries: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        total = sum(len(entry["MessageBody"].encode()) for entry in entries)
+        if any(_REFUSED.search(text) for entry in entries for text in _texts(entry)):
+            raise RefusedError("InvalidMessageContents", "a message has a character that SQS does not take")
+        total = sum(len(text.encode()) for entry in entries for text in _texts(entry))
         if total > MAX_BYTES:
             code = "InvalidParameterValue" if len(entries) == 1 else "BatchRequestTooLong"
             raise RefusedError(code, f"{total} bytes exceed {MAX_BYTES}")
@@ -191,6 +196,13 @@ def _entries(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if len({entry["Id"] for entry in entries}) < len(entries):
         raise RefusedError("BatchEntryIdsNotDistinct", "two entries have one Id")
     return entries
+
+
+def _texts(entry: Mapping[str, Any]) -> list[str]:
+    """Return the texts of a message that count towards its size: the body, and names, types and values."""
+    attributes = (entry.get("MessageAttributes") or {}).items()
+    parts = [(name, value["DataType"], value.get("StringValue", "")) for name, value in attributes]
+    return [entry["MessageBody"], *(text for part in parts for text in part)]
 
 
 def _digest(body: str) -> str:

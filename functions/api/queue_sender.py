@@ -7,9 +7,8 @@ from typing import Any, Final, Protocol
 
 from dynashard.errors import ItemTooLargeError, QueueUnavailableError
 from dynashard_patterns.batches import bounded
+from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES as MAX_BYTES
 
-MAX_BYTES: Final = 1024 * 1024
-"""SQS's limit for a message, and for all messages of one call."""
 MAX_ENTRIES: Final = 10
 ATTEMPTS: Final = 3
 

@@ -1,13 +1,20 @@
 """Messages of a batch of SQS, and how they are delayed or sent to the dead-letter queue."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES, NOT_SENDABLE, as_text
 
 LONGEST_PAUSE_SECONDS: Final = 900
 """A message comes back after this long at most, however often it has been left."""
 CHANGES_AT_ONCE: Final = 10
+LONGEST_EXPLANATION: Final = 1000
+"""Characters of the sentence about the reason of a dead letter."""
+KEPT_CHARACTERS: Final = 100_000
+"""Characters that are kept of a message that is too large to be a dead letter as a whole."""
+_EMPTIED: Final[Mapping[str, Any]] = {"item": {}, "items": [{}], "patch": {}}
+"""The members of a message with its content, and what replaces them."""
 
 
 class Sqs(Protocol):
@@ -61,15 +68,18 @@ class Queues:
     def bury(self, received: Received, body: Mapping[str, Any], *, reason: str, message: str) -> None:
         """Send a message that cannot succeed to the dead-letter queue, with the reason.
 
+        If both are too large together, the sentence about the reason is left out. If the message is still too large,
+        it is sent without its content, as `truncated`.
+
         Raises what the client raises. Then the message must stay on its queue.
         """
+        letters = _letters(received, body, reason, message)
+        text, attributes = next(letter for letter in letters if _size(*letter) <= MAX_MESSAGE_BYTES)
         request: dict[str, Any] = {
             "QueueUrl": self.dead_letters[received.queue],
-            "MessageBody": json.dumps(body, ensure_ascii=False),
+            "MessageBody": text,
             "MessageAttributes": {
-                "reason": {"DataType": "String", "StringValue": reason},
-                "told": {"DataType": "String", "StringValue": message[:1000] or reason},
-                "message_id": {"DataType": "String", "StringValue": received.id},
+                name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
             },
         }
         if received.group is not None:
@@ -86,6 +96,28 @@ class Queues:
                     for number, (received, seconds) in enumerate(mine[at : at + CHANGES_AT_ONCE])
                 ]
                 self.sqs.change_message_visibility_batch(QueueUrl=self.urls[queue], Entries=entries)
+
+
+def _letters(
+    received: Received, body: Mapping[str, Any], reason: str, message: str
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the dead letter for a message with decreasing size, as its text and its attributes. The last one fits."""
+    explanation = NOT_SENDABLE.sub("\ufffd", message)[:LONGEST_EXPLANATION] or reason
+    named = {"reason": reason, "told": reason, "message_id": received.id}
+    explained = {**named, "told": explanation}
+    whole = as_text(body)
+    yield whole, explained
+    yield whole, named
+    emptied = {name: value for name, value in _EMPTIED.items() if name in body}
+    if emptied:
+        yield as_text({**body, **emptied, "truncated": True}), explained
+    yield as_text({"unreadable": received.body[:KEPT_CHARACTERS], "truncated": True}), explained
+
+
+def _size(text: str, attributes: Mapping[str, str]) -> int:
+    """Return the bytes of a message as SQS counts them: of the text, and of attributes' names, types and values."""
+    counted = sum(len(f"{name}String{value}".encode()) for name, value in attributes.items())
+    return len(text.encode()) + counted
 
 
 def pause(receives: int, random: float) -> int:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 from uuid import uuid4
 
+from dynashard_patterns.batches import bounded
+from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES, as_text
 from tools.failure import CommandError
 from tools.queue.reach import Call, Queue
 
@@ -35,8 +37,10 @@ def redrive(call: Call, queue: Queue, *, most: int, done: Callable[[int], None])
 
     def send(messages: Sequence[Message]) -> Sequence[Message]:
         entries = [_entry(str(number), message) for number, message in enumerate(messages)]
-        answer = call("SendMessageBatch", {"QueueUrl": queue.url, "Entries": entries})
-        sent = {each["Id"] for each in answer.get("Successful", ())}
+        sent: set[str] = set()
+        for part in bounded(entries, _size, most=AT_ONCE, most_size=MAX_MESSAGE_BYTES):
+            answer = call("SendMessageBatch", {"QueueUrl": queue.url, "Entries": part})
+            sent |= {each["Id"] for each in answer.get("Successful", ())}
         return [message for number, message in enumerate(messages) if str(number) in sent]
 
     return _drain(call, queue.dead_letters_url, send, most, done)
@@ -106,4 +110,8 @@ def _body(body: str, *, ordered: bool) -> str:
         return body
     if document.keys() == {"unreadable"}:
         return str(document["unreadable"])
-    return json.dumps({**document, "redriven": True}, ensure_ascii=False) if ordered else body
+    return as_text({**document, "redriven": True}) if ordered else body
+
+
+def _size(entry: Mapping[str, Any]) -> int:
+    return len(entry["MessageBody"].encode())

@@ -75,6 +75,18 @@ def test_redriven_messages_leave_the_dead_letters_for_their_queue(
     assert store.depth(queue.dead_letters_url).visible == store.depth(queue.dead_letters_url).in_flight == 0
 
 
+def test_messages_that_one_call_cannot_take_are_redriven_in_several(
+    command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]
+) -> None:
+    queue = queues["intake"]
+    store.send(queue.dead_letters_url, [a_letter({"text": "x" * 400_000}) for _ in range(4)])
+
+    printed = json.loads(command_line.run("queue", "redrive", "intake", "--json").out)
+
+    assert printed == {"queue": "intake", "messages": 4}
+    assert store.depth(queue.url).visible == 4
+
+
 def test_unreadable_messages_are_redriven_unchanged(
     command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]
 ) -> None:

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
+from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES, as_text
+from functions.writer.queues import KEPT_CHARACTERS
 from functions.writer.writer import LAST_MILLISECONDS, MOST_UNEXPECTED
 from local.queue_store import Depth
-from tests.api_caller import TENANT
+from tests.api_caller import TENANT, a_user
 from tests.depth import examples
-from tests.engine.writer.queue_world import INTAKE, KilledError, QueueWorld
+from tests.engine.writer.queue_world import DEAD, INTAKE, OPERATIONS, KilledError, QueueWorld
 from tests.faults import Fault, lost_answer, lost_request, throttled
 
 pytestmark = pytest.mark.engine
@@ -117,6 +119,8 @@ def test_no_message_is_started_when_the_time_runs_out(world: QueueWorld) -> None
 PUT = {"tenant_id": TENANT, "operation": "put", "entity": "user.v1.User", "item": {}}
 DELETE = {"tenant_id": TENANT, "operation": "delete", "entity": "user.v1.User", "key": {}}
 CREATE = {"tenant_id": TENANT, "operation": "create", "entity": "ping.v1.Ping"}
+NOBODY = "nobody" * 20
+"""The id of an operation without a record."""
 
 
 @pytest.mark.parametrize(
@@ -143,6 +147,51 @@ def test_unreadable_messages_go_to_the_dead_letters_at_once_with_the_reason(
     ((found, kept),) = world.dead_letters()
     assert (found, json.loads(kept)) == (reason, {"unreadable": body})
     assert world.store.depth(INTAKE).in_flight == 0
+
+
+def test_characters_that_sqs_does_not_take_reach_the_table_and_the_dead_letters(world: QueueWorld) -> None:
+    text = "a\ufffe\uffffb"
+    user = a_user(id="1", display_name=text)
+    accepted = world.caller.post("/v1/users", user, headers={"Prefer": "respond-async"})
+    world.drain(OPERATIONS)
+    world.send(INTAKE, message(world, world.ping(0, session_id=text)))
+    world.drain()
+
+    ((reason, kept),) = world.dead_letters()
+    assert accepted.status == 202
+    assert world.caller.get("/v1/users/1").json["display_name"] == text
+    assert (reason, json.loads(kept)["items"][0]["session_id"]) == ("validation_failed", text)
+
+
+@pytest.mark.parametrize(
+    ("spare", "whole", "told"),
+    [(2000, True, f"there is no record of {NOBODY}"), (120, True, "unknown_operation"), (0, False, None)],
+    ids=["with a sentence", "with the reason's code", "without its content"],
+)
+def test_a_message_as_large_as_a_queue_takes_becomes_a_dead_letter(
+    world: QueueWorld, spare: int, told: str | None, *, whole: bool
+) -> None:
+    """The reason makes the message larger."""
+    document = {**PUT, "operation_id": NOBODY, "item": {"note": ""}}
+    document["item"] = {"note": "x" * (MAX_MESSAGE_BYTES - spare - len(as_text(document)))}
+    world.send(INTAKE, as_text(document))
+    world.drain()
+    world.later()
+
+    (letter,) = world.store.receive(DEAD[INTAKE], 10)
+    assert json.loads(letter.body) == (document if whole else {**document, "item": {}, "truncated": True})
+    assert letter.attributes["reason"]["StringValue"] == "unknown_operation"
+    assert told is None or letter.attributes["told"]["StringValue"] == told
+
+
+def test_a_large_message_that_cannot_be_read_becomes_a_dead_letter_with_its_beginning(world: QueueWorld) -> None:
+    body = '"' * MAX_MESSAGE_BYTES
+    world.send(INTAKE, body)
+    world.drain()
+
+    ((reason, kept),) = world.dead_letters()
+    assert reason == "malformed_message"
+    assert json.loads(kept) == {"unreadable": body[:KEPT_CHARACTERS], "truncated": True}
 
 
 @pytest.mark.parametrize(

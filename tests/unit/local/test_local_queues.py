@@ -26,6 +26,7 @@ from tests.depth import examples
 pytestmark = pytest.mark.unit
 
 HIDDEN = 30.0
+WHY = {"why": {"DataType": "String", "StringValue": "y"}}
 SPECS = [QueueSpec("q", HIDDEN, 3, "dead"), QueueSpec("dead", HIDDEN)]
 
 
@@ -216,9 +217,11 @@ def test_the_sdk_sends_receives_hides_and_deletes(client: Any, store: QueueStore
             [{"Id": str(each), "MessageBody": "x" * (MAX_BYTES // 2 + 1)} for each in range(2)],
             "BatchRequestTooLong",
         ),
+        ("q", [{"Id": "0", "MessageBody": "x" * (MAX_BYTES - 8), "MessageAttributes": WHY}], "InvalidParameterValue"),
+        *(("q", [{"Id": "0", "MessageBody": wrong}], "InvalidMessageContents") for wrong in ("\ufffe", "\uffff", "\0")),
     ],
 )
-def test_the_sdk_is_refused_as_by_sqs(client: Any, queue: str, entries: list[dict[str, str]], code: str) -> None:
+def test_the_sdk_is_refused_as_by_sqs(client: Any, queue: str, entries: list[dict[str, Any]], code: str) -> None:
     with pytest.raises(ClientError) as refused:
         client.send_message_batch(QueueUrl=queue, Entries=entries)
 

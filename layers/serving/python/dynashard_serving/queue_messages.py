@@ -9,6 +9,7 @@ A message about one item has `item` instead of `items`. `put` has an `item`, `up
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -23,6 +24,10 @@ from dynashard_serving.operations.served import Served
 from dynashard_serving.tenants import TenantRule
 
 OPERATIONS: Final = ("create", "put", "update", "delete")
+MAX_MESSAGE_BYTES: Final = 1024 * 1024
+"""SQS's limit for a message with its attributes, and for all messages of one call."""
+NOT_SENDABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that SQS does not take: depending on its version it refuses the message, or stores U+FFFD instead."""
 
 
 class PoisonError(Exception):
@@ -33,9 +38,16 @@ class PoisonError(Exception):
         self.reason = reason
 
 
+def as_text(document: Mapping[str, Any]) -> str:
+    """Return a message as it is sent: compact JSON, in which characters that SQS does not take are escaped."""
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    # Only strings can contain the others: control characters are escaped already.
+    return NOT_SENDABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def as_body(document: Mapping[str, Any]) -> bytes:
-    """Return a message as it is sent: compact JSON in UTF-8."""
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    """Return `as_text` in UTF-8."""
+    return as_text(document).encode()
 
 
 def creates_body(served: Served, tenant: str, items: Sequence[Document], accepted_at: float) -> bytes:
