@@ -13,6 +13,8 @@ from tools.etl.command import etl
 from tools.export.command import export
 from tools.items.command import delete, get, list_, put
 from tools.load.command import HELP, load
+from tools.plan.command import HELP as PLAN_HELP
+from tools.plan.command import plan
 from tools.plot.command import plot
 from tools.queue.command import queue
 from tools.reshard.command import reshard
@@ -53,6 +55,7 @@ app.command("list", no_args_is_help=True)(list_)
 app.command(no_args_is_help=True)(put)
 app.command(no_args_is_help=True)(delete)
 app.command(help=HELP)(load)
+app.command(help=PLAN_HELP, no_args_is_help=True)(plan)
 app.command()(topology)
 app.command()(etl)
 app.command(help=VERIFY_HELP)(verify)

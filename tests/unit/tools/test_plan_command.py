@@ -1,0 +1,131 @@
+"""`dynashard plan`: text, JSON, pictures, and errors of one line."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.markdown import ROOT, snippets
+from tools.cli import main
+
+pytestmark = pytest.mark.unit
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `dynashard plan` with arguments; return its exit status, output and errors."""
+
+    def ran(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["dynashard", "plan", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return ran
+
+
+def test_a_plan_of_an_entity_names_its_shards_indexes_cost_and_advice(run: Run) -> None:
+    file = ROOT / "examples" / "users.csv"
+
+    status, out, err = run(
+        "users", "--items", file, "--tenant", "abc", "--writes", "20000", "--partitions", "50", "--zipf", "1",
+        "--lists", "100", "--stored", "1000000", "--load", "1000000", "--growth", "5", "--consistency", "strong",
+    )  # fmt: skip
+
+    assert (status, err) == (0, "")
+    labels = {line[:24].strip() for line in out.splitlines()}
+    assert {"item", "shards", "shards of by_email", "physical partitions", "page, ordered", "growth"} <= labels
+    assert "the mean of 1,000 items" in out
+    assert "Give the index by_email shards=Shards(" in out
+    assert "16.7 minutes with one shard" in out
+
+
+def test_a_plan_as_json_has_what_the_text_has(run: Run) -> None:
+    status, out, _ = run("--item-bytes", "1024", "--writes", "8000", "--shards", "64", "--load", "1000000", "--json")
+
+    document = json.loads(out)
+
+    assert status == 0
+    assert document["shards"]["count"] == 64
+    assert document["load"]["naive"] == 1000
+    assert document["load"]["warm"] < 35
+    assert document["advice"]
+
+
+def test_a_file_of_keys_gives_the_shares(run: Run, tmp_path: Path) -> None:
+    keys = tmp_path / "tenants.txt"
+    keys.write_text("abc\t90\n" + "".join(f"t{number}\n" for number in range(10)))
+
+    status, out, _ = run("--item-bytes", "500", "--writes", "10000", "--keys", keys)
+
+    assert status == 0
+    assert "11, measured in tenants.txt: the hottest has 90.000%" in out
+    assert "16 (required)" in out
+
+
+def test_a_plan_is_drawn_the_same_each_time(run: Run, tmp_path: Path) -> None:
+    drawn = []
+    for name in ("a.svg", "b.svg"):
+        assert run("pings", "--writes", "8000", "--growth", "10", "--plot", tmp_path / name)[0] == 0
+        drawn.append((tmp_path / name).read_bytes())
+
+    assert drawn[0] == drawn[1]
+    assert b"ping.v1.Ping" in drawn[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--writes", "5"], "the item size is missing: give --item-bytes, or ENTITY"),
+        (["people", "--writes", "5"], "no entity is called 'people'"),
+        (["users"], "there is nothing to plan"),
+        (["users", "--writes", "-1"], "writes is -1; it must be between 0 and 100,000,000"),
+        (["users", "--writes", "nan"], "writes is nan"),
+        (["users", "--writes", "1", "--partitions", "0"], "partitions is 0"),
+        (["users", "--writes", "1", "--zipf", "99"], "zipf is 99; it must be between 0 and 10"),
+        (["users", "--writes", "1", "--zipf", "1", "--hottest", "0.5"], "--hottest and --zipf contradict each other"),
+        (["users", "--writes", "1", "--partitions", "4", "--hottest", "0.1"], "of 4 partitions it is from 0.25 to 1"),
+        (["users", "--writes", "1", "--index", "by_email"], "--index 'by_email' is not NAME=NUMBER"),
+        (["users", "--writes", "1", "--index", "by_email=2"], "hottest of index by_email is 2"),
+        (["--item-bytes", "9", "--writes", "1", "--index", "a=1"], "--index needs ENTITY"),
+        (["--item-bytes", "9", "--writes", "1", "--items", "a.csv"], "--items needs ENTITY"),
+        (["users", "--writes", "1", "--items", "a.txt"], "must end in .csv, .jsonl or .ndjson"),
+        (["users", "--writes", "1", "--items", "missing.csv"], "missing.csv cannot be read"),
+        (["users", "--writes", "1", "--keys", "missing.txt"], "missing.txt cannot be read"),
+        (["users", "--writes", "1", "--keys", "."], "cannot be read"),
+        (["users", "--writes", "1", "--keys", "a", "--partitions", "3"], "leave --partitions out"),
+        (["users", "--writes", "1", "--region", "mars"], "no prices for 'mars'"),
+        (["users", "--writes", "1", "--prices", "pyproject.toml"], "pyproject.toml: not JSON"),
+        (["users", "--writes", "1", "--price", "tea=1"], "no price 'tea'"),
+        (["users", "--writes", "1", "--plot", "plan.gif"], "ends in .png or .svg"),
+        (["users", "--writes", "9e7", "--growth", "50"], "in month 1: writes is"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(ROOT)
+
+    status, out, err = run(*arguments)
+
+    assert (status, out) == (1, "")
+    [line] = err.splitlines()
+    assert message in line
+
+
+def test_the_plan_on_the_page_is_what_the_command_prints(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = ROOT / "docs" / "planning.md"
+    command, *printed = next(iter(snippets(page, page.read_text("utf-8")))).text.splitlines()
+
+    _, out, _ = run(*shlex.split(command)[3:])
+
+    lines = out.splitlines()
+    shown = [line.removesuffix("...") for line in printed if line != "..."]
+    assert [line for line in shown if not any(each.startswith(line) for each in lines)] == []

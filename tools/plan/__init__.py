@@ -1,0 +1,1 @@
+"""`dynashard plan`: capacity, shard counts and cost of an entity before it is deployed."""
