@@ -3,7 +3,7 @@
 PrewarmError
 ├── NotYetError              the table is still changing: ask again later
 ├── PrewarmRefusedError      it must not run, and trying again would not help
-└── PrewarmInterruptedError  the table is not in the state that the step before left it in
+└── PrewarmInterruptedError  another run, or somebody, has taken over the table
 """
 
 

@@ -92,6 +92,11 @@ class TableState:
     warm: Mapping[str, Units]
     returned_at: float | None = None
 
+    def has_returned(self, memory: "Memory") -> bool:
+        """Whether the table is on-demand, and this answer is not older than the last switch to provisioned."""
+        last = memory.about(self.table_id).last_switch
+        return self.on_demand and (last is None or (self.returned_at is not None and self.returned_at >= last[1]))
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -102,12 +107,14 @@ class Memory:
         table_id: The table it is about.
         warmed: Most write units it was ever warmed to.
         switches: Runs that switched, with the time they began, in epoch seconds.
+        provisioned: The run whose switch has been seen on the table.
     """
 
     run: str = ""
     table_id: str = ""
     warmed: int = 0
     switches: Mapping[str, float] | None = None
+    provisioned: str = ""
 
     def about(self, table_id: str) -> "Memory":
         """This memory if it is about the table, else an empty one: a new table has no past."""
@@ -117,6 +124,11 @@ class Memory:
         """With this run noted as one that switches, once however often it is noted."""
         recent = {name: at for name, at in (self.switches or {}).items() if now - at < DAY_SECONDS}
         return replace(self, run=run, switches={run: now, **recent})
+
+    @property
+    def last_switch(self) -> tuple[str, float] | None:
+        """The run that was the last to switch the table, and when it began; None if none did."""
+        return max((self.switches or {}).items(), key=lambda noted: noted[1], default=None)
 
 
 @dataclass(frozen=True, slots=True)

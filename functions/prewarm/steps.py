@@ -2,6 +2,9 @@
 
 The state machine (`stacks/prewarm_machine.py`) has the order, the retries and what follows a failure.
 Clients and clock are passed in.
+
+DescribeTable is eventually consistent: an answer may be older than the last change. So an answer that says on-demand
+proves a return only if the time of the return in it is after the switch to provisioned.
 """
 
 import json
@@ -21,7 +24,8 @@ STOP_LOSS_SECONDS: Final = 24 * 3600
 STOP_LOSS_EVERY: Final = "rate(5 minutes)"
 LAST_LOOK_SECONDS: Final = 900
 """After a run that ended well the stop-loss looks once more: a request that was given up may still arrive."""
-SWITCH_BACK: Final = "arn:aws:scheduler:::aws-sdk:dynamodb:updateTable"
+SETTLED_SECONDS: Final = 600
+"""A switch that no answer has shown by then was not executed."""
 
 Client = Any  # botocore makes its clients' methods at run time
 
@@ -56,6 +60,12 @@ class Config:
     stop_loss_role: str = ""
     max_read_units: int | None = None
     max_write_units: int | None = None
+
+    @property
+    def switch_back(self) -> str:
+        """The target of the stop-loss: EventBridge Scheduler's call of UpdateTable, in the partition of its role."""
+        partition = self.stop_loss_role.split(":")[1]
+        return f"arn:{partition}:scheduler:::aws-sdk:dynamodb:updateTable"
 
 
 class Steps:
@@ -141,41 +151,55 @@ class Steps:
 
     def allocate(self, run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
         """Raise `NotYetError` until the partitions exist; fail if the table was switched back meanwhile."""
-        self._own(run)
-        state = self._state()
+        memory, state = self._own(run), self._state()
         if not state.active:
             raise NotYetError("partitions are being allocated")
-        if state.on_demand:
+        if state.has_returned(memory):
             raise PrewarmInterruptedError("the table was switched back before its partitions were allocated")
+        if state.on_demand:
+            raise NotYetError("the table does not show its provisioned capacity yet")
+        self._remember(replace(memory, provisioned=run))
         return {}
 
     def remember(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Note that the table is warm, so that the same value never runs again."""
         memory = self._own(run)
         wanted = WantedThroughput.from_properties(data["wanted"])
-        self._remember(Memory(run, memory.table_id, max(memory.warmed, wanted.write_units), memory.switches))
+        self._remember(replace(memory, warmed=max(memory.warmed, wanted.write_units)))
         return {}
 
     def cancel(self, run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
         """Take the table over, so that a run that is still alive does not switch it again."""
-        memory = self._memory()
-        self._remember(Memory(run, memory.table_id, memory.warmed, memory.switches))
+        self._remember(replace(self._memory(), run=run))
         return {}
 
     def restore(self, _run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the table to on-demand; raise `NotYetError` until it is."""
+        """Return the table to on-demand; raise `NotYetError` until it is.
+
+        Returns:
+            With `proven`, whether the table has certainly returned since the last switch. It is False if no answer has
+            shown that switch, so that it was probably not executed.
+        """
         try:
             state = self._state()
         except self._clients.dynamodb.exceptions.ResourceNotFoundException:
-            return {"table": "gone"}
-        if state.active and state.on_demand:
-            return {"table": "on-demand"}
-        if state.active:
-            self._update(**self._on_demand(indexes=[name for name in state.warm if name != TABLE]))
-        raise NotYetError("the table is going back to on-demand")
+            return {"table": "gone", "proven": True}
+        if not state.on_demand:
+            if state.active:
+                self._update(**self._on_demand(indexes=[name for name in state.warm if name != TABLE]))
+            self._note_provisioned(state)
+        if not (state.active and state.on_demand):
+            raise NotYetError("the table is going back to on-demand")
+        return {"table": "on-demand", "proven": self._proven(state)}
 
-    def stand_down(self, _run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
-        """Leave the stop-loss one last look, after which it deletes itself."""
+    def stand_down(self, _run: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Leave the stop-loss one last look, after which it deletes itself. If no return is proven, leave it as it is.
+
+        `data` is the execution's, with the result of `restore` in `done`.
+        """
+        if not data["done"]["proven"]:
+            self._log("the return to on-demand is not proven: the stop-loss keeps looking until its end")
+            return {}
         at = datetime.fromtimestamp(self._clock() + LAST_LOOK_SECONDS, UTC)
         try:
             self._clients.scheduler.get_schedule(Name=self._config.stop_loss)
@@ -190,6 +214,23 @@ class Steps:
         self._log(outcome.reason)
         self._send(data["request"]["ResponseURL"], answer(data["request"], outcome))
         return {"ok": outcome.ok, "reason": outcome.reason}
+
+    def _proven(self, state: TableState) -> bool:
+        """Whether the table has returned; raise `NotYetError` while an answer may still be too old to say so."""
+        memory = self._memory().about(state.table_id)
+        if state.has_returned(memory):
+            return True
+        assert memory.last_switch is not None  # noqa: S101 -- without a switch it has returned
+        run, began = memory.last_switch
+        if memory.provisioned == run or self._clock() - began < SETTLED_SECONDS:
+            raise NotYetError("no answer shows yet that the table has gone back to on-demand")
+        return False
+
+    def _note_provisioned(self, state: TableState) -> None:
+        """Note that the last switch was executed, so that only a later return counts."""
+        memory = self._memory().about(state.table_id)
+        if memory.last_switch is not None and memory.provisioned != memory.last_switch[0]:
+            self._remember(replace(memory, provisioned=memory.last_switch[0]))
 
     def _decide(self, run: str, data: Mapping[str, Any], state: TableState, memory: Memory) -> Plan:
         wanted = WantedThroughput.from_properties(data["wanted"])
@@ -251,7 +292,7 @@ class Steps:
             "FlexibleTimeWindow": {"Mode": "OFF"},
             "ActionAfterCompletion": "DELETE",
             "Target": {
-                "Arn": SWITCH_BACK,
+                "Arn": self._config.switch_back,
                 "RoleArn": self._config.stop_loss_role,
                 "Input": json.dumps({"TableName": self._config.table, **self._on_demand(indexes)}),
                 "RetryPolicy": {"MaximumRetryAttempts": 3},

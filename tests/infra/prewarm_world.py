@@ -12,7 +12,7 @@ from botocore.session import get_session
 from moto import mock_aws
 
 from functions.prewarm.plan import Limits
-from functions.prewarm.steps import SWITCH_BACK, Clients, Config, Steps
+from functions.prewarm.steps import Clients, Config, Steps
 from tests.infra.states_language import Clock, Execution, Machine, StoppedError, TaskFailedError
 from tests.infra.templates import of_type, short
 
@@ -45,13 +45,20 @@ class Fault:
 
 
 class SlowTable:
-    """Adds to moto's DynamoDB that a change of a table takes time, during which the next change is refused."""
+    """Adds time to moto's DynamoDB: a change of a table takes a while, during which the next change is refused.
+
+    Answers about the table are eventually consistent: until `stale_until` they are those from before the last change.
+    """
 
     def __init__(self, client: Any, clock: Clock, seconds: float) -> None:
         self._client = client
         self._clock = clock
         self.seconds = seconds
+        self.stale_seconds = 0.0
+        self.stale_until = 0.0
         self._busy_until = 0.0
+        self._returned_at: float | None = None
+        self._before: dict[str, Any] = {}
         self.exceptions = client.exceptions
         self.updates: list[dict[str, Any]] = []
 
@@ -60,7 +67,13 @@ class SlowTable:
         return self._clock.now < self._busy_until
 
     def describe_table(self, **request: Any) -> dict[str, Any]:
+        return self._before if self._clock.now < self.stale_until else self._described(**request)
+
+    def _described(self, **request: Any) -> dict[str, Any]:
         answer: dict[str, Any] = self._client.describe_table(**request)
+        if self._returned_at is not None:
+            returned = datetime.fromtimestamp(self._returned_at, UTC)
+            answer["Table"]["BillingModeSummary"]["LastUpdateToPayPerRequestDateTime"] = returned
         if self.busy:
             answer["Table"]["TableStatus"] = "UPDATING"
         return answer
@@ -70,8 +83,12 @@ class SlowTable:
             raise self.exceptions.ResourceInUseException(
                 {"Error": {"Code": "ResourceInUseException", "Message": "being changed"}}, "UpdateTable"
             )
+        self._before = self._described(TableName=request["TableName"])
+        self.stale_until = self._clock.now + self.stale_seconds
         self._client.update_table(**request)
         self.updates.append(request)
+        if request.get("BillingMode") == "PAY_PER_REQUEST":
+            self._returned_at = self._clock.now
         self._busy_until = self._clock.now + self.seconds
 
 
@@ -117,7 +134,7 @@ class World:
         acted = 0
         for schedule in self.scheduler.list_schedules()["Schedules"]:
             full = self.scheduler.get_schedule(Name=schedule["Name"])
-            assert full["Target"]["Arn"] == SWITCH_BACK
+            assert full["Target"]["Arn"] == "arn:aws:scheduler:::aws-sdk:dynamodb:updateTable"
             assert full["State"] == "ENABLED"
             for at in firings(full):
                 self.clock.now = max(self.clock.now, at)

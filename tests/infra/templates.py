@@ -63,6 +63,23 @@ def alarms_in(template: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {name[:-8]: alarm["Properties"] for name, alarm in alarms.items()}
 
 
+def maxima(templates: Templates) -> dict[str, tuple[int, int]]:
+    """Return the most on-demand read and write units of the table and of each index, by their names."""
+    written = templates["Data"]["Resources"]["Table"]["Properties"]
+    (read,) = written["Replicas"]
+    pairs = {"Table": (read, written)}
+    for index in written["GlobalSecondaryIndexes"]:
+        (also,) = [each for each in read["GlobalSecondaryIndexes"] if each["IndexName"] == index["IndexName"]]
+        pairs[index["IndexName"]] = (also, index)
+    return {
+        name: (
+            read["ReadOnDemandThroughputSettings"]["MaxReadRequestUnits"],
+            written["WriteOnDemandThroughputSettings"]["MaxWriteRequestUnits"],
+        )
+        for name, (read, written) in pairs.items()
+    }
+
+
 def statements(template: Mapping[str, Any], role: str) -> dict[str, list[str]]:
     """What a role may do: each resource, shortened to the names in it, with the actions on it."""
     found: dict[str, list[str]] = {}

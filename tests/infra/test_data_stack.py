@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dynashard import schema
-from tests.infra.templates import Templates, alarms_in, of_type
+from tests.infra.templates import Templates, alarms_in, maxima, of_type
 
 pytestmark = pytest.mark.infra
 
@@ -91,23 +91,6 @@ def test_insights_show_throttled_keys_of_the_table_and_every_index(dev: Template
         index["IndexName"]: index["ContributorInsightsSpecification"]
         for index in replica(dev)["GlobalSecondaryIndexes"]
     } == dict.fromkeys(schema.INDEX_SLOTS, throttled)
-
-
-def maxima(templates: Templates) -> dict[str, tuple[int, int]]:
-    """Return the most read and write units of the table and of each index, by their names."""
-    written = table(templates)["Properties"]
-    read = replica(templates)
-    pairs = {"Table": (read, written)}
-    for index in written["GlobalSecondaryIndexes"]:
-        (also,) = [each for each in read["GlobalSecondaryIndexes"] if each["IndexName"] == index["IndexName"]]
-        pairs[index["IndexName"]] = (also, index)
-    return {
-        name: (
-            read["ReadOnDemandThroughputSettings"]["MaxReadRequestUnits"],
-            written["WriteOnDemandThroughputSettings"]["MaxWriteRequestUnits"],
-        )
-        for name, (read, written) in pairs.items()
-    }
 
 
 def test_the_settings_limit_on_demand_throughput_of_the_table_and_of_every_index(
