@@ -110,4 +110,4 @@ def test_the_template_sets_every_variable_the_function_reads(prod: Templates) ->
     assert config.stop_loss == "dynashard-prod-stop-loss"
     assert config.stop_loss_role == "<given>"
     assert config.limits.ceiling_write_units == 100_000
-    assert (config.max_read_units, config.max_write_units) == (40_000, 40_000)
+    assert (config.max_read_units, config.max_write_units) == (30_000, 30_000)
