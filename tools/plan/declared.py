@@ -139,8 +139,30 @@ def declared_count(entity: EntityDefinition[Any]) -> int:
     return entity.shards.count if entity.shards else UNSHARDED
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a caller knows about indexes, by name; it takes precedence over what is measured or assumed.
+
+    Attributes:
+        hottest: shares of the hottest logical partition.
+        key_changes: parts of the writes that change the index key.
+        entry_bytes: stored sizes of entries.
+        counts: shard counts in force; None for the declared ones.
+    """
+
+    hottest: Mapping[str, float] = field(default_factory=dict)
+    key_changes: Mapping[str, float] = field(default_factory=dict)
+    entry_bytes: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, int] | None = None
+
+    @property
+    def names(self) -> set[str]:
+        """The indexes that are named."""
+        return {*self.hottest, *self.key_changes, *self.entry_bytes}
+
+
 def index_loads(
-    entity: EntityDefinition[Any], hottest: float, sample: Sample | None, given: Mapping[str, float]
+    entity: EntityDefinition[Any], hottest: float, sample: Sample | None, given: Given
 ) -> tuple[IndexLoad, ...]:
     """Return the load of each index, as far as it is known.
 
@@ -148,34 +170,32 @@ def index_loads(
         entity: the compiled declaration.
         hottest: the share of the table's hottest logical partition.
         sample: measured items; without them every item is taken to be in every index.
-        given: shares of the hottest logical partition by index, which take precedence.
+        given: what is known otherwise.
 
     Raises:
-        ValueError: `given` names an index that does not exist.
+        ValueError: `given` names an index that does not exist, or a value is out of its bounds.
     """
-    for name in given:
-        if name not in entity.indexes:
-            known = ", ".join(entity.indexes) or "none"
-            raise ValueError(f"{entity.name} has no index {name!r}; it has {known}")
+    for name in sorted(given.names - entity.indexes.keys()):
+        raise ValueError(f"{entity.name} has no index {name!r}; it has {', '.join(entity.indexes) or 'none'}")
     return tuple(_index_load(entity, index, hottest, sample, given) for index in entity.indexes.values())
 
 
 def _index_load(
-    entity: EntityDefinition[Any],
-    index: IndexDefinition,
-    hottest: float,
-    sample: Sample | None,
-    given: Mapping[str, float],
+    entity: EntityDefinition[Any], index: IndexDefinition, hottest: float, sample: Sample | None, given: Given
 ) -> IndexLoad:
-    counts = sample.indexes[index.name] if sample else Counter[str]()
+    name = index.name
+    counts = sample.indexes[name] if sample else Counter[str]()
+    declared = index.shards.count if index.shards else UNSHARDED
     load = IndexLoad(
-        index.name,
+        name,
         share=counts.total() / sample.items if sample else 1.0,
-        declared=index.shards.count if index.shards else None,
+        key_changes=given.key_changes.get(name, 0.0),
+        declared=(declared if given.counts is None else given.counts[name]) or None,
+        entry_bytes=round(given.entry_bytes[name]) if name in given.entry_bytes else None,
         rising=rises(entity, index.sort),
     )
-    if index.name in given:
-        return replace(load, hottest=given[index.name])
+    if name in given.hottest:
+        return replace(load, hottest=given.hottest[name])
     if not set(index.partition.fields) >= set(entity.partition.fields):
         return replace(load, assumed="all its entries are in one logical partition")
     if sample and counts:

@@ -28,9 +28,7 @@ PEAK_FACTOR: Final = 2
 DOUBLING_SECONDS: Final = 1800
 """Beyond twice the peak within 30 minutes requests may be throttled. Source: as `PEAK_FACTOR`."""
 TABLE_QUOTA_UNITS: Final = 40_000
-"""Default quota of an on-demand table, for reads and for writes. Source: ServiceQuotas, read 2026-11-22."""
-BURST_SECONDS: Final = 300
-"""Unused capacity that a partition may spend later. Source: burst-adaptive-capacity, read 2026-11-22."""
+"""Default quota of a table, for reads and for writes. Source: on-demand-capacity-mode, read 2026-11-22."""
 
 ITEM_OVERHEAD_BYTES: Final = 100
 """Bytes of storage billed for each item besides its own. Source: CapacityUnitCalculations, from its text of 2024; not

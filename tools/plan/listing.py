@@ -7,7 +7,7 @@ from dynashard.reads.ordered import first_limit
 from tools.plan.units import Consistency, query_units
 
 QUERY_BYTES: Final = 1024 * 1024
-"""A Query reads at most 1 MB. Source: Developer Guide, Query.Pagination, read 2026-11-22."""
+"""A Query reads at most 1 MB. Source: Developer Guide, Query.Pagination; not read again in 2026."""
 ORDERS: Final = ("round_robin", "ordered", "shard")
 
 

@@ -160,14 +160,15 @@ def operation_units(workload: Workload) -> OperationUnits:
     """Return the mean units of operations. A transaction doubles a write in the table; indexes follow later."""
     write = write_units(workload.item_bytes) * (1 - workload.transactional)
     write += write_units(workload.item_bytes, transactional=True) * workload.transactional
-    size = workload.item_bytes
+    indexes = {index.name: _index_units(index, workload.item_bytes) for index in workload.indexes}
+    return OperationUnits(write, indexes, read_units(workload.item_bytes, workload.consistency))
+
+
+def _index_units(index: IndexLoad, item_bytes: int) -> float:
+    size = index.entry_bytes or item_bytes
     same = index_write_units(size, before=size)
     moved = index_write_units(size, before=size, key_changes=True)
-    indexes = {
-        index.name: index.share * (same * (1 - index.key_changes) + moved * index.key_changes)
-        for index in workload.indexes
-    }
-    return OperationUnits(write, indexes, read_units(size, workload.consistency))
+    return index.share * (same * (1 - index.key_changes) + moved * index.key_changes)
 
 
 def _table_shards(workload: Workload, units: OperationUnits) -> ShardCount:
@@ -225,8 +226,11 @@ def _load(workload: Workload, units: OperationUnits, count: int) -> Load:
 
 
 def _stored(workload: Workload) -> float:
-    copies = 1 + sum(index.share for index in workload.indexes)
-    return stored_bytes(workload.stored, workload.item_bytes) * copies
+    entries = sum(
+        index.share * stored_bytes(workload.stored, index.entry_bytes or workload.item_bytes)
+        for index in workload.indexes
+    )
+    return stored_bytes(workload.stored, workload.item_bytes) + entries
 
 
 def _unserved(workload: Workload, units: OperationUnits) -> float:

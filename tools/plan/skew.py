@@ -1,6 +1,6 @@
 """How traffic is spread over logical partitions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import log
@@ -76,6 +76,25 @@ def harmonic(number: int, exponent: float) -> float:
     else:
         integral = (number ** (1 - exponent) - direct ** (1 - exponent)) / (1 - exponent)
     return float(total + integral + (number**-exponent - direct**-exponent) / 2)
+
+
+def by_counts(own: Sequence[int], common: int, partitions: int) -> Skew:
+    """Return shares in proportion to shard counts, which have grown where there was traffic.
+
+    Args:
+        own: the counts of the logical partitions that have their own.
+        common: the count of all others; 0 for no shards.
+        partitions: how many logical partitions have traffic.
+
+    Raises:
+        ValueError: there are more counts than partitions.
+    """
+    if len(own) > partitions:
+        raise ValueError(f"partitions is {partitions:,}, but {len(own):,} of them have a shard count of their own")
+    others = partitions - len(own)
+    weights = sorted([*own, *[max(common, 1)] * min(others, KEPT)], reverse=True)
+    total = sum(own) + others * max(common, 1)
+    return Skew(partitions, tuple(each / total for each in weights[:KEPT]), "in proportion to the live shard counts")
 
 
 def measured(counts: Mapping[str, int] | Iterable[int], source: str) -> Skew:

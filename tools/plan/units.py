@@ -13,14 +13,6 @@ class Consistency(StrEnum):
     TRANSACTIONAL = "transactional"
 
 
-class Projection(StrEnum):
-    """What an index stores of an item."""
-
-    ALL = "all"
-    INCLUDE = "include"
-    KEYS_ONLY = "keys_only"
-
-
 _READ_FACTORS = {
     Consistency.EVENTUAL: 0.5,
     Consistency.STRONG: 1.0,
@@ -59,7 +51,7 @@ def write_units(item_bytes: int, *, before: int = 0, transactional: bool = False
 
 
 def index_write_units(entry_bytes: int, *, before: int | None, key_changes: bool = False, changes: bool = True) -> int:
-    """Return the units that a table write costs in one index.
+    """Return the units that a table write costs in one index. Source: Developer Guide, GSI, "Write capacity units".
 
     Args:
         entry_bytes: what the index stores of the item afterwards; 0 if the item is not in the index.
@@ -75,16 +67,6 @@ def index_write_units(entry_bytes: int, *, before: int | None, key_changes: bool
     if entry_bytes and old and not changes:
         return 0
     return write_units(entry_bytes, before=old)
-
-
-def projected_bytes(projection: Projection, item_bytes: int, *, key_bytes: int, included_bytes: int = 0) -> int:
-    """Return what an index stores of an item.
-
-    `key_bytes` are the keys of table and index with their names, `included_bytes` the other attributes of `INCLUDE`.
-    """
-    if projection is Projection.ALL:
-        return item_bytes
-    return min(item_bytes, key_bytes + (included_bytes if projection is Projection.INCLUDE else 0))
 
 
 def _blocks(size: int, block: int) -> int:

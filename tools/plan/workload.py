@@ -39,6 +39,7 @@ class IndexLoad:
         hottest: the share of the index's hottest logical partition in its entries.
         assumed: why `hottest` is an upper bound; empty if it was given or measured.
         declared: the declared shard count; None for an index without shards.
+        entry_bytes: what the index stores of an item; None if it stores all attributes, as the tables here do.
         rising: whether its sort keys rise with time.
     """
 
@@ -48,11 +49,14 @@ class IndexLoad:
     hottest: float = 1.0
     assumed: str = ""
     declared: int | None = None
+    entry_bytes: int | None = None
     rising: bool = True
 
     def __post_init__(self) -> None:
         for what in ("share", "key_changes", "hottest"):
             _require_between(f"{what} of index {self.name}", getattr(self, what), 0, 1)
+        if self.entry_bytes is not None:
+            _require_between(f"the entry of index {self.name}", self.entry_bytes, 1, MAX_ITEM_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from dynashard.schema import MAX_ITEM_BYTES
-from tools.plan.command import PRICES, _json_object
+from tools.plan.inputs import PRICES, json_object
 from tools.plan.limits import (
     NEW_TABLE_READ_UNITS,
     NEW_TABLE_WRITE_UNITS,
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.unit
 KB = 1024
 STRONG = Consistency.STRONG
 USERS = Target("the table", write_units(KB), 1)
-US = prices_of(_json_object(PRICES.read_bytes()), "us-east-1")
+US = prices_of(json_object(PRICES.read_bytes()), "us-east-1")
 
 FIGURES = [
     # ConductorOne

@@ -94,6 +94,8 @@ def test_a_plan_is_drawn_the_same_each_time(run: Run, tmp_path: Path) -> None:
         (["users", "--writes", "1", "--index", "by_email"], "--index 'by_email' is not NAME=NUMBER"),
         (["users", "--writes", "1", "--index", "by_email=2"], "hottest of index by_email is 2"),
         (["--item-bytes", "9", "--writes", "1", "--index", "a=1"], "--index needs ENTITY"),
+        (["--item-bytes", "9", "--writes", "1", "--live"], "--live needs ENTITY"),
+        (["users", "--writes", "1", "--env", "dev"], "add --live"),
         (["--item-bytes", "9", "--writes", "1", "--items", "a.csv"], "--items needs ENTITY"),
         (["users", "--writes", "1", "--items", "a.txt"], "must end in .csv, .jsonl or .ndjson"),
         (["users", "--writes", "1", "--items", "missing.csv"], "missing.csv cannot be read"),

@@ -8,10 +8,11 @@ import pytest
 from domain import Access, Article, Ping, User
 from dynashard import definition
 from tools.load.rows import Lines, rows
-from tools.plan.command import PRICES, _json_object
-from tools.plan.declared import SampleError, declared_count, estimated_bytes, index_loads, rises, sample_of
+from tools.plan.declared import Given, SampleError, declared_count, estimated_bytes, index_loads, rises, sample_of
+from tools.plan.inputs import PRICES, json_object, skew
 from tools.plan.key_counts import key_counts
 from tools.plan.prices import prices_of
+from tools.topology.facts import Count, EntityFacts
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +30,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def test_every_region_of_the_included_file_has_prices() -> None:
-    document = _json_object(PRICES.read_bytes())
+    document = json_object(PRICES.read_bytes())
 
     found = {region: prices_of(document, region) for region in document["regions"]}
 
@@ -110,10 +111,12 @@ def test_a_declaration_gives_counts_and_a_rough_size() -> None:
 
 
 def test_an_index_is_as_hot_as_its_partition_fields_allow() -> None:
-    users = {load.name: load for load in index_loads(definition(User), 0.2, None, {"by_manager": 0.01})}
-    [by_time] = index_loads(definition(Ping), 0.2, None, {})
+    given = Given({"by_manager": 0.01}, {"by_email": 0.5}, {"by_email": 99})
+    users = {load.name: load for load in index_loads(definition(User), 0.2, None, given)}
+    [by_time] = index_loads(definition(Ping), 0.2, None, Given())
 
     assert (users["by_email"].hottest, users["by_email"].assumed) == (0.2, "")
+    assert (users["by_email"].key_changes, users["by_email"].entry_bytes) == (0.5, 99)
     assert users["by_department"].hottest == 0.2
     assert "as hot as" in users["by_department"].assumed
     assert users["by_manager"].hottest == 0.01
@@ -123,7 +126,21 @@ def test_an_index_is_as_hot_as_its_partition_fields_allow() -> None:
 
 def test_an_unknown_index_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="no index 'by_name'; it has by_email, by_department, by_manager"):
-        index_loads(definition(User), 1, None, {"by_name": 0.1})
+        index_loads(definition(User), 1, None, Given({"by_name": 0.1}))
+
+
+def test_live_counts_give_shares_and_the_counts_of_indexes() -> None:
+    entity = definition(User)
+    own = {"abc": Count(16, 64, None), "def": Count(16, 32, None)}
+    live = EntityFacts(entity, Count(16, 16, None), {}, marks=False, partitions=own)
+
+    found = skew(4, None, None, None, sample=None, live=live)
+    [email, *_] = index_loads(entity, 1, None, Given(counts={"by_email": 8, "by_department": 4, "by_manager": 4}))
+
+    assert found.shares == pytest.approx((0.5, 0.25, 0.125, 0.125))
+    assert email.declared == 8
+    assert skew(None, None, None, None, sample=None, live=live).partitions == 2
+    assert skew(9, 0.5, None, None, sample=None, live=live).hottest == 0.5
 
 
 def test_a_sample_measures_sizes_and_indexes() -> None:
@@ -131,7 +148,7 @@ def test_a_sample_measures_sizes_and_indexes() -> None:
     with (EXAMPLES / "users.csv").open("rb") as file:
         sample = sample_of(entity, rows(Lines(file), "csv", frozenset(User.model_fields)), "abc")
 
-    loads = {load.name: load for load in index_loads(entity, 0.5, sample, {})}
+    loads = {load.name: load for load in index_loads(entity, 0.5, sample, Given())}
 
     assert sample.items == 1000
     assert 300 < sample.item_bytes < 800

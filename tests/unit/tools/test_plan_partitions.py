@@ -16,7 +16,7 @@ from tools.plan.partitions import (
     provisioned_partitions,
     ramp_seconds,
 )
-from tools.plan.skew import KEPT, even, harmonic, measured, one_hot, zipf
+from tools.plan.skew import KEPT, by_counts, even, harmonic, measured, one_hot, zipf
 
 pytestmark = pytest.mark.unit
 
@@ -93,6 +93,14 @@ def test_measured_shares_are_those_of_the_counts() -> None:
 
     assert skew.shares == pytest.approx((0.6, 0.3, 0.1))
     assert skew.above(0.2) == 2
+
+
+def test_shares_follow_the_live_shard_counts() -> None:
+    assert by_counts([64, 16], 4, 7).shares == pytest.approx((0.64, 0.16, *[0.04] * 5))
+    assert by_counts([], 0, 4).shares == (0.25,) * 4
+    assert by_counts([2], 1, 10_000).hottest == pytest.approx(2 / 10_001)
+    with pytest.raises(ValueError, match="partitions is 1, but 2 of them"):
+        by_counts([64, 16], 4, 1)
 
 
 @pytest.mark.parametrize(("partitions", "share"), [(1, 0.5), (10, 0.05), (10, 1.1), (10, float("nan"))])

@@ -149,6 +149,15 @@ def test_an_index_costs_its_writes_and_gets_its_own_count() -> None:
     assert "--index by_time=SHARE" in said(plan)
 
 
+def test_an_index_that_stores_a_part_of_the_item_costs_that_part() -> None:
+    index = IndexLoad("by_time", entry_bytes=1500)
+
+    plan = planned(item_bytes=10_000, stored=1000, indexes=(index,))
+
+    assert (plan.units.write, plan.units.indexes["by_time"]) == (10, 2)
+    assert plan.with_shards.storage == pytest.approx(1000 * (10_100 + 1600) / 1024**3 * 0.25)
+
+
 def test_transactions_double_the_writes_of_the_table_alone() -> None:
     plan = planned(transactional=0.5, indexes=(IndexLoad("by_time"),))
 

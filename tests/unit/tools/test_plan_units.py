@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from dynashard.schema import MAX_ITEM_BYTES
 from tools.plan.units import (
     Consistency,
-    Projection,
     batch_read_units,
     index_write_units,
-    projected_bytes,
     query_units,
     read_units,
     write_units,
@@ -68,13 +66,6 @@ def test_an_index_costs_what_it_stores(
     entry: int, before: int | None, *, key_changes: bool, changes: bool, units: int
 ) -> None:
     assert index_write_units(entry, before=before, key_changes=key_changes, changes=changes) == units
-
-
-def test_an_index_stores_what_it_projects() -> None:
-    assert projected_bytes(Projection.ALL, 5000, key_bytes=100) == 5000
-    assert projected_bytes(Projection.KEYS_ONLY, 5000, key_bytes=100) == 100
-    assert projected_bytes(Projection.INCLUDE, 5000, key_bytes=100, included_bytes=900) == 1000
-    assert projected_bytes(Projection.INCLUDE, 500, key_bytes=100, included_bytes=900) == 500
 
 
 def test_wrong_sizes_and_transactional_queries_are_refused() -> None:
