@@ -4,7 +4,9 @@ from typing import Any
 
 from domain import ENTITIES, Exposed
 from dynashard import Entity, definition
+from dynashard.entity import EntityDefinition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
+from dynashard.topology import family_of
 from tools.failure import CommandError
 
 
@@ -23,6 +25,12 @@ def exposed(name: str) -> Exposed:
         if name in (each.path, definition(each.entity).name):
             return each
     raise CommandError(f"no entity is called {name!r}. There are: {', '.join(each.path for each in ENTITIES)}")
+
+
+def sharing(entity: EntityDefinition[Any]) -> tuple[str, ...]:
+    """Return the names of the other entities that share an entity's logical partitions."""
+    others = (definition(model) for model in models())
+    return tuple(each.name for each in others if each is not entity and family_of(each) == family_of(entity))
 
 
 def names_beginning(incomplete: str) -> list[str]:

@@ -40,6 +40,12 @@ def _of_shards(plan: Plan) -> Iterator[str]:
         yield _none_needed(declared)
         return
     yield _needed(plan)
+    if plan.workload.shares_with:
+        others = ", ".join(plan.workload.shares_with)
+        yield (
+            f"{plan.workload.name} shares its logical partitions with {others}: they need the same Shards, and the "
+            "rates must include theirs."
+        )
     if shards.need is Need.OPTIONAL:
         yield (
             f"{_spread(plan)}, so DynamoDB splits a hot range by itself within minutes to hours. If the load "
@@ -64,11 +70,7 @@ def _needed(plan: Plan) -> str:
     workload, count = plan.workload, plan.shards.count
     where = f" on {workload.name}" if workload.name else ""
     if not PLACEMENTS[workload.placement].powers_of_two:
-        later = max(month.count for month in plan.growth)
-        return (
-            f'Declare shards=Shards({later}, placement="modulo"){where}. Modulo counts never change, so this is the '
-            f"count at the end of the months planned; calculated placement could begin with {count}."
-        )
+        return _modulo_needed(plan, where)
     wanted = f"Shards({count}, max={_ceiling(plan)})"
     if workload.placement != "calculated":
         wanted = f'Shards({count}, max={_ceiling(plan)}, placement="{workload.placement}")'
@@ -81,6 +83,17 @@ def _needed(plan: Plan) -> str:
     return f"Declare shards={wanted}{where}.{change}"
 
 
+def _modulo_needed(plan: Plan, where: str) -> str:
+    """Advise on counts that never change, so that they are planned for the end of the months."""
+    declared, last = plan.workload.declared, max(month.count for month in plan.growth)
+    if declared and declared >= last:
+        return f"Keep Shards({declared}){where}: {last} suffice through the months planned."
+    text = f'Declare shards=Shards({last}, placement="modulo"){where}, enough for the months planned'
+    if declared:
+        return f"{text}. Modulo counts never change, so stored items have to be copied into a new table."
+    return f"{text}: modulo counts never change. Calculated placement can grow."
+
+
 def _ceiling(plan: Plan) -> int:
     """The upper bound for automatic growth: twice what the months planned need."""
     most = max(month.count for month in plan.growth)
@@ -89,7 +102,8 @@ def _ceiling(plan: Plan) -> int:
 
 def _of_indexes(plan: Plan) -> Iterator[str]:
     for index in plan.indexes:
-        if index.count.count > (index.load.declared or 1):
+        # The count of a read replica follows the table's.
+        if index.count.count > (index.load.declared or 1) and not index.load.replica:
             yield _of_index(index)
 
 

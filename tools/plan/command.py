@@ -10,7 +10,7 @@ import typer
 
 from dynashard import definition
 from dynashard.entity import EntityDefinition
-from tools.entities import exposed
+from tools.entities import exposed, sharing
 from tools.failure import CommandError
 from tools.options import AnyEntity, AsJson, Environment
 from tools.plan import inputs
@@ -105,6 +105,7 @@ def plan(
             declared=_declared(found, counts),
             shards=shards,
             name="" if found is None else found.name,
+            shares_with=() if found is None else sharing(found),
             indexes=_indexes(found, skew.hottest, sample, given),
         )  # fmt: skip
         made = make_plan(workload, inputs.read_prices(prices, region, price or []))

@@ -193,6 +193,7 @@ def _index_load(
         declared=(declared if given.counts is None else given.counts[name]) or None,
         entry_bytes=round(given.entry_bytes[name]) if name in given.entry_bytes else None,
         rising=rises(entity, index.sort),
+        replica=index.replica,
     )
     if name in given.hottest:
         return replace(load, hottest=given.hottest[name])

@@ -41,6 +41,7 @@ class IndexLoad:
         declared: the declared shard count; None for an index without shards.
         entry_bytes: what the index stores of an item; None if it stores all attributes, as the tables here do.
         rising: whether its sort keys rise with time.
+        replica: whether it is a read replica, whose count follows the table's.
     """
 
     name: str
@@ -51,6 +52,7 @@ class IndexLoad:
     declared: int | None = None
     entry_bytes: int | None = None
     rising: bool = True
+    replica: bool = False
 
     def __post_init__(self) -> None:
         for what in ("share", "key_changes", "hottest"):
@@ -84,6 +86,7 @@ class Workload:
         declared: the declared shard count; None if there is no declaration, 0 if it has no shards.
         shards: the shard count to plan with; None for the smallest that suffices.
         name: the entity's, for advice.
+        shares_with: other entities in the same logical partitions.
 
     Raises:
         ValueError: a value is out of its bounds; the message names it.
@@ -110,6 +113,7 @@ class Workload:
     declared: int | None = None
     shards: int | None = None
     name: str = ""
+    shares_with: tuple[str, ...] = ()
     indexes: tuple[IndexLoad, ...] = field(default=())
 
     def __post_init__(self) -> None:

@@ -69,6 +69,12 @@ def test_a_file_of_keys_gives_the_shares(run: Run, tmp_path: Path) -> None:
     assert "16 (required)" in out
 
 
+def test_the_entities_that_share_logical_partitions_are_named(run: Run) -> None:
+    _, out, _ = run("overrides", "--writes", "5000")
+
+    assert "shares its logical partitions with team.v1.Team, team.v1.Schedule, team.v1.Shift" in out
+
+
 def test_a_plan_is_drawn_the_same_each_time(run: Run, tmp_path: Path) -> None:
     drawn = []
     for name in ("a.svg", "b.svg"):

@@ -94,9 +94,21 @@ def test_advice_compares_with_what_is_declared(declared: int, words: str) -> Non
 
 
 def test_modulo_counts_are_planned_for_the_end_because_they_never_change() -> None:
-    text = said(planned(placement="modulo", growth=10, months=12))
+    changes = {"placement": "modulo", "growth": 10, "months": 12}
 
-    assert 'Shards(36, placement="modulo")' in text
+    assert 'Declare shards=Shards(36, placement="modulo")' in said(planned(**changes))
+    assert "have to be copied" in said(planned(**changes, declared=12))
+    assert "Keep Shards(36)" in said(planned(**changes, declared=36))
+
+
+def test_a_read_replica_gets_no_count_of_its_own() -> None:
+    replica = IndexLoad("replica_1", declared=1, replica=True)
+
+    assert "replica_1" not in said(planned(indexes=(replica,)))
+
+
+def test_entities_that_share_partitions_are_named() -> None:
+    assert "shares its logical partitions with team.v1.Team" in said(planned(shares_with=("team.v1.Team",)))
 
 
 def test_a_demand_above_all_counts_asks_for_another_partition_field() -> None:
