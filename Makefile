@@ -111,6 +111,11 @@ build/host/.done: .venv/.done $(DEPLOYED)
 synth: setup build/.done ## Synthesise the template of ENV (default local) into cdk.out
 	$(CDK) synth --strict --quiet -c env=$(ENV) $(CDK_ARGS)
 
+.PHONY: destroy
+destroy: setup build/.done ## Remove the stacks of ENV from its account; stops running changes of shard counts first
+	$(BIN)/dynashard reshard halt --env $(ENV)
+	$(CDK) destroy -c env=$(ENV) --all $(CDK_ARGS)
+
 .PHONY: openapi
 openapi: setup ## Write docs/openapi.json again after the API has changed
 	$(BIN)/python -m functions.api.openapi > docs/openapi.json.new

@@ -16,6 +16,7 @@ from stacks.reshard_machine import ADVANCE_SECONDS, HOPELESS, REST_SECONDS
 from tests.infra.conftest import Synthesised
 from tests.infra.prewarm_world import definition_in
 from tests.infra.templates import Templates, of_type, short, statements
+from tools.reshard.halting import machine_name
 
 pytestmark = pytest.mark.infra
 
@@ -105,7 +106,7 @@ def test_the_machine_may_call_its_functions_and_itself(dev: Templates) -> None:
     (machine,) = of_type(dev["Reshard"], "AWS::StepFunctions::StateMachine").values()
 
     assert allowed.pop(itself) == ["states:StartExecution"]
-    assert machine["Properties"]["StateMachineName"] == "dynashard-dev-reshard"
+    assert machine["Properties"]["StateMachineName"] == machine_name("dev") == "dynashard-dev-reshard"
     assert {action.split(":")[0] for action in allowed.pop("*")} == {"logs", "xray"}
     assert sorted(name.split("Function")[0] for name in allowed) == ["<Advance", "<Stop", "<Work"]
     assert {tuple(actions) for actions in allowed.values()} == {("lambda:InvokeFunction",)}

@@ -14,6 +14,7 @@ from tools.connection import Backend, open_backend
 from tools.failure import CommandError
 from tools.options import AnyEntity, AsJson, EntityName, Environment
 from tools.reshard.description import arguments, line, overdue, reached, shards
+from tools.reshard.halting import halt
 from tools.reshard.scopes import all_scopes, busy_of, named_scope, own_scopes, require_items
 from tools.reshard.watch import report_no_worker, wait_for, watch_until
 
@@ -159,6 +160,25 @@ _add(
 )
 _add("pause", Resharder.pause, line, "Pause a change until it is resumed. Nothing is lost, and traffic continues.")
 _add("resume", Resharder.resume, line, "Resume a paused change, also one that was paused by an error.")
+
+
+@reshard.command(name="halt")
+def halt_command(
+    environment: Annotated[str, typer.Option("--env", help="The deployed environment.")], *, as_json: AsJson = False
+) -> None:
+    """Stop the executions of a deployed environment just before its stacks are removed; see `make destroy`.
+
+    Changes keep their progress, and a later deployment continues them. A deployment that stays starts the executions
+    again within 15 minutes: to stop a change for longer, pause it.
+    """
+    # The local stack needs no SDK.
+    import botocore.session  # noqa: PLC0415
+
+    stopped = halt(botocore.session.get_session().create_client("stepfunctions"), environment, time.sleep)
+    if as_json:
+        typer.echo(json.dumps({"stopped": stopped}))
+    else:
+        typer.echo(f"{len(stopped)} executions were stopped" if len(stopped) != 1 else "1 execution was stopped")
 
 
 def _wanted(entity: str, partition: str | None, index: str | None, *, everything: bool) -> Scope:

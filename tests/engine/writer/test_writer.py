@@ -164,12 +164,12 @@ def test_characters_that_sqs_does_not_take_reach_the_table_and_the_dead_letters(
 
 
 @pytest.mark.parametrize(
-    ("spare", "whole", "told"),
+    ("spare", "whole", "sentence"),
     [(2000, True, f"there is no record of {NOBODY}"), (120, True, "unknown_operation"), (0, False, None)],
     ids=["with a sentence", "with the reason's code", "without its content"],
 )
 def test_a_message_as_large_as_a_queue_takes_becomes_a_dead_letter(
-    world: QueueWorld, spare: int, told: str | None, *, whole: bool
+    world: QueueWorld, spare: int, sentence: str | None, *, whole: bool
 ) -> None:
     """The reason makes the message larger."""
     document = {**PUT, "operation_id": NOBODY, "item": {"note": ""}}
@@ -181,7 +181,7 @@ def test_a_message_as_large_as_a_queue_takes_becomes_a_dead_letter(
     (letter,) = world.store.receive(DEAD[INTAKE], 10)
     assert json.loads(letter.body) == (document if whole else {**document, "item": {}, "truncated": True})
     assert letter.attributes["reason"]["StringValue"] == "unknown_operation"
-    assert told is None or letter.attributes["told"]["StringValue"] == told
+    assert sentence is None or letter.attributes["told"]["StringValue"] == sentence
 
 
 def test_a_large_message_that_cannot_be_read_becomes_a_dead_letter_with_its_beginning(world: QueueWorld) -> None:
