@@ -211,6 +211,7 @@ def _gone_on(wire: Transport, stage: str, marks: int, status: Status) -> bool:
     return status.stage != stage or (there >= marks if stage == "move" else there <= marks)
 
 
+@pytest.mark.deep
 def test_a_change_continues_after_everything_was_killed(start_local: Start) -> None:
     stack = start_local(**TIMES).ready()
     with connected(stack) as wire:
