@@ -1,16 +1,19 @@
 """Listings between whose pages items move to another layout, or home after they were stored late."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import pytest
 
 from dynashard import definition
+from dynashard.entity import ItemKey
 from dynashard.routing import home
 from dynashard.transport import Transport
+from dynashard.transport.interface import Resend, Wire
 from tests.engine.repository.late_world import client, moving_ids, things
 from tests.engine.resharding.mover_world import strays
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, moving_world
+from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.engine
 
@@ -110,3 +113,58 @@ def test_a_listing_ends_even_if_an_item_cannot_be_moved_home(world: Moving, name
         found = items.count(TENANT) if name == "count" else len(list(items.scan(TENANT)))
 
     assert found == 1
+
+
+class HalfVisible(OneByOne):
+    """Has an item moved home before the first Query, and hides it from the first Query of its home.
+
+    DynamoDB shows Queries the parts of a transaction at different moments.
+    """
+
+    def __init__(self, inner: Transport, item: Wire, home: str, move: Callable[[], object]) -> None:
+        self._inner, self._item, self._home, self._move = inner, item, home, move
+        self._moved = self._hidden = False
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        if operation == "Query" and not self._moved:
+            self._moved = True
+            self._move()
+        answer = self._inner.call(operation, request, resend=resend)
+        values = request.get("ExpressionAttributeValues", {}).values()
+        if operation == "Query" and not self._hidden and {"S": self._home} in values:
+            self._hidden = True
+            kept = [row for row in answer.get("Items", ()) if row["SK"] != self._item["SK"]]
+            assert len(kept) < len(answer.get("Items", ()))
+            return {**answer, "Items": kept, "Count": len(kept)}
+        return answer
+
+
+LISTINGS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **{
+        f"{order} {direction}": lambda things, order=order, direction=direction: [  # type: ignore[misc]
+            item.id for item in things.list(TENANT, order=order, direction=direction, limit=100).items
+        ]
+        for order in ORDERS
+        for direction in ("asc", "desc")
+    },
+    "scan": lambda things: [item.id for item in things.scan(TENANT)],
+}
+
+
+@pytest.mark.parametrize("name", LISTINGS)
+def test_an_item_is_listed_although_the_transaction_that_moves_it_home_is_half_visible(
+    world: Moving, name: str
+) -> None:
+    stored = [f"x{number}" for number in range(12)]
+    things(client(world)).batch_write(put=[Thing(tenant="abc", id=each) for each in stored])
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    [late] = strays(Thing, 4, 8, 1)
+    world.inner.call("PutItem", {"TableName": world.table, "Item": late})
+    key = {**TENANT, "id": late["SK"]["S"]}
+    to = home(definition(Thing), ItemKey(ABC.partition or "", late["SK"]["S"]), 8)
+    half = HalfVisible(world.inner, late, to, lambda: things(client(world)).get(key, consistent=True))
+
+    found = LISTINGS[name](things(client(world, transport=half)))
+
+    assert sorted(found) == sorted([*stored, late["SK"]["S"]])

@@ -93,10 +93,7 @@ class Dynashard:
                 `TOPOLOGY_LEASE_SECONDS` (30); the variables of this process if None.
             more: `runtime`, `retry_policy` and `throttled` of the constructor.
 
-        Raises:
-            ConfigurationError: a variable cannot be used; the message names it.
-
-        Cost: no request.
+        Raises `ConfigurationError` if a variable cannot be used; the message names it. Cost: no request.
         """
         return cls._at(local_stack(os.environ if environ is None else environ), more)
 
@@ -107,9 +104,7 @@ class Dynashard:
         A region or profile of None is the SDK's own. `more` are `lease`, `runtime`, `retry_policy` and `throttled` of
         the constructor.
 
-        Raises:
-            ConfigurationError: the environment does not exist, cannot be read, or was deployed by an older version.
-
+        Raises `ConfigurationError` if the environment does not exist, cannot be read, or is of an older version.
         Cost: 1 DescribeStacks; 1 more and 1 GetSecretValue with the first cursor.
         """
         return cls._at(deployed(environment, region=region, profile=profile), more)

@@ -161,8 +161,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
     def key_of(self, values: Mapping[str, Any] | Record) -> ItemKey:
         """Return the key of an item, from the item itself or from a mapping of its key fields.
 
-        Raises:
-            InvalidKeyError: a field is missing, unknown, or cannot be part of a key.
+        Raises `InvalidKeyError` if a field is missing, unknown, or cannot be part of a key.
         """
         if isinstance(values, Mapping):
             for name in values:

@@ -83,8 +83,7 @@ class Entity(Record, metaclass=_EntityType):
 
     A derived class without these is an ordinary base class.
 
-    Raises:
-        DeclarationError: while the class is created, with the entity's name and the reason.
+    Raises `DeclarationError` while the class is created, with the entity's name and the reason.
     """
 
     def __init_subclass__(cls, **unknown: Any) -> None:

@@ -144,9 +144,11 @@ class Enumeration:
         count = _table_count(view, fixed=rule.fixed)
         moving = rule.fixed and not view.stable
         follows = moving and view.phase is not Phase.SETTLE
+        # In SETTLE, too, markers are read: to find items that are just being moved home.
+        visible = self._listed if moving else self._live
         return Layout(
             streams=sources_of(shard_keys(rule, partition, entity.separator, count)),
-            reading=self._passing(self._listed) if follows else self._reading(self._live),
+            reading=self._passing(visible) if follows else self._reading(visible),
             signature=(count, follows, moving),
             hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,
             follows=follows,

@@ -70,8 +70,7 @@ class Fetch:
         There is a layout for each logical partition, and `states` are the listing's positions in each; None for an
         ordered listing.
 
-        Raises:
-            OvertakenError: a layout changed before all was read that belongs together, or an item was moved home.
+        Raises `OvertakenError` if a layout changed before all was read that belongs together, or an item moved home.
 
         Cost: 1 round trip for as many as the transport has connections; a Query each, billed for what it reads in
         blocks of 4 KB (0.5 units, 1 if consistent). A group takes a Query for each of its shards, in 2 round trips;
@@ -83,6 +82,8 @@ class Fetch:
         else:
             chunks = self._query(layouts, reads)
         if any(layout.foreign or layout.follows or layout.moving for layout in layouts):
+            if self.moved_items is not None:
+                self.moved_items.require_whole(partial(self.send, layouts), layouts, reads, chunks)
             chunks = self._without_dead_markers(layouts, reads, self._all_own(layouts, states, reads, chunks))
         return chunks
 
@@ -156,12 +157,13 @@ class Fetch:
         layout = layouts[read.part]
         if not layout.foreign:
             return chunk
-        own = [row for row in chunk.rows if layout.at_home(row, read.source.number)]
-        if layout.strays is not None and self.moved_items is not None and len(own) < len(chunk.rows):
+        rows = chunk.rows if layout.strays is None else [row for row in chunk.rows if MOVED_TO not in row]
+        own = [row for row in rows if layout.at_home(row, read.source.number)]
+        if layout.strays is not None and self.moved_items is not None and len(own) < len(rows):
             # An ordered listing reads no shard beyond the sort key that it has reached in all of them.
             has_passed = partial(layout.passed, states[read.part]) if states else (lambda _: False)
             send = partial(self.send, layouts)
-            own = self.moved_items.with_strays(send, chunk.rows, own, home_of=layout.strays, passed=has_passed)
+            own = self.moved_items.with_strays(send, rows, own, home_of=layout.strays, passed=has_passed)
         return Chunk(own, chunk.last)
 
     def _without_dead_markers(

@@ -82,7 +82,21 @@ class Layout:
 
     def at_home(self, row: Wire, number: int) -> bool:
         """Whether a stored item belongs to the stream in which it was found."""
-        return self.hash_of is None or self.hash_of(row) & (len(self.streams) - 1) == number
+        return self.number_of(row) in (None, number)
+
+    def covers(self, read: StreamRead, chunk: Chunk, sort: str) -> bool:
+        """Whether a read returned all that its stream has at a sort key."""
+
+        def after(one: str, other: str) -> bool:
+            return one > other if self.reading.forward else one < other
+
+        begun = read.start is None or after(sort, read.start.sort)
+        ended = chunk.last is not None and after(sort, chunk.last.sort)
+        return begun and not ended and (read.bounds is None or read.bounds.contains(sort))
+
+    def number_of(self, row: Wire) -> int | None:
+        """Return the number of the stream that a stored item belongs to; None if items are placed at random."""
+        return None if self.hash_of is None else self.hash_of(row) & (len(self.streams) - 1)
 
     def identity_of(self, row: Wire) -> str:
         """Return the short hash of an index entry's item; '' in a table."""

@@ -54,8 +54,7 @@ class Listing(Generic[E]):
     def page(self, query: Query, cursor: str | None = None) -> Page[Any]:
         """Return one page; `Collection.list` has errors and costs.
 
-        Raises:
-            QueryTooWideError: it has more shards than the request may send Queries; none was sent.
+        Raises `QueryTooWideError` if it has more shards than the request may send Queries; none was sent.
         """
         if query.distinct is not None and len(self._decoders) > 1:
             raise InvalidQueryError("distinct lists one entity; several have no value in common", field="distinct")

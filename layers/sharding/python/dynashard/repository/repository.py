@@ -67,8 +67,7 @@ class Repository(Items[E]):
     def create(self, item: E, *, handling: str | None = None) -> E:
         """Store an item under a key that has no live item, and return it as stored: stamped, with its revision.
 
-        Raises:
-            AlreadyExistsError: a live item has the key.
+        Raises `AlreadyExistsError` if a live item has the key.
 
         Cost: 1 write unit, 1 round trip; guarded, 1 read unit and 1 round trip more; exactly once, 2 write units.
         """
@@ -115,8 +114,7 @@ class Repository(Items[E]):
         A `consistent` read sees every write that was acknowledged before. Attachments are left unset, except those to
         `include`.
 
-        Raises:
-            InvalidQueryError: a field to include is not an attachment.
+        Raises `InvalidQueryError` if a field to include is not an attachment.
 
         Cost: 0.5 read units, 1 if consistent; 1 round trip. With `include`, 1 round trip more, and what reading the
         attachments costs.
@@ -148,8 +146,7 @@ class Repository(Items[E]):
 
         If no answer came, and what is stored proves that it was done, `created` is False.
 
-        Raises:
-            RevisionMismatchError: the live item is at another revision than `if_match`, or there is none.
+        Raises `RevisionMismatchError` if the live item is at another revision than `if_match`, or there is none.
 
         Cost: 1 write unit, 1 round trip; with a creation stamp and an item that was not read from the store, 1 read
         unit and 1 round trip more, so that the stamp is kept. Guarded, 1 read unit and 1 round trip more; exactly once,
@@ -238,8 +235,7 @@ class Repository(Items[E]):
     def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> list[E | None]:
         """Return the live items with these keys, in the order of the keys; None for those that have none.
 
-        Raises:
-            UnprocessedError: with the keys that could not be read in time.
+        Raises `UnprocessedError` with the keys that could not be read in time.
 
         Cost: what `find` costs for each, 1 round trip for 100 keys, up to 16 at a time; 1 more for those that have
         moved while their shard count changes. With random placement, that for every shard.

@@ -171,8 +171,7 @@ class Resharder:
         Returns whether there is no more to do for the task now: it is complete, its time has not come, or the change is
         paused or over. `advance` says which.
 
-        Raises:
-            EngineError: a request failed for good. The work may be continued.
+        Raises `EngineError` if a request failed for good. The work may be continued.
 
         Cost: reading, 1 read unit for every 4 KB; a moved item, 4 write units for every 1 KB, and 4 for each of its
         index entries; a deleted marker, 1 for every 1 KB, and for each index entry; and 1 write unit for every 200

@@ -45,8 +45,7 @@ class Leases(Generic[K, V]):
 
         `read` returns the value and its lease in seconds, which counts from before the call.
 
-        Raises:
-            EngineUnavailableError: reading took longer than the lease, repeatedly. And what `read` raises.
+        Raises `EngineUnavailableError` if reading took longer than the lease, repeatedly; and what `read` raises.
         """
         held = self._held.get(key)
         if held is not None and self._lasts(held):

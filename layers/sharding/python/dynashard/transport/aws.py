@@ -76,7 +76,7 @@ def secret_reader(arn: str, what: str, *, region: str | None = None, profile: st
 def _client(service: str, *, profile: str | None = None, attempts: int | None = None, **options: Any) -> Any:
     from botocore.config import Config  # noqa: PLC0415 - imported on first use
 
-    from dynashard.transport.session import open_session  # noqa: PLC0415 - it imports the SDK
+    from dynashard.transport.client import open_session  # noqa: PLC0415 - it imports the SDK
 
     if attempts is not None:
         retries = {"mode": "standard", "total_max_attempts": attempts}

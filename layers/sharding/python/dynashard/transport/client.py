@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 from zlib import crc32
 
@@ -10,7 +11,9 @@ import orjson
 from botocore.config import Config
 from botocore.handlers import generate_idempotent_uuid
 from botocore.httpsession import get_cert_path
+from botocore.loaders import Loader, create_loader
 from botocore.parsers import ResponseParserFactory
+from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from dynashard.errors import ConfigurationError
@@ -19,7 +22,6 @@ from dynashard.transport.deadline import LONGEST_OPERATION, require_time
 from dynashard.transport.interface import meters
 from dynashard.transport.seams import replace_parts
 from dynashard.transport.sender import PooledSender
-from dynashard.transport.session import open_session
 
 _RETRIES: Final = "retry-config-dynamodb"
 
@@ -103,6 +105,21 @@ class Opened:
         self.client.close()
         if self.sender is not None:
             self.sender.close()
+
+
+@cache
+def _loader(search_path: str | None) -> Loader:
+    return create_loader(search_path)
+
+
+def open_session(profile: str | None) -> Session:
+    """Return a session of a profile, by default the SDK's own. Raises `BotoCoreError` if there is no such profile.
+
+    Sessions share the descriptions of services and endpoints: these are read once in a process, not for each client.
+    """
+    session = Session(profile=profile)
+    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
+    return session
 
 
 def open_client(settings: Settings) -> Opened:
