@@ -8,9 +8,10 @@ import pytest
 from dynashard.runtime import Runtime
 from functions.commands.handler import build_commands
 from tests.api_caller import TENANT, Caller, a_user
-from tests.engine.api.api_on_engine import idempotency_table, settings_of
+from tests.engine.api.api_on_engine import TOPOLOGY, idempotency_table, settings_of
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.writer.queue_world import OPERATIONS, QueueWorld
+from tests.roles import as_function
 
 pytestmark = pytest.mark.engine
 
@@ -24,7 +25,8 @@ def caller(world: QueueWorld) -> Caller:
 
 
 def invoke(world: QueueWorld, operation: str, **members: Any) -> dict[str, Any]:
-    commands = build_commands(settings_of(world.table), world.transport, runtime=Runtime(world.clock))
+    allowed = as_function("commands", world.transport, world.table, TOPOLOGY)
+    commands = build_commands(settings_of(world.table), allowed, runtime=Runtime(world.clock))
     answer = commands.answer({"operation": operation, "entity": "users", "tenant_id": TENANT, **members})
     return dict(answer)
 

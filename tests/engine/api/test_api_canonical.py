@@ -12,8 +12,9 @@ from functions.api.app import build_app
 from functions.commands.handler import build_commands
 from tests.api_caller import Answer, Caller
 from tests.depth import examples
-from tests.engine.api.api_on_engine import settings_of
+from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.every_field import Everything, items
+from tests.roles import as_function
 
 pytestmark = pytest.mark.engine
 
@@ -23,8 +24,9 @@ EXPOSED = (Exposed(Everything, path="everything"),)
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(item=items)
 def test_every_read_answers_what_the_write_answered(transport: Transport, table: str, item: Everything) -> None:
-    caller = Caller(build_app(settings_of(table), transport, exposed=EXPOSED))
-    direct = build_commands(settings_of(table), transport, exposed=EXPOSED)
+    api, commands = (as_function(function, transport, table, TOPOLOGY) for function in ("api", "commands"))
+    caller = Caller(build_app(settings_of(table), api, exposed=EXPOSED))
+    direct = build_commands(settings_of(table), commands, exposed=EXPOSED)
     identity = uuid4().hex
     body = {**without(representation(item, None), ["tenant_id", "id"]), "id": identity}
 

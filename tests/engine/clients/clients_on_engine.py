@@ -23,7 +23,8 @@ from local.invoking import Invoker
 from local.routes import Authorizer, Route, RouteTable
 from local.server import build_app as build_server
 from local.tokens import Issuer
-from tests.engine.api.api_on_engine import settings_of
+from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
+from tests.roles import as_function
 from tests.waiting import HANG_SECONDS
 
 AUDIENCE = "dynashard"
@@ -106,7 +107,8 @@ def lambda_client(url: str) -> Any:
 def served(transport: Transport, table: str, idempotency: str) -> Iterator[Served]:
     """Serve the backend of this table on a free port within the block."""
     settings = settings_of(table, idempotency)
-    api, commands = build_api(settings, transport), build_commands(settings, transport)
+    api = build_api(settings, as_function("api", transport, table, TOPOLOGY, idempotency))
+    commands = build_commands(settings, as_function("commands", transport, table, TOPOLOGY, idempotency))
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     issuer = Issuer(key, "http://127.0.0.1/local", AUDIENCE)
     lines: list[str] = []

@@ -18,6 +18,7 @@ from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import KEYS, settings_of
 from tests.engine.topology.topology_world import Clock, topology_table_on
 from tests.faults import FaultyTransport
+from tests.roles import as_function
 
 pytestmark = pytest.mark.engine
 
@@ -46,7 +47,8 @@ class World:
         self.table, self.topology = table, topology
         self.wire = FaultyTransport(wire)
         settings = settings_of(table, topology_table=topology, topology_lease_seconds=LEASE)
-        self.caller = Caller(build_app(settings, self.wire, runtime=Runtime(self.clock)))
+        allowed = as_function("api", self.wire, table, topology)
+        self.caller = Caller(build_app(settings, allowed, runtime=Runtime(self.clock)))
         assert self.caller.put("/v1/users/1", a_user(department="eng")).status == 201
 
     def calls(self) -> Counter[tuple[str, str]]:
