@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.measure import Fact, Figure, Row, measure
-from bench.rows import imports, items, lists, scans, wire, work
+from bench.rows import imports, items, lists, scans, simulator, wire, work
 from bench.world import World, world
 
 SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
@@ -22,6 +22,7 @@ SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
     "work": work.rows,
     "scans": scans.rows,
     "imports": imports.rows,
+    "simulator": simulator.rows,
 }
 VERDICTS: Final[Mapping[bool | None, str]] = {None: "", True: "met", False: "missed"}
 DEFAULT_OUTPUT: Final = Path("build/bench.json")

@@ -19,6 +19,8 @@ from tools.plot.command import plot
 from tools.queue.command import queue
 from tools.reshard.command import reshard
 from tools.rollups.command import rollups
+from tools.simulate.command import HELP as SIMULATE_HELP
+from tools.simulate.command import simulate
 from tools.topology.command import topology
 from tools.verify.command import HELP as VERIFY_HELP
 from tools.verify.command import verify
@@ -59,6 +61,7 @@ app.command(help=PLAN_HELP, no_args_is_help=True)(plan)
 app.command()(topology)
 app.command()(etl)
 app.command(help=VERIFY_HELP)(verify)
+app.command(help=SIMULATE_HELP)(simulate)
 app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")
 app.add_typer(export, name="export")

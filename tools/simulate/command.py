@@ -1,0 +1,62 @@
+"""`dynashard simulate`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from tools.failure import on_interrupt
+from tools.options import AsJson
+from tools.plot.figure import picture_format
+from tools.progress import show
+from tools.simulate import picture
+from tools.simulate.report import lines
+from tools.simulate.run import run
+from tools.simulate.scenario import load, names
+
+HELP: Final = """Run a scenario against a model of DynamoDB's partitions in virtual time: `dynashard simulate hot-tenant`.
+
+Nothing is read from or written to a table, and no AWS account is needed. Without a scenario it lists those that there are.
+"""  # noqa: E501 - the terminal's width breaks the lines
+
+
+def simulate(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(help="A scenario, or a file that ends in .toml.", autocompletion=names),
+    ] = None,
+    *,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Change a value, such as settings.burst_seconds=600."),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--picture", help="Draw the runs into this .png or .svg; replaced if it exists.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a scenario against a model of DynamoDB's partitions in virtual time."""
+    if scenario is None:
+        show({"scenarios": names()}, *(f"{name}: {_title(name)}" for name in names()), as_json=as_json)
+        return
+    if file is not None:
+        picture_format(file)
+    variants = load(scenario, changes or ())
+    with on_interrupt(lambda: "nothing was written"):
+        results = {name: run(variant) for name, variant in variants.items()}
+    first = next(iter(variants.values()))
+    if file is not None:
+        picture.draw(file, first.title, results)
+    summary = {
+        "scenario": scenario,
+        "title": first.title,
+        "variants": {
+            name: {"settings": asdict(variants[name].settings), **asdict(result)} for name, result in results.items()
+        },
+    }
+    show(summary, *lines(first, results), as_json=as_json)
+
+
+def _title(name: str) -> str:
+    return next(iter(load(name).values())).question

@@ -1,0 +1,36 @@
+"""Draws the runs of a scenario over time."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from tools.plot.figure import figure_for
+from tools.simulate.run import Point, Result
+
+_HOUR: Final = 3_600.0
+_ROWS: Final[tuple[tuple[str, Callable[[Point], float]], ...]] = (
+    ("admitted a second", lambda point: point.admitted),
+    ("throttled a second", lambda point: point.throttled),
+    ("partitions", lambda point: point.partitions),
+    ("write units a second", lambda point: point.write_units),
+)
+
+
+def draw(path: Path, title: str, results: Mapping[str, Result]) -> None:
+    """Draw throughput, throttles, partitions and capacity, with a line for each variant. As `figure_for`."""
+    longest = max(result.seconds for result in results.values())
+    unit, name = (
+        (_HOUR, "hours") if longest > 4 * _HOUR else (60.0, "minutes") if longest > _HOUR / 6 else (1.0, "seconds")
+    )
+    with figure_for(path, title) as figure:
+        all_axes = figure.subplots(len(_ROWS), 1, sharex=True)
+        for axes, (label, value) in zip(all_axes, _ROWS, strict=True):
+            for variant, result in results.items():
+                times = [point.seconds / unit for point in result.points]
+                axes.plot(times, [value(point) for point in result.points], label=variant, linewidth=1.1)
+            axes.set_ylabel(label, fontsize=8)
+            axes.set_ylim(bottom=0)
+            axes.yaxis.set_major_formatter("{x:,.0f}")
+        all_axes[-1].set_xlabel(f"{name} of virtual time")
+        if len(results) > 1:
+            all_axes[0].legend(fontsize=7, loc="best")
