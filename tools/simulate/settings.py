@@ -3,10 +3,20 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from tools.plan.limits import (
+    DOUBLING_SECONDS,
+    NEW_TABLE_READ_UNITS,
+    NEW_TABLE_WRITE_UNITS,
+    PARTITION_BYTES,
+    PARTITION_READ_UNITS,
+    PARTITION_WRITE_UNITS,
+    PEAK_FACTOR,
+    TABLE_QUOTA_UNITS,
+    TRANSACTION_FACTOR,
+)
+
 Limit = Literal["KeyRangeThroughput", "ProvisionedThroughput", "AccountLimit", "MaxOnDemandThroughput"]
 """What a throttle limits, as DynamoDB writes it in its reasons."""
-
-GIB = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +71,9 @@ class Settings:
         seed: of the model's own random choices: which throttled keys are sampled. Source: Ours.
     """
 
-    partition_write_units: float = 1_000.0
-    partition_read_units: float = 3_000.0
-    partition_bytes: int = 10 * GIB
+    partition_write_units: float = PARTITION_WRITE_UNITS
+    partition_read_units: float = PARTITION_READ_UNITS
+    partition_bytes: int = PARTITION_BYTES
     limit_burst_seconds: float = 1.0
     burst_seconds: float = 300.0
     burst_at_start: float = 0.0
@@ -71,14 +81,14 @@ class Settings:
     heat_pause_seconds: float = 60.0
     heat_least_share: float = 0.1
     rising_share: float = 0.9
-    on_demand_write_units: float = 4_000.0
-    on_demand_read_units: float = 12_000.0
-    on_demand_growth: float = 2.0
-    on_demand_growth_seconds: float = 1_800.0
+    on_demand_write_units: float = NEW_TABLE_WRITE_UNITS
+    on_demand_read_units: float = NEW_TABLE_READ_UNITS
+    on_demand_growth: float = PEAK_FACTOR
+    on_demand_growth_seconds: float = DOUBLING_SECONDS
     ceiling_limit: Limit = "KeyRangeThroughput"
-    table_write_quota: float = 40_000.0
-    table_read_quota: float = 40_000.0
-    transaction_factor: float = 2.0
+    table_write_quota: float = TABLE_QUOTA_UNITS
+    table_read_quota: float = TABLE_QUOTA_UNITS
+    transaction_factor: float = TRANSACTION_FACTOR
     review_seconds: float = 60.0
     scale_out_seconds: float = 120.0
     scale_in_seconds: float = 900.0

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
-from math import ceil
 from random import Random
 from typing import Final
 
@@ -11,13 +10,12 @@ from dynashard.entity import ItemKey
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.placement import CALCULATED, UNSHARDED
 from dynashard.routing import hash_of, shard_keys
+from tools.plan.units import Consistency, read_units, write_units
 from tools.simulate.model import TABLE, Access, TableModel
 from tools.simulate.scenario import DemandSpec, Scenario
 from tools.simulate.settings import Settings
 from tools.simulate.throttle import Throttle
 
-_WRITE_UNIT: Final = 1_024
-_READ_UNIT: Final = 4_096
 _PLACED: Final = 1 << 16
 """Items that are placed to find the share of each shard, of a demand that has no number of items."""
 _SPREAD: Final = 64
@@ -83,9 +81,9 @@ def units_of(demand: DemandSpec, settings: Settings) -> float:
     """Return the units of a request."""
     factor = settings.transaction_factor if demand.transactional else 1.0
     if demand.operation == "write":
-        return ceil(demand.item_bytes / _WRITE_UNIT) * factor
+        return write_units(demand.item_bytes) * factor
     strong = demand.consistent or demand.transactional
-    return ceil(demand.item_bytes / _READ_UNIT) * factor * (1.0 if strong else 0.5)
+    return read_units(demand.item_bytes, Consistency.STRONG if strong else Consistency.EVENTUAL) * factor
 
 
 def _flows(name: str, scenario: Scenario, random: Random) -> Iterator[Flow]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tools.plan.partitions import on_demand_partitions, provisioned_partitions
 from tools.simulate.capacity import DAY, OnDemand, Provisioned, Tracking, partitions_for
 from tools.simulate.settings import Settings
 
@@ -88,3 +89,4 @@ def test_after_four_decreases_a_day_the_next_waits_an_hour() -> None:
 )
 def test_partitions_follow_from_units(writes: float, reads: float, *, provisioned: bool, count: int) -> None:
     assert partitions_for(writes, reads, SETTINGS, provisioned=provisioned) == count
+    assert (provisioned_partitions if provisioned else on_demand_partitions)(reads, writes) == count

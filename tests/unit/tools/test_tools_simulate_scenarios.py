@@ -15,6 +15,7 @@ from dynashard.routing import shard_keys
 from tests.markdown import ROOT
 from tools.commands import app
 from tools.failure import CommandError
+from tools.plan.prices import REFERENCE, prices_of
 from tools.simulate.partitions import hash_of
 from tools.simulate.run import Result, run
 from tools.simulate.scenario import DemandSpec, load, names
@@ -177,6 +178,20 @@ def test_the_command_prints_figures_json_and_a_picture(tmp_path: Path) -> None:
     assert file.stat().st_size > 1_000
     assert json.loads(document.output)["variants"]["unsharded"]["settings"]["burst_seconds"] == 300
     assert [line.partition(":")[0] for line in listed.output.splitlines()] == names()
+
+
+def test_prices_are_those_of_the_planner() -> None:
+    document = json.loads((ROOT / "tools" / "plan" / "prices.json").read_text("utf-8"))
+    prices, settings = prices_of(document, REFERENCE), Settings()
+
+    assert (prices.write_request_million, prices.read_request_million) == (
+        settings.on_demand_write_price,
+        settings.on_demand_read_price,
+    )
+    assert (prices.write_unit_hour, prices.read_unit_hour) == (
+        settings.provisioned_write_price,
+        settings.provisioned_read_price,
+    )
 
 
 def test_every_assumption_has_a_source_and_is_in_the_documentation() -> None:
