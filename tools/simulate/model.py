@@ -133,14 +133,14 @@ class TableModel:
 
     def _throttle_by(self, now: float, count: int, places: Sequence[_Place], lacking: set[Bucket]) -> Throttle:
         """Return the throttle that names each limit in `lacking`, and note the heat of partitions."""
-        reasons: dict[ThrottleReason, None] = {}
+        reasons: list[ThrottleReason] = []
         for access, resource, throughput, partition, bucket in places:
             if bucket in lacking:
-                reasons[throughput.exceeded(_KEY_RANGE)] = None
+                reasons.append(throughput.exceeded(_KEY_RANGE))
                 resource.partitions.throttled(partition, now, access.hash_key, access.sort_key, count)
             if throughput.bucket in lacking:
-                reasons[throughput.exceeded(throughput.capacity.limit)] = None
-        return self._known_throttle(tuple(reasons))
+                reasons.append(throughput.exceeded(throughput.capacity.limit))
+        return self._known_throttle(tuple(reasons) if len(reasons) == 1 else tuple(dict.fromkeys(reasons)))
 
     def _known_throttle(self, reasons: tuple[ThrottleReason, ...]) -> Throttle:
         if reasons not in self._known:
