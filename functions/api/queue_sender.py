@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from dynashard.errors import ItemTooLargeError, QueueUnavailableError
 from dynashard_patterns.batches import bounded
-from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES as MAX_BYTES
+from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES
 
 MAX_ENTRIES: Final = 10
 ATTEMPTS: Final = 3
@@ -30,12 +30,12 @@ class QueueMessage:
 
     def refuse_too_large(self) -> None:
         """Raise `ItemTooLargeError` if no queue accepts the message."""
-        if len(self.body) > MAX_BYTES:
+        if len(self.body) > MAX_MESSAGE_BYTES:
             raise ItemTooLargeError(
-                f"The request is a message of {len(self.body)} bytes, and a queue takes {MAX_BYTES}: send it without "
-                "Prefer: respond-async, or less at a time",
+                f"The request is a message of {len(self.body)} bytes, and a queue takes {MAX_MESSAGE_BYTES}: send it "
+                "without Prefer: respond-async, or less at a time",
                 size=len(self.body),
-                limit=MAX_BYTES,
+                limit=MAX_MESSAGE_BYTES,
             )
 
     def entry(self, number: int) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class QueueSender:
             message.refuse_too_large()
         left: list[int] = []
         why: Exception | None = None
-        for chunk in bounded(list(enumerate(messages)), _size, most=MAX_ENTRIES, most_size=MAX_BYTES):
+        for chunk in bounded(list(enumerate(messages)), _size, most=MAX_ENTRIES, most_size=MAX_MESSAGE_BYTES):
             for number, reason in self._not_taken(queue_url, chunk).items():
                 left.append(number)
                 why = reason

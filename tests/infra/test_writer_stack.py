@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dynashard_serving.metrics import NAMESPACE
-from functions.api.queue_sender import MAX_BYTES
+from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES
 from functions.writer.metrics import LAG, LEFT
 from functions.writer.operations import MOST_RECEIVES
 from functions.writer.queues import LONGEST_PAUSE_SECONDS, pause
@@ -159,4 +159,4 @@ def test_alarms_ring_for_late_and_dead_messages_and_a_failing_writer(dev: Templa
 
 
 def test_messages_may_have_the_largest_size_of_sqs() -> None:
-    assert MAX_BYTES == 1_048_576
+    assert MAX_MESSAGE_BYTES == 1_048_576
