@@ -25,7 +25,7 @@ READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
 def checkout_for_loads(folder: Path) -> Path:
     """Make a folder with the checkout's programs and a copy of its examples.
 
-    A load keeps its state beside the file that it reads: two loads of one file at a time would meet there.
+    A load keeps its state next to the file that it reads, so two loads of one file at a time would share it.
     """
     folder.mkdir()
     (folder / ".venv").symlink_to(ROOT / ".venv")

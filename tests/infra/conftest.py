@@ -1,10 +1,12 @@
 """Synthesised environments, once each: the synthesiser takes seconds to start and milliseconds after."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 
+from tests.infra.prewarm_world import World, definition_in, world
 from tests.infra.templates import PREWARMS, Templates, context, synthesise
 from tests.shared import made_once
 
@@ -33,3 +35,16 @@ def dev(synthesised: Synthesised) -> Templates:
 @pytest.fixture(scope="session")
 def prod(synthesised: Synthesised) -> Templates:
     return synthesised("prod", "provisioned")
+
+
+@pytest.fixture(scope="module")
+def definition(prod: Templates) -> dict[str, Any]:
+    """The state machine of the provisioned pre-warm."""
+    return definition_in(prod["Prewarm"])
+
+
+@pytest.fixture
+def here(definition: dict[str, Any]) -> Iterator[World]:
+    """A table, a schedule and a memory for the provisioned pre-warm."""
+    with world(definition) as fresh:
+        yield fresh

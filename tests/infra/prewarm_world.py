@@ -251,3 +251,8 @@ def _create_table(client: Any) -> None:
             {"IndexName": index, "KeySchema": keys(index), "Projection": {"ProjectionType": "ALL"}} for index in indexes
         ],
     )
+
+
+def switches(here: World) -> list[str]:
+    """Return the modes that the table was switched to, in order."""
+    return [update["BillingMode"] for update in here.table.updates]

@@ -24,7 +24,7 @@ def provisioned_partitions(read_units: float, write_units: float, total_bytes: i
 
 
 def on_demand_partitions(read_units: float, write_units: float, total_bytes: int = 0) -> int:
-    """Return how many partitions an on-demand table needs. A partition serves its reads beside its writes.
+    """Return how many partitions an on-demand table needs. A partition serves its reads in addition to its writes.
 
     A new table has 4, for 12,000 reads and 4,000 writes a second. Source: the Ready Five article.
     """

@@ -164,9 +164,9 @@ def test_a_changing_partition_is_listed_with_unchanging_ones(
     world: World, *, seed: int, order: str, limits: list[int], direction: str
 ) -> None:
     random, moving, still = Random(seed), tenant(), f"{tenant()}-still"
-    beside = Beside(count=random.choice([1, 4, 16]), index_count=2, fixed=still)
+    others = Beside(count=random.choice([1, 4, 16]), index_count=2, fixed=still)
     notes = [note.model_copy(update={"expires_at": None}) for note in some_notes(random, 24, of=moving)]
-    change = Change(world, random, notes, index=False, counts=beside)
+    change = Change(world, random, notes, index=False, counts=others)
     others = [note.model_copy(update={"tenant": still}) for note in change.staying]
     world.collection().batch_write(put=others)
     collection = world.collection(

@@ -87,7 +87,7 @@ class Scene:
         self.world.transport = AttemptsOn(self.world.inner, *plan)
         return self.world.transport
 
-    def beside(self) -> "Scene":
+    def without_faults(self) -> "Scene":
         """Return a scene with the same table and records, and without faults."""
         world = World(self.world.inner, self.world.table, self.world.dynamodb)
         world.new_revision = self.world.new_revision

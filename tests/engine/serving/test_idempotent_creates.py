@@ -166,7 +166,7 @@ def test_of_two_concurrent_requests_one_creates_and_both_get_its_answer(
     scene: Scene, order: Callable[..., Fault]
 ) -> None:
     second: list[tuple[Document, bool]] = []
-    calm = scene.beside()
+    calm = scene.without_faults()
     scene.world.faults(order(TRANSACT, lambda: second.append(calm.create(PERSON, model=Person))))
 
     first = scene.create(PERSON, model=Person)
@@ -233,7 +233,7 @@ def test_a_refusal_after_a_lost_request_is_final(scene: Scene) -> None:
 
 def test_no_refusal_while_another_request_holds_the_record(scene: Scene) -> None:
     """Another transaction of the same key has stored its item, but not yet its record."""
-    calm = scene.beside()
+    calm = scene.without_faults()
     first, _ = calm.create()
     [item] = scene.living()
     scene.world.faults(cancelled("ConditionalCheckFailed", "TransactionConflict", item=item))

@@ -113,7 +113,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "shard": (lambda: declare(shard=Shards(4)), "has no class argument 'shard'; write shards="),
     "ttl": (lambda: declare(ttl="until"), "has no class argument 'ttl'; write expires="),
     "index": (lambda: declare(index=[an_index()]), "has no class argument 'index'; write indexes="),
-    "prefix beside the key": (lambda: declare(prefix="team"), "has no class argument 'prefix'; write key="),
+    "prefix outside the key": (lambda: declare(prefix="team"), "has no class argument 'prefix'; write key="),
     "anything else": (
         lambda: declare(colour="red"),
         "'colour'. The class arguments are name, key, shards, indexes, expires, handling, registry",

@@ -138,7 +138,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "field twice": (lambda: declare(key=sorted_by("{id}#{id}")), "names id twice"),
     "neighbours": (lambda: declare({"other": str}, key=sorted_by("{id}{other}")), "it is unclear where id ends"),
-    "number beside text": (lambda: declare({"n": int}, key=sorted_by("{n}{id}")), "it is unclear where n ends"),
+    "number next to text": (lambda: declare({"n": int}, key=sorted_by("{n}{id}")), "it is unclear where n ends"),
     "empty template": (lambda: declare(key=sorted_by("")), "a template may not be empty"),
     "empty partition": (lambda: declare(key=Key(partition="", sort="{id}")), "a template may not be empty"),
     # Fields of keys.
@@ -294,7 +294,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         lambda: declare(key=Key("{tenant}", "{id}", "", "\ud800"), shards=Shards(4)),
         "it must be one character of",
     ),
-    "colon beside a separator": (
+    "colon and a separator": (
         lambda: declare(key=Key("user.v1.User:{tenant}", "{id}", "", "_"), shards=Shards(4)),
         "may not contain ':', which divides all other keys",
     ),
