@@ -143,7 +143,7 @@ def test_entries_of_several_index_partitions_are_listed_once(
 
 
 @dataclass
-class Beside(Leased):
+class PartlyFixedCounts(Leased):
     """Counts that change, except those of partitions whose names end in `fixed`."""
 
     fixed: str = ""
@@ -164,9 +164,9 @@ def test_a_changing_partition_is_listed_with_unchanging_ones(
     world: World, *, seed: int, order: str, limits: list[int], direction: str
 ) -> None:
     random, moving, still = Random(seed), tenant(), f"{tenant()}-still"
-    others = Beside(count=random.choice([1, 4, 16]), index_count=2, fixed=still)
+    steady = PartlyFixedCounts(count=random.choice([1, 4, 16]), index_count=2, fixed=still)
     notes = [note.model_copy(update={"expires_at": None}) for note in some_notes(random, 24, of=moving)]
-    change = Change(world, random, notes, index=False, counts=others)
+    change = Change(world, random, notes, index=False, counts=steady)
     others = [note.model_copy(update={"tenant": still}) for note in change.staying]
     world.collection().batch_write(put=others)
     collection = world.collection(
