@@ -14,6 +14,8 @@ from itertools import count
 from random import Random
 from typing import Any, Final
 
+import orjson
+
 from dynashard.errors import (
     DynashardError,
     EngineUnavailableError,
@@ -28,7 +30,7 @@ from tests.one_by_one import OneByOne
 from tests.resharding.history import Check, History
 from tests.resharding.requests import KEYS, StoredKey, batch_key_of, check_of, key_of, refused, summary, unconditional
 from tests.resharding.scheduler import Actor, Killed, Scheduler
-from tests.resharding.wire import TABLE, LeanWire
+from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire
 
 PLAIN: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 WRITES: Final = PLAIN | {"TransactWriteItems", "BatchWriteItem"}
@@ -83,13 +85,14 @@ class Database:
     _tokens: dict[str, tuple[Sequence[Wire], Wire]] = field(default_factory=dict)
     _running_tokens: set[str] = field(default_factory=set)
     _token_numbers: Iterator[int] = field(default_factory=count)
+    _topology_answers: dict[bytes, Wire] = field(default_factory=dict)
     _late: int = 0
 
     def call(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
         """Send a request in the actor's next turn."""
         self.scheduler.pause(actor)
         fault = self._draw_fault(operation, check)
-        self.scheduler.note(actor, f"{fault + ' ' if fault else ''}{operation} {summary(request)}")
+        self.scheduler.note(actor, lambda: f"{fault + ' ' if fault else ''}{operation} {summary(request)}")
         if fault:
             return self._inject(fault, actor, operation, request, check)
         return self._send(actor, operation, request, check)
@@ -124,7 +127,7 @@ class Database:
 
         def arrive(ghost: Actor) -> None:
             self.scheduler.pause_inside(ghost)
-            self.scheduler.note(ghost, f"arrives: {operation} {summary(request)}")
+            self.scheduler.note(ghost, lambda: f"arrives: {operation} {summary(request)}")
             try:
                 self._send(ghost, operation, request, check)
             except DynashardError as error:
@@ -144,12 +147,21 @@ class Database:
                 return self._plain(operation, request, check)
             if operation == "TransactGetItems":
                 self._refuse_locked(operation, [key_of(action["Get"]) for action in request["TransactItems"]])
-            answer = self.wire.call(operation, request)
-            self.scheduler.note(None, f"-> {summary(answer)}") if self.scheduler.trace is not None else None
+            answer = self._read(operation, request)
+            self.scheduler.note(None, lambda: f"-> {summary(answer)}")
         except DynashardError as error:
             self.scheduler.note(None, f"-> {type(error).__name__} {getattr(error, 'reasons', '')}")
             raise
         return answer
+
+    def _read(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        """Send a read. A read of the topology that was sent since its last write has the same answer."""
+        if TOPOLOGY not in request.get("RequestItems", ()):
+            return self.wire.call(operation, request)
+        asked = orjson.dumps(request)
+        if asked not in self._topology_answers:
+            self._topology_answers[asked] = self.wire.call(operation, request)
+        return self._topology_answers[asked]
 
     def _plain(self, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
         key = key_of(request)
@@ -174,6 +186,8 @@ class Database:
     def _record(self, key: StoredKey, item: Wire | None, check: Check | None) -> None:
         self.written.add(key)
         table, *rest = key
+        if table == TOPOLOGY:
+            self._topology_answers.clear()
         if table == TABLE and rest[0] != SETTLED:
             self.history.applied(rest[0], rest[1], item, check)
 

@@ -119,7 +119,7 @@ class LateDatabase(Database):
     def _execute_deliver_late(self, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
         def arrive(ghost: Actor) -> None:
             self._pass_time(ghost)
-            self.scheduler.note(ghost, f"arrives: {operation} {summary(request)}")
+            self.scheduler.note(ghost, lambda: f"arrives: {operation} {summary(request)}")
             try:
                 self._send(ghost, operation, request, check)
             except DynashardError as error:

@@ -119,10 +119,11 @@ class Scheduler:
         actor.topology_read_at = None
         self.sleep(actor, seconds)
 
-    def note(self, actor: Actor | None, text: str) -> None:
-        """Add a line to the trace, if there is one."""
+    def note(self, actor: Actor | None, text: str | Callable[[], str]) -> None:
+        """Add a line to the trace, if there is one. A text that costs time to write is only made then."""
         if self.trace is not None:
-            self.trace.append(f"{self.now - _EPOCH:8.2f}  {actor.name if actor else '':<12}{text}")
+            line = text if isinstance(text, str) else text()
+            self.trace.append(f"{self.now - _EPOCH:8.2f}  {actor.name if actor else '':<12}{line}")
 
     def fail(self, failure: BaseException) -> None:
         """End the schedule. Only the first failure is kept."""
