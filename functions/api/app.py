@@ -23,6 +23,7 @@ from dynashard_serving.shedding import LoadSignal
 from functions.api import problems
 from functions.api.deferred import deferred_of
 from functions.api.extra_endpoints import EXTRA_ENDPOINTS
+from functions.api.listing import PageResponse
 from functions.api.observing import Observed, Observer
 from functions.api.problems import ProblemError, problem_of
 from functions.api.queue_sender import QueueSender
@@ -132,6 +133,7 @@ class App:
                 meter=meter,
                 code=code,
                 error=logged,
+                items=response.items if isinstance(response, PageResponse) else None,
             )
         )
         return response

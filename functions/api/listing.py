@@ -109,11 +109,19 @@ def _flat(error: Any) -> Any:
     return replace(error, field=name) if place in PLACES and name else error
 
 
+class PageResponse(Response[str]):
+    """The answer with a page. `items` is how many items the page has, for the metrics."""
+
+    def __init__(self, page: Answer, headers: Mapping[str, str]) -> None:
+        super().__init__(HTTPStatus.OK, content_type=JSON, body=page.text, headers=dict(headers))
+        self.items = len(page.document["items"])
+
+
 def answered(root: str, query: Query, page: Answer) -> Response[str]:
     """The answer with a page, and with a `Link` to the next one unless that is longer than a header may be."""
     link = "" if page.cursor is None else _next(root, query, page.cursor)
     headers = {"Link": link} if 0 < len(link) <= MAX_LINK_BYTES else {}
-    return Response(HTTPStatus.OK, content_type=JSON, body=page.text, headers=headers)
+    return PageResponse(page, headers)
 
 
 def _next(root: str, query: Query, cursor: str) -> str:

@@ -2,26 +2,32 @@
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from dynashard.errors import OverloadedError
+from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError
 from dynashard.transport.interface import Meter
+from dynashard_serving import metric_names as names
 from dynashard_serving.growth_log import growth_fields, growth_metric
-from dynashard_serving.metrics import ENVIRONMENT, NAMESPACE, Figure, metrics_line, write_line
+from dynashard_serving.metrics import Figure, metrics_line, write_line
 from dynashard_serving.refusals import expected, one_line
 
 if TYPE_CHECKING:
     from dynashard_serving.growth_terms import Report
 
-SERVICE: Final = "dynashard-api"
+_SERVER_ERROR = 500
+_COUNTED = {OverloadedError.code: names.SHED, InvalidCursorError.code: names.CURSOR_ERRORS}
+"""Metrics that are written only for some codes of errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A request that was answered. Its route is a template such as `/v1/users/{id}`, because paths hold identifiers."""
+    """A request that was answered. Its route is a template such as `/v1/users/{id}`, because paths hold identifiers.
+
+    `items` is how many items a page has; None unless the answer is a page.
+    """
 
     request_id: str
     method: str
@@ -32,6 +38,7 @@ class Observed:
     meter: Meter
     code: str | None = None
     error: str | None = None
+    items: int | None = None
 
 
 class Observer:
@@ -40,7 +47,7 @@ class Observer:
     def __init__(self, environment: str, *, metrics: bool) -> None:
         self._environment = environment
         self._metrics = metrics
-        self._logger = Logger(service=SERVICE)
+        self._logger = Logger(service=names.API)
 
     def failed(self, request_id: str, error: Exception) -> None:
         """Log an unexpected error with its traceback."""
@@ -93,23 +100,30 @@ class Observer:
         metrics.flush_metrics()
 
     def _record(self) -> EphemeralMetrics:
-        metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE)
-        metrics.add_dimension(ENVIRONMENT, self._environment)
+        metrics = EphemeralMetrics(namespace=names.NAMESPACE, service=names.API)
+        metrics.add_dimension(names.ENVIRONMENT, self._environment)
         return metrics
 
 
 def _figures(observed: Observed) -> list[tuple[str, MetricUnit, float]]:
     meter = observed.meter
     figures: list[tuple[str, MetricUnit, float]] = [
-        ("ReadUnits", MetricUnit.Count, meter.consumed.read_units),
-        ("WriteUnits", MetricUnit.Count, meter.consumed.write_units),
-        ("Latency", MetricUnit.Milliseconds, observed.milliseconds),
+        (names.READ_UNITS, MetricUnit.Count, meter.consumed.read_units),
+        (names.WRITE_UNITS, MetricUnit.Count, meter.consumed.write_units),
+        (names.LATENCY, MetricUnit.Milliseconds, observed.milliseconds),
+        # Zeros too, so that their averages are rates.
+        (names.SERVER_ERRORS, MetricUnit.Count, int(observed.status >= _SERVER_ERROR)),
+        (names.OUTCOME_UNKNOWN, MetricUnit.Count, int(observed.code == OutcomeUnknownError.code)),
     ]
-    if observed.code == OverloadedError.code:
-        figures.append(("Shed", MetricUnit.Count, 1))
+    if observed.code in _COUNTED:
+        figures.append((_COUNTED[observed.code], MetricUnit.Count, 1))
     if meter.queries:
-        figures.append(("QueriesPerPage", MetricUnit.Count, meter.queries))
-    figures += [(f"Throttles{reason}", MetricUnit.Count, count) for reason, count in meter.throttles.items()]
+        figures.append((names.QUERIES_PER_PAGE, MetricUnit.Count, meter.queries))
+    if observed.items is not None:
+        figures.append((names.ITEMS_LISTED, MetricUnit.Count, observed.items))
+        figures.append((names.LISTING_READ_UNITS, MetricUnit.Count, meter.consumed.read_units))
+    throttles = meter.throttles.items()
+    figures += [(f"{names.THROTTLES_PREFIX}{reason}", MetricUnit.Count, count) for reason, count in throttles]
     return figures
 
 

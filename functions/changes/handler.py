@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,6 +11,7 @@ from domain import ENTITIES
 from dynashard.transport import connect
 from dynashard.transport.deadline import within
 from dynashard_patterns.changes import DeadLetter, Dispatcher, Outcome
+from dynashard_serving import metric_names as names
 from dynashard_serving.backend import open_entities
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.growth_log import GrowthLog
@@ -26,20 +27,23 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Answer a batch of stream records: from which one on the batch has to come again, if it has to."""
     with within(time_to_answer(seconds_left(context))):
         outcome = _dispatcher().dispatch(event["Records"])
-    write_line(metrics(_settings().environment, outcome, time.time()))
+    write_line(metrics(_settings().environment, outcome, event["Records"], time.time()))
     if outcome.again is None:
         return {"batchItemFailures": []}
     logger.warning("records come again from %s on: %s", outcome.again, outcome.reason)
     return {"batchItemFailures": [{"itemIdentifier": outcome.again}]}
 
 
-def metrics(environment: str, outcome: Outcome, now: float) -> str:
-    """Return the line of metrics for a batch at a time in epoch seconds."""
+def metrics(environment: str, outcome: Outcome, records: Sequence[Mapping[str, Any]], now: float) -> str:
+    """Return the line of metrics for a batch that has ended at a time in epoch seconds."""
     figures = [
-        Figure("ChangesHandled", outcome.changes),
-        Figure("ChangesDead", outcome.dead_letters),
-        Figure("ChangeBatchesAgain", int(outcome.again is not None)),
+        Figure(names.CHANGES_HANDLED, outcome.changes),
+        Figure(names.CHANGES_DEAD, outcome.dead_letters),
+        Figure(names.CHANGE_BATCHES_AGAIN, int(outcome.again is not None)),
     ]
+    times = [each["dynamodb"].get("ApproximateCreationDateTime") for each in records]
+    if written := [float(at) for at in times if at is not None]:
+        figures.append(Figure(names.CHANGES_LAG, round(max(0.0, now - min(written)), 3), "Seconds"))
     return metrics_line(environment, figures, now)
 
 

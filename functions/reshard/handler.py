@@ -6,11 +6,12 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from dynashard.resharding import Resharder
 from dynashard.transport import Transport, connect
 from dynashard.transport.deadline import within
+from dynashard_serving import metric_names as names
 from dynashard_serving.environment import required, seconds_left, time_to_answer
 from dynashard_serving.growth import cloudwatch
 from dynashard_serving.logs import log_error, without_traceback
@@ -22,10 +23,7 @@ from functions.reshard.operations import Operator
 from functions.reshard.settings import Settings
 from functions.reshard.shrink import shrink
 from functions.reshard.steps import Steps
-from functions.reshard.watch import Watch
-
-OLDEST: Final = "OldestReshardHours"
-"""Hours since the oldest change that is not over was asked for; 0 if there is none."""
+from functions.reshard.watch import Seen, Watch
 
 logger = logging.getLogger("reshard")
 
@@ -73,14 +71,22 @@ def watch(event: object, _context: object) -> list[str]:
         _resharder(),
         _executions(),
         clock=time.time,
-        measure=lambda hours: write_line(oldest(environment, hours, time.time())),
+        measure=lambda seen: write_line(metrics(environment, seen, time.time())),
         log=_log,
     ).look()
 
 
-def oldest(environment: str, hours: float, now: float) -> str:
-    """Return the line of metrics with the age of the oldest change, at a time in epoch seconds."""
-    return metrics_line(environment, [Figure(OLDEST, hours, "None")], now)
+def metrics(environment: str, seen: Seen, now: float) -> str:
+    """Return the line of metrics about the changes that are not complete, at a time in epoch seconds."""
+    figures = [
+        Figure(names.RESHARDS_RUNNING, seen.running),
+        Figure(names.RESHARDS_PAUSED, seen.paused),
+        Figure(names.RESHARD_WORK, seen.handled),
+        Figure(names.OLDEST_RESHARD, seen.hours, "None"),
+    ]
+    if seen.percent is not None:
+        figures.append(Figure(names.RESHARD_PERCENT, seen.percent, "Percent"))
+    return metrics_line(environment, figures, now)
 
 
 @cache

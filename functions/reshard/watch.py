@@ -1,6 +1,6 @@
-"""Find changes without a driver and start them again; report how long the oldest change takes."""
+"""Find changes without a driver and start them again; report how far changes have come."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,13 +13,45 @@ _HOUR: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """The changes that are not complete.
+
+    Attributes:
+        running, paused: how many there are.
+        handled: items moved and markers deleted by the running ones.
+        hours: since the oldest was requested; 0 if there is none.
+        percent: the share of items moved of the least advanced running one; None if no items were counted.
+    """
+
+    running: int = 0
+    paused: int = 0
+    handled: int = 0
+    hours: float = 0.0
+    percent: float | None = None
+
+
+def seen_in(changes: Sequence[Status], now: float) -> Seen:
+    """Sum up the changes that are not complete, at a time in epoch seconds."""
+    running = [each for each in changes if not each.paused]
+    started = [each.started for each in changes if each.started is not None]
+    shares = [100.0 * min(1.0, each.moved / each.total) for each in running if each.total]
+    return Seen(
+        running=len(running),
+        paused=len(changes) - len(running),
+        handled=sum(each.moved + each.late + each.swept_marks for each in running),
+        hours=max(0.0, now - min(started, default=now)) / _HOUR,
+        percent=min(shares, default=None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Watch:
-    """Looks after the changes of all entities. `measure` takes the hours since the oldest was requested, or 0."""
+    """Looks after the changes of all entities. `measure` takes what it has seen, each time."""
 
     resharder: Resharder
     executions: Executions
     clock: Callable[[], float]
-    measure: Callable[[float], None]
+    measure: Callable[[Seen], None]
     log: Callable[[str], None]
 
     def look(self) -> list[str]:
@@ -29,8 +61,7 @@ class Watch:
         """
         now = self.clock()
         busy = {status.key: status for status in self.resharder.busy()}
-        started = [status.started for status in busy.values() if status.started is not None]
-        self.measure(max(0.0, now - min(started, default=now)) / _HOUR)
+        self.measure(seen_in(list(busy.values()), now))
         left_over = self.resharder.poll()
         # One that was taken back is not busy, but has a last wait to come.
         waiting = [key for key in left_over if key not in busy or _is_due(busy[key], now)]

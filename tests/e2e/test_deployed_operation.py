@@ -78,7 +78,10 @@ def test_a_request_leaves_one_log_line_and_one_record_of_metrics(deployment: Dep
     assert (metrics["environment"], metrics["service"], metrics["tenant"]) == ("dev", "dynashard-api", "logged")
     (directive,) = metrics["_aws"]["CloudWatchMetrics"]
     assert directive["Namespace"] == "Dynashard"
-    assert {"ReadUnits", "WriteUnits", "Latency", "QueriesPerPage"} == {each["Name"] for each in directive["Metrics"]}
+    assert (metrics["ItemsListed"], metrics["ListingReadUnits"]) == ([0], [8])
+    requests = {"ReadUnits", "WriteUnits", "Latency", "ServerErrors", "OutcomeUnknown"}
+    pages = {"QueriesPerPage", "ItemsListed", "ListingReadUnits"}
+    assert {each["Name"] for each in directive["Metrics"]} == requests | pages
 
 
 def test_logs_name_the_problem_but_neither_identifiers_nor_tokens(deployment: Deployment) -> None:

@@ -22,7 +22,7 @@ from functions.reshard.operations import Operator
 from functions.reshard.settings import Settings
 from functions.reshard.shrink import shrink
 from functions.reshard.steps import EVENTS, Steps
-from functions.reshard.watch import Watch
+from functions.reshard.watch import Seen, Watch
 from local.tables import TablePlan, engine_client, ensure_tables, table_plans
 from local.template import read
 from tests.infra.prewarm_world import definition_in
@@ -222,13 +222,13 @@ class World:
         """Lose the new records of the stream."""
         self._new_records()
 
-    def look(self) -> list[float]:
-        """Run the watch, and return the hours that it measured."""
-        hours: list[float] = []
+    def look(self) -> list[Seen]:
+        """Run the watch, and return what it has seen."""
+        seen: list[Seen] = []
         executions = Executions(self.stepfunctions, "machine")
         with self.wire.acting_as("Watch"):
-            Watch(self._resharder(), executions, self.clock, hours.append, self.log.append).look()
-        return hours
+            Watch(self._resharder(), executions, self.clock, seen.append, self.log.append).look()
+        return seen
 
     def run(self) -> list[Execution]:
         """Run all started executions, and their successors, to their ends."""

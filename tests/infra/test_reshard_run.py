@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from functions.reshard.watch import Seen
 from local.engine import running_engine
 from local.settings import Settings
 from tests.infra.prewarm_world import definition_in
@@ -194,7 +195,8 @@ def test_the_watch_leaves_running_and_paused_changes_alone_and_reports_their_age
     parcels.operate("reshard.pause", **ASKED)
     paused = parcels.look()
 
-    assert (nothing, running, paused) == ([0.0], [2.0], [2.0])
+    assert nothing == [Seen()]
+    assert [(each.running, each.paused, each.hours) for each in (*running, *paused)] == [(1, 0, 2.0), (0, 1, 2.0)]
     assert list(parcels.stepfunctions.started) == started
     assert len(started) == 1
 
@@ -250,7 +252,7 @@ def test_an_abort_of_a_paused_change_is_carried_out(parcels: World) -> None:
 
     assert [execution.path[-1] for execution in executions] == ["Done", "Done"]
     assert (parcels.status()["count"], parcels.status()["target"]) == (2, None)
-    assert parcels.look() == [0.0]
+    assert parcels.look() == [Seen()]
     assert len(parcels.stepfunctions.started) == 2
 
 

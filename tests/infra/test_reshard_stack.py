@@ -8,10 +8,10 @@ import pytest
 from dynashard import errors, schema
 from dynashard_serving.growth_log import growth_metric
 from dynashard_serving.growth_terms import GrowthEvent, Report
-from dynashard_serving.metrics import NAMESPACE
-from functions.reshard.handler import OLDEST, oldest
+from dynashard_serving.metric_names import NAMESPACE, OLDEST_RESHARD
+from functions.reshard.handler import metrics
 from functions.reshard.steps import EVENTS
-from functions.reshard.watch import GRACE_SECONDS
+from functions.reshard.watch import GRACE_SECONDS, Seen
 from stacks.reshard_machine import ADVANCE_SECONDS, HOPELESS, REST_SECONDS
 from tests.infra.conftest import Synthesised
 from tests.infra.prewarm_world import definition_in
@@ -200,18 +200,18 @@ def test_alarms_ring_for_failed_long_lost_and_unattended_changes(dev: Templates)
 
 
 def test_the_alarm_for_long_changes_reads_the_metric_of_the_watch(dev: Templates) -> None:
-    written = json.loads(oldest("dev", 1.5, 1_800_000_000.25))
+    written = json.loads(metrics("dev", Seen(hours=1.5), 1_800_000_000.25))
     (alarm,) = [
         each["Properties"]
         for each in of_type(dev["Reshard"], "AWS::CloudWatch::Alarm").values()
-        if each["Properties"].get("MetricName") == OLDEST
+        if each["Properties"].get("MetricName") == OLDEST_RESHARD
     ]
     (directive,) = written["_aws"]["CloudWatchMetrics"]
 
     assert written["_aws"]["Timestamp"] == 1_800_000_000_250
     assert (directive["Namespace"], alarm["Namespace"]) == (NAMESPACE, NAMESPACE)
-    assert directive["Metrics"][0]["Name"] == OLDEST
-    assert written[OLDEST] == 1.5
+    assert OLDEST_RESHARD in [each["Name"] for each in directive["Metrics"]]
+    assert written[OLDEST_RESHARD] == 1.5
     assert {each["Name"]: each["Value"] for each in alarm["Dimensions"]} == {
         name: written[name] for name in directive["Dimensions"][0]
     }

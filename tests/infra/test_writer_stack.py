@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from dynashard_serving.metric_names import WRITER_LAG, WRITER_LEFT
 from dynashard_serving.metrics import NAMESPACE
 from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES
-from functions.writer.metrics import LAG, LEFT
 from functions.writer.operations import MOST_RECEIVES
 from functions.writer.queues import LONGEST_PAUSE_SECONDS, pause
 from functions.writer.settings import QUEUE_URLS, Settings
@@ -152,10 +152,10 @@ def test_alarms_ring_for_late_and_dead_messages_and_a_failing_writer(dev: Templa
         "ApproximateNumberOfMessagesVisible",
         "ApproximateNumberOfMessagesVisible",
         "Errors",
-        LAG,
-        LEFT,
+        WRITER_LAG,
+        WRITER_LEFT,
     ]
-    assert {alarm["Namespace"] for alarm in alarms if alarm["MetricName"] in (LAG, LEFT)} == {NAMESPACE}
+    assert {alarm["Namespace"] for alarm in alarms if alarm["MetricName"] in (WRITER_LAG, WRITER_LEFT)} == {NAMESPACE}
 
 
 def test_messages_may_have_the_largest_size_of_sqs() -> None:

@@ -130,6 +130,8 @@ def test_a_dead_letter_fits_a_message_and_names_its_item() -> None:
 
 
 def test_a_batch_is_counted() -> None:
-    line = metrics("dev", Outcome("7", 5, 1, "busy"), 1.0)
+    records = [{"dynamodb": {"ApproximateCreationDateTime": at}} for at in (97, 95, 99)]
 
-    assert '"ChangesHandled": 5, "ChangesDead": 1, "ChangeBatchesAgain": 1' in line
+    line = metrics("dev", Outcome("7", 5, 1, "busy"), records, 100.5)
+
+    assert '"ChangesHandled": 5, "ChangesDead": 1, "ChangeBatchesAgain": 1, "ChangesLagSeconds": 5.5' in line

@@ -48,10 +48,33 @@ def test_metrics_of_a_request_are_one_record_of_the_embedded_format(capsys: pyte
         "ReadUnits": [2.5],
         "WriteUnits": [3.0],
         "Latency": [12.34],
+        "ServerErrors": [0.0],
+        "OutcomeUnknown": [0.0],
         "QueriesPerPage": [1.0],
         "ThrottlesTableWriteKeyRangeThroughputExceeded": [1.0],
     }
     assert (record["tenant"], record["route"], record["request_id"]) == ("abc", "GET /v1/users/{id}", "r-1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"items": 40}, {"ItemsListed": [40.0], "ListingReadUnits": [2.5]}),
+        ({"status": 400, "code": "invalid_cursor"}, {"CursorErrors": [1.0], "ServerErrors": [0.0]}),
+        ({"status": 503, "code": "overloaded"}, {"Shed": [1.0], "ServerErrors": [1.0], "OutcomeUnknown": [0.0]}),
+        ({"status": 503, "code": "outcome_unknown"}, {"ServerErrors": [1.0], "OutcomeUnknown": [1.0]}),
+    ],
+)
+def test_pages_cursors_and_outcomes_have_metrics(
+    capsys: pytest.CaptureFixture[str], changes: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    Observer("dev", metrics=True).answered(_observed(**changes))
+
+    [record] = [line for line in _lines(capsys) if "_aws" in line]
+    written = {metric["Name"] for metric in record["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
+    assert {name: record[name] for name in written}.items() >= wanted.items()
+    # What never happens costs no metric.
+    assert ({"CursorErrors", "Shed", "ItemsListed"} & written) == ({"CursorErrors", "Shed", "ItemsListed"} & {*wanted})
 
 
 def test_no_metrics_are_written_without_a_reader(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dynashard_serving.growth_log import GrowthLog
+from dynashard_serving import metric_names
+from dynashard_serving.growth_log import GrowthLog, growth_metric
 from dynashard_serving.growth_terms import GrowthEvent, Report
 from dynashard_serving.metrics import MOST_VALUES, Figure, metrics_line
 
@@ -50,6 +51,12 @@ def test_growth_events_are_logged_and_counted(caplog: pytest.LogCaptureFixture) 
     )
     (line,) = lines
     assert metrics_of(line) == {"GrowthAsked": ("Count", 1)}
+
+
+def test_each_event_of_the_growth_policy_has_a_metric_with_a_name_of_its_own() -> None:
+    named = {value for name, value in vars(metric_names).items() if name.startswith("GROWTH_")} - {"Growth"}
+
+    assert {growth_metric(Report(event, "", None, None, "")) for event in GrowthEvent} == named
 
 
 def test_a_policy_that_fails_is_logged_with_its_error(caplog: pytest.LogCaptureFixture) -> None:

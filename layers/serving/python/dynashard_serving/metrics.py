@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-NAMESPACE: Final = "Dynashard"
-ENVIRONMENT: Final = "environment"
-"""The dimension of every metric."""
+from dynashard_serving.metric_names import ENVIRONMENT, NAMESPACE
+
 MOST_VALUES: Final = 100
 """Values a metric may have in one line."""
 
@@ -18,14 +17,14 @@ class Figure:
     """A metric and its value.
 
     Attributes:
-        name: of the metric.
+        name: of the metric, from `metric_names`.
         value: one, or several of them, of which the highest 100 are written.
         unit: as CloudWatch calls it.
     """
 
     name: str
     value: float | Sequence[float]
-    unit: Literal["Count", "Seconds", "None"] = "Count"
+    unit: Literal["Count", "Seconds", "Percent", "None"] = "Count"
 
     @property
     def written(self) -> Any:

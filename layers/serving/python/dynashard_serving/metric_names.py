@@ -1,0 +1,72 @@
+"""Names of the metrics that functions write. Alarms, the dashboard and the functions take them from here.
+
+A metric costs money for each set of values of its dimensions, so there are two dimensions, with a handful of values:
+`environment`, and for the metrics of requests to the API also `service`. What has many values (tenants, routes, keys)
+is in the log.
+"""
+
+from typing import Final
+
+NAMESPACE: Final = "Dynashard"
+ENVIRONMENT: Final = "environment"
+"""The dimension of every metric."""
+SERVICE: Final = "service"
+"""The dimension that the metrics of requests to the API have besides."""
+API: Final = "dynashard-api"
+"""The value of `service`."""
+
+READ_UNITS: Final = "ReadUnits"
+WRITE_UNITS: Final = "WriteUnits"
+LATENCY: Final = "Latency"
+"""Milliseconds of a request within the function. Its sample count is the number of requests."""
+SERVER_ERRORS: Final = "ServerErrors"
+"""1 if the request was answered with 5xx, otherwise 0, so that the average is the rate."""
+OUTCOME_UNKNOWN: Final = "OutcomeUnknown"
+"""1 if the request was answered with `outcome_unknown`, otherwise 0."""
+CURSOR_ERRORS: Final = "CursorErrors"
+"""Requests with a cursor that is not valid. Written only if there is one."""
+SHED: Final = "Shed"
+"""Requests that were refused because DynamoDB is overloaded. Written only if there is one."""
+QUERIES_PER_PAGE: Final = "QueriesPerPage"
+ITEMS_LISTED: Final = "ItemsListed"
+"""Items of a page."""
+LISTING_READ_UNITS: Final = "ListingReadUnits"
+"""Read units of a page. Their sum by that of `ItemsListed` is the cost of a returned item."""
+THROTTLES_PREFIX: Final = "Throttles"
+"""Followed by DynamoDB's reason; written only if there is one."""
+
+CHANGES_HANDLED: Final = "ChangesHandled"
+CHANGES_DEAD: Final = "ChangesDead"
+CHANGE_BATCHES_AGAIN: Final = "ChangeBatchesAgain"
+CHANGES_LAG: Final = "ChangesLagSeconds"
+"""From the oldest write of a batch to the end of the batch, when its copies and roll-ups are stored."""
+
+WRITER_STORED: Final = "WriterStored"
+"""Items written: the worker's throughput."""
+WRITER_DUPLICATES: Final = "WriterDuplicates"
+WRITER_LEFT: Final = "WriterLeft"
+"""Items whose message comes again."""
+WRITER_DEAD_LETTERS: Final = "WriterDeadLetters"
+WRITER_LAG: Final = "WriterLagSeconds"
+"""From the acceptance of a message to the storing of its items."""
+
+RESHARDS_RUNNING: Final = "ReshardsRunning"
+"""Changes of shard counts that are not complete and not paused."""
+RESHARDS_PAUSED: Final = "ReshardsPaused"
+"""Changes that wait for an operator: paused by one, or after an error."""
+RESHARD_WORK: Final = "ReshardItemsHandled"
+"""Items moved and markers deleted by the running changes. It stands still if they do."""
+RESHARD_PERCENT: Final = "ReshardPercent"
+"""Share of the items that are moved, of the running change that is least advanced. Only if the items were counted."""
+OLDEST_RESHARD: Final = "OldestReshardHours"
+"""Hours since the oldest change that is not complete was requested; 0 if there is none."""
+
+GROWTH_PREFIX: Final = "Growth"
+GROWTH_ASKED: Final = "GrowthAsked"
+GROWTH_WOULD_ASK: Final = "GrowthWouldAsk"
+GROWTH_REFUSED: Final = "GrowthRefused"
+GROWTH_LOST: Final = "GrowthLost"
+GROWTH_CANNOT: Final = "GrowthCannot"
+GROWTH_LIMIT: Final = "GrowthLimit"
+GROWTH_UNKNOWN: Final = "GrowthUnknown"
+GROWTH_FAILED: Final = "GrowthFailed"
