@@ -3,6 +3,7 @@
 It has everything that must outlive a deployment of the code, and the alarms of throttled tables and indexes.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
@@ -13,15 +14,18 @@ from constructs import Construct
 
 from dynashard import schema
 from stacks.alarms import Alarms
+from stacks.capacity import CapacitySteps, billing, index_capacity
 from stacks.function import ENVIRONMENT_NAMES
-from stacks.sections import ProvisionedPrewarm, TableSettings
+from stacks.sections import ProvisionedPrewarm
 from stacks.settings import Settings
 
 RECOVERY_DAYS = 35
 WAYS: Final = ("Read", "Write")
 HOT_MINUTES: Final = 5
 """Minutes of throttling in a row at which an alarm rings; retries absorb shorter bursts."""
-LIMITS: Final = {"Account": "AccountLimit", "Maximum": "MaxOnDemandThroughput"}
+ACCOUNT_LIMIT: Final = "AccountLimit"
+ON_DEMAND_LIMIT: Final = "MaxOnDemandThroughput"
+PROVISIONED_LIMIT: Final = "ProvisionedThroughput"
 """Limits other than those of a key range, as DynamoDB's metrics name them."""
 
 
@@ -44,6 +48,8 @@ class DataStack(Stack):
         self.idempotency = self._idempotency_table()
         self.stop_loss_role = self._stop_loss_role() if isinstance(settings.prewarm, ProvisionedPrewarm) else None
         self._alarms()
+        if settings.table.schedule:
+            self._capacity_steps()
         for name, table in (
             ("Table", self.table),
             ("Topology", self.topology),
@@ -70,6 +76,7 @@ class DataStack(Stack):
             "TOPOLOGY_TABLE": self.topology.table_name,
             "TOPOLOGY_LEASE_SECONDS": str(self.settings.topology_lease_seconds),
             "TOPOLOGY_OPERATION_SECONDS": str(self.settings.longest_operation_seconds),
+            **self.settings.table.variables,
             **self.settings.growth.variables,
         }
 
@@ -78,8 +85,10 @@ class DataStack(Stack):
             "Table",
             partition_key=_string(schema.PK),
             sort_key=_string(schema.SK),
-            billing=_on_demand(self.settings.table),
-            global_secondary_indexes=[_index(slot, self.settings.table) for slot in schema.INDEX_SLOTS],
+            billing=billing(self.settings.table),
+            global_secondary_indexes=[
+                _index(slot, index_capacity(self.settings.table, slot)) for slot in schema.INDEX_SLOTS
+            ],
             time_to_live_attribute=schema.EXPIRES_AT,
             point_in_time_recovery_specification=_recovery(),
             # Insights log keys, so only throttled ones are logged.
@@ -131,14 +140,31 @@ class DataStack(Stack):
                     self._throttles(f"{way}KeyRangeThroughput", alarms.period, slot),
                     periods=HOT_MINUTES,
                 )
-        for limit, metric in LIMITS.items():
-            for way in WAYS:
-                alarms.add(
-                    f"{limit}{way}s",
-                    f"{way}s of the table are throttled at a limit that more shards do not raise.",
-                    self._throttles(f"{way}{metric}", alarms.period),
-                    periods=HOT_MINUTES,
-                )
+        for way in WAYS:
+            self._limit_alarm(alarms, "Account", way, ACCOUNT_LIMIT)
+            if not self.settings.table.provisioned:
+                self._limit_alarm(alarms, "Maximum", way, ON_DEMAND_LIMIT)
+                continue
+            # Each index has units of its own, and the writes of the table wait for its indexes.
+            for slot in (None, *schema.INDEX_SLOTS):
+                self._limit_alarm(alarms, f"Provisioned{slot or 'Table'}", way, PROVISIONED_LIMIT, slot)
+
+    def _capacity_steps(self) -> None:
+        steps = CapacitySteps(
+            self, "Capacity", environment=self.settings.name, settings=self.settings.table, table=self.table
+        )
+        alarms = Alarms(self, self.settings, "docs/capacity.md")
+        alarms.add(
+            "StepMissed", "A scheduled change of the table's capacity was given up.", steps.dropped(alarms.period)
+        )
+
+    def _limit_alarm(self, alarms: Alarms, name: str, way: str, limit: str, slot: str | None = None) -> None:
+        alarms.add(
+            f"{name}{way}s",
+            f"{way}s of {slot or 'the table'} are throttled at a limit that more shards do not raise.",
+            self._throttles(f"{way}{limit}", alarms.period, slot),
+            periods=HOT_MINUTES,
+        )
 
     def _throttles(self, cause: str, period: Duration, slot: str | None = None) -> cloudwatch.Metric:
         index = {"GlobalSecondaryIndexName": slot} if slot else {}
@@ -172,21 +198,13 @@ def _string(name: str) -> dynamodb.Attribute:
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
 
 
-def _index(slot: str, limits: TableSettings) -> dynamodb.GlobalSecondaryIndexPropsV2:
+def _index(slot: str, capacity: Mapping[str, Any]) -> dynamodb.GlobalSecondaryIndexPropsV2:
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name=slot,
         partition_key=_string(schema.index_pk(slot)),
         sort_key=_string(schema.index_sk(slot)),
         projection_type=dynamodb.ProjectionType.ALL,
-        # An index does not inherit the maximum of its table.
-        max_read_request_units=limits.max_read_units,
-        max_write_request_units=limits.max_write_units,
-    )
-
-
-def _on_demand(limits: TableSettings) -> dynamodb.Billing:
-    return dynamodb.Billing.on_demand(
-        max_read_request_units=limits.max_read_units, max_write_request_units=limits.max_write_units
+        **capacity,
     )
 
 

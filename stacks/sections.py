@@ -31,16 +31,6 @@ class AuthSettings(Section):
         return TenantRule(pattern).pattern
 
 
-class TableSettings(Section):
-    """The most request units a second that on-demand may bill, for the table and for each index; None for no limit.
-
-    They must stay below the account's quota for a table, 40,000 unless AWS has raised it.
-    """
-
-    max_read_units: int | None = Field(default=None, ge=1)
-    max_write_units: int | None = Field(default=None, ge=1)
-
-
 class CorsSettings(Section):
     """Which web pages may call the API from a browser; none by default."""
 

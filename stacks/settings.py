@@ -16,11 +16,12 @@ from stacks.sections import (
     CommandsSettings,
     GrowthSettings,
     Prewarm,
+    ProvisionedPrewarm,
     ReshardSettings,
     Section,
-    TableSettings,
     WriterSettings,
 )
+from stacks.table_settings import TableSettings
 
 LEAST_OPERATION_SECONDS: Final = 10
 """Least wait of a change of a shard count for an operation: commands and Python clients bound requests by it."""
@@ -137,6 +138,15 @@ class Settings(Section):
                 f"topology_operation_seconds {self.longest_operation_seconds} is below {LEAST_OPERATION_SECONDS}: "
                 "commands and Python clients take up to that long for one request. Set topology_operation_seconds to "
                 f"{LEAST_OPERATION_SECONDS} or more"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _prewarm_fits_the_mode(self) -> Self:
+        if self.table.provisioned and isinstance(self.prewarm, ProvisionedPrewarm):
+            raise ValueError(
+                "prewarm.way provisioned ends by switching the table to on-demand, and table.mode is provisioned: "
+                "set prewarm.way to native, which warms the table in either mode"
             )
         return self
 

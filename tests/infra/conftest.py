@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.infra.prewarm_world import World, definition_in, world
-from tests.infra.templates import PREWARMS, Templates, context, synthesise
+from tests.infra.templates import PREWARMS, PRIME_TIME, Templates, context, synthesise
 from tests.shared import made_once
 
 Synthesised = Callable[[str, str | None], Templates]
@@ -35,6 +35,15 @@ def dev(synthesised: Synthesised) -> Templates:
 @pytest.fixture(scope="session")
 def prod(synthesised: Synthesised) -> Templates:
     return synthesised("prod", "provisioned")
+
+
+@pytest.fixture(scope="session")
+def scheduled(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Templates of dev with provisioned capacity that follows a schedule."""
+    folder = made_once(
+        tmp_path_factory, "templates-dev-scheduled", lambda empty: synthesise(context("dev", table=PRIME_TIME), empty)
+    )
+    return Templates(folder, "dev")
 
 
 @pytest.fixture(scope="module")

@@ -103,7 +103,7 @@ class World:
     def __init__(self, definition: Mapping[str, Any], allocation_seconds: float) -> None:
         self.clock = Clock(START)
         self.dynamodb, self.ssm, self.scheduler = (client(name) for name in ("dynamodb", "ssm", "scheduler"))
-        _create_table(self.dynamodb)
+        create_table(self.dynamodb)
         self.table = SlowTable(self.dynamodb, self.clock, allocation_seconds)
         self.answers: list[dict[str, Any]] = []
         self.log: list[str] = []
@@ -232,7 +232,8 @@ def client(service: str) -> Any:
     )
 
 
-def _create_table(client: Any) -> None:
+def create_table(client: Any) -> None:
+    """Create an on-demand table with the keys and indexes of the stored format."""
     indexes = ("GSI1", "GSI2", "GSI3")
     names = ["PK", "SK", *(f"{index}{part}" for index in indexes for part in ("PK", "SK"))]
 

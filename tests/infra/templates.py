@@ -12,6 +12,21 @@ PREWARMS: Mapping[str, Mapping[str, Any]] = {
     "native": {"way": "native", "write_units": 40_000, "read_units": 40_000, "ceiling_write_units": 40_000},
     "provisioned": {"way": "provisioned", "write_units": 100_000, "ceiling_write_units": 100_000},
 }
+PRIME_TIME: Mapping[str, Any] = {
+    "mode": "provisioned",
+    "min_read_units": 100,
+    "max_read_units": 4000,
+    "min_write_units": 500,
+    "max_write_units": 2000,
+    "target_percent": 60,
+    "indexes": {"GSI3": {"min_write_units": 5, "max_write_units": 50}},
+    "schedule": [
+        {"at": "17:00", "min_write_units": 1500, "max_write_units": 3000},
+        {"at": "23:00", "min_write_units": 50, "max_write_units": 500},
+    ],
+    "time_zone": "America/New_York",
+}
+"""Provisioned capacity with steps in the evening."""
 
 
 def context(env: str, **changes: Any) -> dict[str, Any]:
