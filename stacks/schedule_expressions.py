@@ -1,13 +1,14 @@
 """Times of a schedule: what an operator writes, checked and in the form that EventBridge Scheduler takes."""
 
 import re
-from datetime import datetime
+from calendar import monthrange
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 from zoneinfo import available_timezones
 
 EXAMPLES: Final = 'write a time of day such as "17:00", a cron(0 17 ? * MON-FRI *), or an at(2026-12-24T17:00:00)'
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
+_MOMENT: Final = re.compile(rf"(20\d\d)-(0[1-9]|1[0-2])-(\d\d)T{_CLOCK.pattern}:[0-5]\d")
 _CALL: Final = re.compile(r"(\w+)\((.*)\)")
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -66,12 +67,11 @@ def time_zone(name: str) -> str:
 
 
 def _check_moment(text: str) -> None:
-    try:
-        datetime.strptime(text, "%Y-%m-%dT%H:%M:%S")  # noqa: DTZ007 - the time zone is a setting of its own
-    except ValueError:
+    moment = _MOMENT.fullmatch(text)
+    if moment is None or not 1 <= int(moment[3]) <= monthrange(int(moment[1]), int(moment[2]))[1]:
         raise ValueError(
             f"at({text}) is not a date and time: write at(2026-12-24T17:00:00); the zone belongs in time_zone"
-        ) from None
+        )
 
 
 def _check_cron(fields: list[str]) -> None:

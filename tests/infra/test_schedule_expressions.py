@@ -48,6 +48,7 @@ def test_a_time_of_a_schedule_is_given_to_the_scheduler(written: str, taken: str
         ("cron(? 8 * * ? *)", "'?' is not allowed as minutes"),
         ("at(2026-12-24 17:00)", "is not a date and time: write at(2026-12-24T17:00:00)"),
         ("at(2026-02-30T17:00:00)", "is not a date and time"),
+        ("at(2026-12-24T25:00:00)", "is not a date and time"),
         ("at(2026-12-24T17:00:00Z)", "the zone belongs in time_zone"),
     ],
 )
