@@ -116,6 +116,10 @@ destroy: setup build/.done ## Remove the stacks of ENV from its account; stops r
 	$(BIN)/dynashard reshard halt --env $(ENV)
 	$(CDK) destroy -c env=$(ENV) --all $(CDK_ARGS)
 
+.PHONY: verify-aws
+verify-aws: setup build/.done ## Check facts about AWS in the account of ENV, which costs dollars: it says how many, and asks
+	$(BIN)/dynashard verify-aws --env $(ENV) $(VERIFY_ARGS)
+
 .PHONY: openapi
 openapi: setup ## Write docs/openapi.json again after the API has changed
 	$(BIN)/python -m functions.api.openapi > docs/openapi.json.new

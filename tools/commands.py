@@ -24,6 +24,8 @@ from tools.simulate.command import simulate
 from tools.topology.command import topology
 from tools.verify.command import HELP as VERIFY_HELP
 from tools.verify.command import verify
+from tools.verify_aws.command import HELP as VERIFY_AWS_HELP
+from tools.verify_aws.command import verify_aws
 
 app = typer.Typer(
     name="dynashard",
@@ -61,6 +63,7 @@ app.command(help=PLAN_HELP, no_args_is_help=True)(plan)
 app.command()(topology)
 app.command()(etl)
 app.command(help=VERIFY_HELP)(verify)
+app.command(help=VERIFY_AWS_HELP)(verify_aws)
 app.command(help=SIMULATE_HELP)(simulate)
 app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")

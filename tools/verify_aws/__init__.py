@@ -1,0 +1,1 @@
+"""Checks on a real account the facts about AWS that this project relies on."""
