@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,9 +15,9 @@ from dynashard.transport import Transport
 from local.engine import Engine
 from local.tables import engine_client, ensure_tables, table_plans
 from local.template import synthesised
+from tests.direct_transport import direct_transport
 from tests.engine.api.api_on_engine import engine_transport, idempotency_table
 from tests.engine.command_line import CommandLine, users_of
-from tests.engine.direct_transport import direct_transport
 from tests.engine.raw_dynamodb import RawDynamoDB, raw_dynamodb
 from tests.engine.stored_things import World
 from tests.resharding.wire import port_of_engine_in_memory
@@ -84,7 +84,7 @@ def table(dynamodb: RawDynamoDB) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def wire(engine_url: str) -> Iterator[Transport]:
     """The layer's connection to the engine."""
-    with direct_transport(engine_url) as opened:
+    with closing(direct_transport(engine_url)) as opened:
         yield opened
 
 

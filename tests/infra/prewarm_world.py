@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -59,6 +60,7 @@ class SlowTable:
         self._busy_until = 0.0
         self._returned_at: float | None = None
         self._before: dict[str, Any] = {}
+        self._unchanged: dict[str, Any] | None = None
         self.exceptions = client.exceptions
         self.updates: list[dict[str, Any]] = []
 
@@ -70,13 +72,21 @@ class SlowTable:
         return self._before if self._clock.now < self.stale_until else self._described(**request)
 
     def _described(self, **request: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = self._client.describe_table(**request)
+        # It is polled a thousand times, and moto takes milliseconds.
+        if self._unchanged is None:
+            self._unchanged = self._client.describe_table(**request)
+        answer = deepcopy(self._unchanged)
         if self._returned_at is not None:
             returned = datetime.fromtimestamp(self._returned_at, UTC)
             answer["Table"]["BillingModeSummary"]["LastUpdateToPayPerRequestDateTime"] = returned
         if self.busy:
             answer["Table"]["TableStatus"] = "UPDATING"
         return answer
+
+    def by_hand(self, operation: str, **request: Any) -> None:
+        """Change or delete the table as somebody else does, at once."""
+        getattr(self._client, operation)(**request)
+        self._unchanged = None
 
     def update_table(self, **request: Any) -> None:
         if self.busy:
@@ -86,6 +96,7 @@ class SlowTable:
         self._before = self._described(TableName=request["TableName"])
         self.stale_until = self._clock.now + self.stale_seconds
         self._client.update_table(**request)
+        self._unchanged = None
         self.updates.append(request)
         if request.get("BillingMode") == "PAY_PER_REQUEST":
             self._returned_at = self._clock.now

@@ -14,7 +14,7 @@ from botocore.session import get_session
 from domain import Exposed
 from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards
 from dynashard.runtime import Runtime
-from dynashard.transport import Resend, Transport, Wire, connect
+from dynashard.transport import Resend, Transport, Wire
 from functions.reshard.backend import resharder_of
 from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions
@@ -25,6 +25,7 @@ from functions.reshard.steps import EVENTS, Steps
 from functions.reshard.watch import Seen, Watch
 from local.tables import TablePlan, engine_client, ensure_tables, table_plans
 from local.template import read
+from tests.direct_transport import direct_transport
 from tests.infra.prewarm_world import definition_in
 from tests.infra.states_language import Clock, Execution, Machine, TaskFailedError
 from tests.infra.templates import Templates, of_type
@@ -186,7 +187,7 @@ class World:
         self.meanwhile: Callable[[str], None] = lambda _entry: None
         self.log: list[str] = []
         self._events = events
-        self._read: set[str] = set()
+        self._next: dict[str, str] = {}
 
     def operate(self, operation: str, **asked: Any) -> dict[str, Any]:
         """Invoke the operator's function, and return the result or the error of its answer."""
@@ -325,19 +326,25 @@ class World:
         self.clock.now += seconds
 
     def _new_records(self) -> list[dict[str, Any]]:
-        stream = self._engine.describe_table(TableName=self.topology_table)["Table"]["LatestStreamArn"]
         found: list[dict[str, Any]] = []
-        for shard in self._streams.describe_stream(StreamArn=stream)["StreamDescription"]["Shards"]:
-            iterator = self._streams.get_shard_iterator(
-                StreamArn=stream, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
-            )["ShardIterator"]
-            while iterator:
-                answer = self._streams.get_records(ShardIterator=iterator)
+        for shard, iterator in self._iterators().items():
+            answer = self._streams.get_records(ShardIterator=iterator)
+            while answer["Records"]:
                 found += answer["Records"]
-                iterator = answer.get("NextShardIterator") if answer["Records"] else None
-        fresh = [record for record in found if record["dynamodb"]["SequenceNumber"] not in self._read]
-        self._read |= {record["dynamodb"]["SequenceNumber"] for record in fresh}
-        return fresh
+                answer = self._streams.get_records(ShardIterator=answer["NextShardIterator"])
+            self._next[shard] = answer["NextShardIterator"]
+        return found
+
+    def _iterators(self) -> dict[str, str]:
+        """Return where each shard of the topology's stream is read on."""
+        if not self._next:
+            stream = self._engine.describe_table(TableName=self.topology_table)["Table"]["LatestStreamArn"]
+            for shard in self._streams.describe_stream(StreamArn=stream)["StreamDescription"]["Shards"]:
+                name = shard["ShardId"]
+                self._next[name] = self._streams.get_shard_iterator(
+                    StreamArn=stream, ShardId=name, ShardIteratorType="TRIM_HORIZON"
+                )["ShardIterator"]
+        return self._next
 
 
 def passes(value: Any, pattern: Any) -> bool:
@@ -372,5 +379,4 @@ def _clients(endpoint: str) -> tuple[Transport, Any, Any]:
         aws_access_key_id="local",
         aws_secret_access_key="local",  # noqa: S106 -- the engine's
     )
-    transport = connect(endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
-    return transport, engine_client(endpoint), streams
+    return direct_transport(endpoint), engine_client(endpoint), streams

@@ -219,7 +219,8 @@ def test_cloudformation_is_answered_before_it_stops_waiting(definition: dict[str
 def test_a_request_that_arrives_after_the_run_is_undone_by_the_last_look(here: World) -> None:
     here.run()
     here.clock.now += 60
-    here.dynamodb.update_table(
+    here.table.by_hand(
+        "update_table",
         TableName=TABLE,
         BillingMode="PROVISIONED",
         ProvisionedThroughput={"ReadCapacityUnits": 12_000, "WriteCapacityUnits": 100_000},
@@ -254,7 +255,7 @@ def test_a_deletion_that_cannot_restore_the_table_keeps_the_machinery(here: Worl
 
 
 def test_a_deletion_of_an_environment_without_its_table_succeeds(here: World) -> None:
-    here.dynamodb.delete_table(TableName=TABLE)
+    here.table.by_hand("delete_table", TableName=TABLE)
 
     execution = here.run("run-2", **DELETE)
 
@@ -282,7 +283,8 @@ def test_a_deletion_during_a_run_stops_the_run_from_switching(here: World, step:
 
 def test_a_table_provisioned_by_hand_is_returned_to_on_demand(here: World) -> None:
     here.run("run-1")
-    here.dynamodb.update_table(
+    here.table.by_hand(
+        "update_table",
         TableName=TABLE,
         BillingMode="PROVISIONED",
         ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 5},

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from functions.reshard.watch import Seen
-from local.engine import running_engine
-from local.settings import Settings
 from tests.infra.prewarm_world import definition_in
 from tests.infra.reshard_world import ASKED, ROLES, WAIT, Fault, Note, Parcel, World, world
 from tests.infra.templates import Templates, of_type
+from tests.resharding.wire import port_of_engine_in_memory
 from tests.roles import Grant
 
 pytestmark = pytest.mark.infra
@@ -20,10 +19,9 @@ IDS = [f"{number:03}" for number in range(12)]
 
 
 @pytest.fixture(scope="module")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("engine")
-    with running_engine(Settings.from_env({"DATA_DIR": str(folder), "DYNAMODB_PORT": "0"})) as engine:
-        yield engine.endpoint
+def endpoint() -> Iterator[str]:
+    with port_of_engine_in_memory() as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture
@@ -277,7 +275,7 @@ def test_a_request_delivered_twice_or_in_pieces_starts_one_execution(parcels: Wo
     parcels.start(4)
     parcels.start(4, partition={"tenant": "other"})
     first = parcels.deliver()
-    parcels._read.clear()
+    parcels._next.clear()
     second = parcels.deliver()
 
     assert [line.split(":")[0] for line in first] == [

@@ -129,7 +129,7 @@ def test_undelivered_events_of_rules_and_schedules_go_to_a_queue_with_an_alarm(
     assert queue["Fn::GetAtt"][0] in alarmed
 
 
-@pytest.mark.parametrize(("env", "prewarm"), CASES)
+@pytest.mark.parametrize(("env", "prewarm"), [pytest.param(*CASES[0], marks=pytest.mark.deep), CASES[1]])
 def test_cloudformation_accepts_every_template(synthesised: Synthesised, env: str, prewarm: str) -> None:
     templates = synthesised(env, prewarm).files
 

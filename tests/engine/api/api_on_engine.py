@@ -1,7 +1,7 @@
 """The API function on the real engine."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from uuid import uuid4
 
 from domain import ENTITIES, Exposed
@@ -17,7 +17,7 @@ from functions.api.resource import Resource
 from functions.api.routes import Routes
 from functions.api.settings import Settings
 from tests.api_caller import Caller
-from tests.engine.direct_transport import direct_transport
+from tests.direct_transport import direct_transport
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.topology.topology_world import create_topology_table
 from tests.roles import as_function
@@ -44,7 +44,7 @@ def idempotency_table(dynamodb: RawDynamoDB) -> Iterator[str]:
 @contextmanager
 def engine_transport(engine_url: str) -> Iterator[Transport]:
     """Open a transport to the engine, with the topology records of the API's entities written."""
-    with direct_transport(engine_url) as transport:
+    with closing(direct_transport(engine_url)) as transport:
         create_topology_table(transport, TOPOLOGY)
         for exposed in ENTITIES:
             # The first write of each record happens here, so that it does not count as a PutItem in a test's faults.

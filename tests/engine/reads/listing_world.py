@@ -1,7 +1,7 @@
 """Entities of every layout, and collections of them on the engine."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -16,7 +16,7 @@ from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import Phase, View
 from dynashard.transport import Transport
-from tests.engine.direct_transport import direct_transport
+from tests.direct_transport import direct_transport
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ORDERS = ["round_robin", "ordered", "shard"]
@@ -137,7 +137,7 @@ class World:
 @contextmanager
 def world_on(engine_url: str, table: str) -> Iterator[World]:
     """Open a world on an empty table of the engine."""
-    with direct_transport(engine_url) as transport:
+    with closing(direct_transport(engine_url)) as transport:
         yield World(transport, table)
 
 

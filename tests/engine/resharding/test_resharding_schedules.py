@@ -14,7 +14,7 @@ from tests.resharding.wire import LeanWire, engine_in_memory
 pytestmark = pytest.mark.engine
 
 DEEP: Final = profile() == "deep"
-CHUNKS, CHUNK = 20 if DEEP else 1, 100
+CHUNKS, CHUNK = (20, 100) if DEEP else (1, 60)
 MOST: Final = 1000
 """The number of schedules in which a mutant must be caught."""
 CAUGHT_BY: Final[Mapping[str, int]] = {
@@ -52,7 +52,7 @@ def test_no_schedule_loses_doubles_or_hides_an_item(engine_of_its_own: LeanWire,
 
 @pytest.mark.parametrize("kind", LEVELS)
 def test_no_answer_of_any_handling_is_wrong(engine_of_its_own: LeanWire, kind: str) -> None:
-    found = explore(engine_of_its_own, range(examples(800)), kind)
+    found = explore(engine_of_its_own, range(examples(600)), kind)
 
     assert found.anomalies == [], f"repeat one with: python -m bench.reshard --kind {kind!r} --seed N"
 

@@ -4,7 +4,7 @@ The test controls time, so the worker's waits end at once.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -22,8 +22,8 @@ from dynashard.transport import Transport
 from local.driver import drive
 from local.tables import TablePlan, table_plans
 from local.template import synthesised
+from tests.direct_transport import direct_transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
-from tests.engine.direct_transport import direct_transport
 from tests.resharding.wire import port_of_engine_in_memory
 from tools import entities
 from tools.reshard.watch import Watch
@@ -136,7 +136,7 @@ def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) ->
     """Open a world on its own engine. Commands in this process use its clock."""
     with ExitStack() as stack:
         endpoint = f"http://127.0.0.1:{stack.enter_context(port_of_engine_in_memory())}"
-        wire = stack.enter_context(direct_transport(endpoint))
+        wire = stack.enter_context(closing(direct_transport(endpoint)))
         for plan in _plans():
             wire.call("CreateTable", dict(plan.create))
         [table, topology] = [

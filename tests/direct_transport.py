@@ -5,8 +5,6 @@ engine on this machine checks no signature. What botocore does is tested in `tes
 the tests of the API, of the clients, of the command line and of whole stacks.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import local
 from typing import Any
 from urllib.parse import urlsplit
@@ -45,13 +43,9 @@ class DirectTransport(SdkTransport):
         return answer
 
 
-@contextmanager
-def direct_transport(endpoint: str) -> Iterator[Transport]:
-    """Open a transport to an engine: a direct one if it is on this machine."""
+def direct_transport(endpoint: str) -> Transport:
+    """Return a transport to an engine: a direct one if it is on this machine."""
     parts = urlsplit(endpoint)
     if (parts.scheme, parts.hostname) == ("http", "127.0.0.1") and parts.port:
-        opened: Transport = DirectTransport(parts.port)
-    else:
-        opened = connect(endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
-    yield opened
-    opened.close()
+        return DirectTransport(parts.port)
+    return connect(endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
