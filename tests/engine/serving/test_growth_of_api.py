@@ -282,6 +282,9 @@ def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
             assert (index, writing) == (None, True)
             return Load(below, "a test says so")
 
+        def limit(self, *, index: str | None = None, writing: bool = True) -> None:
+            assert (index, writing) == (None, True)
+
         def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
             raise AssertionError((seconds, index))
 

@@ -46,6 +46,9 @@ class Known:
         assert (index, writing) == (None, True)
         return Load(self._below, "a test says so")
 
+    def limit(self, *, index: str | None = None, writing: bool = True) -> None:
+        assert (index, writing) == (None, True)
+
     def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
         raise AssertionError((seconds, index))
 

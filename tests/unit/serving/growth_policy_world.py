@@ -17,6 +17,7 @@ from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.interface import Resend, Wire
+from dynashard_serving.growth_demand import Demand
 from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
 from dynashard_serving.table_load import Load
 from tests.declaring import declare
@@ -98,7 +99,15 @@ class World:
         self.now += seconds
         self.meanwhile()
 
-    def process(self, *, random: float = 0.5, waits: bool = True, load: Any = None, **settings: Any) -> Growth:
+    def process(
+        self,
+        *,
+        random: float = 0.5,
+        waits: bool = True,
+        load: Any = None,
+        demand: Demand | None = None,
+        **settings: Any,
+    ) -> Growth:
         return Growth(
             self.ask,
             self.present,
@@ -106,6 +115,7 @@ class World:
             settings=GrowthSettings(**settings),
             waits=waits,
             load=load,
+            demand=demand,
             report=self.reports.append,
         )
 
@@ -120,12 +130,18 @@ class Loads:
 
     below: bool | None = True
     calmness: bool | None = True
+    units: float | None = None
+    described: list[tuple[str | None, bool]] = field(default_factory=list)
     asked: list[bool] = field(default_factory=list)
 
     def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
         assert index is None
         self.asked.append(writing)
         return Load(self.below, "1 of 2 units")
+
+    def limit(self, *, index: str | None = None, writing: bool = True) -> float | None:
+        self.described.append((index, writing))
+        return self.units
 
     def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
         assert (seconds, index) in {(DAY, None), (DAY, "GSI1")}

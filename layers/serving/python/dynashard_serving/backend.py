@@ -10,7 +10,8 @@ from dynashard.repository import RetryPolicy
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.service import Collection, Dynashard
 from dynashard.transport.interface import Transport
-from dynashard_serving.growth import GrowthObserver, OpenLoad, Throttled, growing
+from dynashard_serving.growth import GrowthObserver, OpenLoad, Throttled, counting, growing
+from dynashard_serving.growth_demand import Demand
 from dynashard_serving.settings import ServingSettings, TableSettings
 
 
@@ -45,10 +46,12 @@ def open_backend(
     retry_policy: RetryPolicy | None = None,
 ) -> Backend:
     """Open the entities of the settings' tables for a function that serves callers. Cost: no request."""
-    throttled = growing(settings, transport, entities, observer, runtime=runtime)
+    demand = Demand(runtime.clock)
+    throttled = growing(settings, transport, entities, observer, runtime=runtime, demand=demand)
+    counted = counting(settings, transport, demand)
     keys = CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), runtime.clock)
     return Backend(
-        _opened(settings, transport, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy)
+        _opened(settings, counted, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy)
     )
 
 
@@ -67,12 +70,12 @@ def open_entities(
     `open_load` opens what reports how busy the table is, by default CloudWatch, except locally. The growth policy asks
     it about throttled transactions, because those have no reason.
     """
-    throttled = growing(settings, transport, entities, observer, runtime=runtime, open_load=open_load)
+    demand = Demand(runtime.clock)
+    throttled = growing(settings, transport, entities, observer, runtime=runtime, open_load=open_load, demand=demand)
+    counted = counting(settings, transport, demand)
     # A key that no other process knows, because no cursor leaves this one.
     keys = [secrets.token_urlsafe()]
-    return _opened(
-        settings, transport, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy
-    )
+    return _opened(settings, counted, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy)
 
 
 def _opened(

@@ -11,6 +11,7 @@ from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ThrottledError
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.interface import Transport
+from dynashard_serving.growth_demand import CountingTransport, Demand
 from dynashard_serving.settings import TableSettings
 
 if TYPE_CHECKING:
@@ -67,10 +68,12 @@ def growing(
     *,
     runtime: Runtime = SYSTEM,
     open_load: "OpenLoad | None" = None,
+    demand: Demand | None = None,
 ) -> Throttled:
     """Return what a `Dynashard` reports throttles to.
 
-    `open_load` opens what reports how busy the table is; by default CloudWatch, except locally.
+    `open_load` opens what reports how busy the table is; by default CloudWatch, except locally. `demand` is what a
+    `CountingTransport` under that `Dynashard` fills; without it, counts double.
     """
     if settings.growth_mode == "off":
         return lambda _entity, _partition, _error: None
@@ -96,11 +99,17 @@ def growing(
                 settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds
             ),
             load=(open_load or cloudwatch)(settings, transport),
+            demand=demand,
             report=observer.grew,
         )
         return growth.throttled
 
     return Growing(build, observer.growth_failed)
+
+
+def counting(settings: TableSettings, transport: Transport, demand: Demand) -> Transport:
+    """Return the transport of a `Dynashard` whose requests are counted for the growth policy, if there is one."""
+    return transport if settings.growth_mode == "off" else CountingTransport(transport, settings.table, demand)
 
 
 def cloudwatch(settings: TableSettings, transport: Transport) -> "LoadSource | None":

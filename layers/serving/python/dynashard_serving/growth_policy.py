@@ -1,4 +1,4 @@
-"""When shard counts change by themselves: doubled after a key range was throttled, halved after a long quiet time.
+"""When shard counts change by themselves: raised after a key range was throttled, halved after a long quiet time.
 
 The policy receives throttles, reads counts and requests changes through its collaborators.
 Source of cooldown, random wait and history: AWS, 'Choosing the right number of shards'.
@@ -25,6 +25,8 @@ from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.interface import WRITING
+from dynashard_serving.growth_demand import Demand, Place
+from dynashard_serving.growth_sizing import Evidence, Supply, enough, evidence_of, target_count
 from dynashard_serving.growth_terms import (
     CountState,
     GrowthEvent,
@@ -39,7 +41,12 @@ from dynashard_serving.table_load import Load
 __all__ = ["CountState", "Growth", "GrowthEvent", "GrowthSettings", "LoadSource", "ReadCount", "Report", "RequestCount"]
 
 _LOAD_VALID_SECONDS: Final = 60.0
-"""How long an answer of CloudWatch is used."""
+"""How long an answer of CloudWatch, or a description of the table, is used."""
+_RECHECK_SECONDS: Final = 60.0
+"""How long a count is left alone that changes, has changed, or is large enough. No cooldown is shorter than this: the
+requests that are counted by then were all sent under the new count."""
+_CLEAR_EXCESS: Final = 2.0
+"""Demand relative to what a new count can take, from which on the rest of its cooldown is not waited for."""
 _REMEMBERED: Final = 10_000
 """Partitions and limits that one process remembers."""
 
@@ -64,7 +71,8 @@ class Growth:
         waits: wait in the calling thread. Otherwise no request ever waits: the first throttle begins the random wait,
             and the first throttle after the wait requests the change. A key range that is not throttled again needs
             no more shards.
-        load: reports whether the table is below its limits, for throttles without a reason; None if that is unknown.
+        load: reports what the table can give, and whether it is below its limits; None if that is unknown.
+        demand: what this process asked for and got. A count is doubled without it.
         report: receives events, at most once in a cooldown for one cause.
     """
 
@@ -77,6 +85,7 @@ class Growth:
         settings: GrowthSettings,
         waits: bool = False,
         load: LoadSource | None = None,
+        demand: Demand | None = None,
         report: Callable[[Report], None] = lambda _: None,
     ) -> None:
         self._request = request
@@ -86,15 +95,18 @@ class Growth:
         self._waits = waits
         self._load = load
         self._report = report
+        self._demand = demand
         self._loads: dict[bool, Load] = {}
+        self._limits: dict[Place, float | None] = {}
         self._cooldowns: OrderedDict[str, _Cooldown] = OrderedDict()
         self._lock = Lock()
 
     def throttled(self, entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
-        """Request a doubled count if more shards can cure a throttle. Never raises.
+        """Request a larger count if more shards can cure a throttle. Never raises.
 
-        Cost: for the first throttle of a partition or index in a cooldown, a read of its record and a conditional
-            update; before them a question about the load if the throttle has no reason. Otherwise none.
+        Cost: at most once a minute for a partition or index, a description of the table and a read of the record; once
+            in a cooldown a conditional update; before them a question about the load if the throttle has no reason.
+            Otherwise none.
         """
         if self._settings.mode == "off":
             return
@@ -102,13 +114,9 @@ class Growth:
             if reason.kind not in (ThrottleKind.KEY_RANGE, ThrottleKind.UNKNOWN):
                 limit = f"{reason.reason}: {reason.remedy}"
                 self._report_once(GrowthEvent.LIMIT, entity, reason.index, limit, cause=reason.reason)
-        hot = [reason for reason in error.reasons if reason.kind is ThrottleKind.KEY_RANGE]
-        if any(not reason.on_index for reason in hot):
-            self._grow(entity, partition, None)
-        elif hot:
-            # A table's count is left alone while an index is the bottleneck.
-            for slot in sorted({reason.index or "" for reason in hot}):
-                self._grow(entity, None, slot)
+        if any(reason.kind is ThrottleKind.KEY_RANGE for reason in error.reasons):
+            for place in _hot_places(error):
+                self._grow(entity, None if place.slot else partition, place)
         elif isinstance(error, TableThrottledError):
             if not error.reasons:
                 self._report_once(GrowthEvent.LIMIT, entity, None, str(error))
@@ -169,7 +177,7 @@ class Growth:
         if load is None:
             return
         if load.below:
-            self._grow(entity, partition, None)
+            self._grow(entity, partition, Place(None, error.operation in WRITING))
             return
         event = GrowthEvent.UNKNOWN if load.below is None else GrowthEvent.LIMIT
         self._report_once(event, entity, None, f"{error} {load.reason}.")
@@ -181,8 +189,9 @@ class Growth:
             self._loads[writing] = source(writing=writing)
         return self._loads.get(writing)
 
-    def _grow(self, entity: EntityDefinition[Any], partition: str | None, slot: str | None) -> None:
-        """Double a count, if no other thread does and the declaration allows it."""
+    def _grow(self, entity: EntityDefinition[Any], partition: str | None, place: Place) -> None:
+        """Raise a count, if no other thread does, the demand needs it and the declaration allows it."""
+        slot = place.slot
         index = next((each for each in entity.indexes.values() if each.slot == slot), None) if slot else None
         if slot is not None and index is None:
             reason = f"a key range of index {slot or '(unnamed)'} is hot, which {entity.name} does not declare"
@@ -193,46 +202,100 @@ class Growth:
             self._report_once(GrowthEvent.UNKNOWN, entity, None, reason)
             return
         scope = Scope(entity, None if index else partition, index)
+        if self._demand is not None:
+            self._demand.throttled(place, scope.key)
         if self._wait_begins(scope.key) or not self._claim(scope.key, self._settings.cooldown_seconds):
             return
+        supply = Supply(self._limit(place), place)
+        evidence = self._evidence(scope, place)
+        if evidence is not None and self._too_early(evidence):
+            # Of many processes the first would decide, which has seen the least.
+            self._wait_again(scope.key)
+            return
+        if evidence is not None and supply.bystander(evidence):
+            self._recheck(scope.key)
+            if supply.spread(evidence):
+                reason = f"throttles are spread over all key ranges, {scope.key} is one of many: {supply.remedy}"
+                self._report_once(GrowthEvent.LIMIT, entity, slot, reason, cause="spread")
+            return
         try:
-            self._double(scope)
+            self._enlarge(scope, place, supply)
         except DynashardError as error:
             self._report_change(GrowthEvent.FAILED, scope, f"{scope.key} is hot, but its count is unreadable: {error}")
 
-    def _double(self, scope: Scope) -> None:
-        shards = scope.shards
-        if shards is None or not shards.rule.powers_of_two:
-            remedy = f"{shards.placement} counts never change" if shards else "declare shards"
-            self._report_change(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
-            return
-        state = self._read(scope)
-        if state.count == UNSHARDED or state.count * 2 > shards.max:
-            remedy = f"it has {state.count} shards, its ceiling is {shards.max}: declare a higher max"
-            if state.count == UNSHARDED:
-                remedy = f"it is unsharded still: start its reshard to {shards.count}"
-            self._report_change(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
-            return
-        if self._still_cooling(scope.key, state):
+    def _enlarge(self, scope: Scope, place: Place, supply: Supply) -> None:
+        """Request a count for the demand, unless the record, its cooldown or the supply is against it."""
+        state = self._changeable(scope)
+        if state is None or self._still_cooling(scope.key, state, self._evidence(scope, place, state.count)):
             return
         if self._waits and self._settings.mode == "on":
             self._runtime.sleep(self._drawn_wait())
             if self._read(scope) != state:
                 self._report_change(GrowthEvent.LOST, scope, f"another process has changed the count of {scope.key}")
                 return
-        self._change(scope, state.count * 2, "a key range is hot")
+        if state.count >= supply.most_shards:
+            reason = f"{scope.key} is hot, but {state.count} shards can use all that there is: {supply.remedy}"
+            self._report_change(GrowthEvent.LIMIT, scope, reason)
+            return
+        target, evidence = state.count * 2, self._evidence(scope, place, state.count)
+        if evidence is not None:
+            self._recheck(scope.key)
+            if enough(evidence):
+                return
+            ceiling = scope.shards.max if scope.shards else target
+            target = target_count(evidence, ceiling=min(ceiling, supply.most_shards))
+        self._change(scope, target, "a key range is hot")
 
-    def _still_cooling(self, key: str, state: CountState) -> bool:
+    def _changeable(self, scope: Scope) -> CountState | None:
+        """Return the count of a scope; None, with a report, if the declaration does not allow a larger one."""
+        shards = scope.shards
+        if shards is None or not shards.rule.powers_of_two:
+            remedy = f"{shards.placement} counts never change" if shards else "declare shards"
+            self._report_change(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
+            return None
+        state = self._read(scope)
+        if state.count == UNSHARDED or state.count * 2 > shards.max:
+            remedy = f"it has {state.count} shards, its ceiling is {shards.max}: declare a higher max"
+            if state.count == UNSHARDED:
+                remedy = f"it is unsharded still: start its reshard to {shards.count}"
+            self._report_change(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
+            return None
+        return state
+
+    def _evidence(self, scope: Scope, place: Place, count: int | None = None) -> Evidence | None:
+        """Return what this process saw of a scope; None if nothing counts its requests."""
+        return None if self._demand is None else evidence_of(self._demand, scope, place, count)
+
+    def _limit(self, place: Place) -> float | None:
+        """Return what the table or index can give, described at most once a minute; None if that is unknown."""
+        if self._load is not None and self._claim(f"limit {place}", _LOAD_VALID_SECONDS):
+            self._limits[place] = self._load.limit(index=place.slot, writing=place.writing)
+        return self._limits.get(place)
+
+    def _still_cooling(self, key: str, state: CountState, evidence: Evidence | None) -> bool:
         """Whether the count changes now, or has changed so recently that its effect is not visible yet."""
         now = self._runtime.clock()
         # Other clocks may be ahead of this one.
-        over = min(now, state.changed) + self._settings.cooldown_seconds
+        since = min(now, state.changed)
+        clear = evidence is not None and evidence.proven_excess >= _CLEAR_EXCESS
+        cooldown = self._settings.cooldown_seconds
+        over = since + (min(cooldown, _RECHECK_SECONDS) if clear else cooldown)
         if not state.busy and now >= over:
             return False
-        if not state.busy:
+        if evidence is not None:
+            self._recheck(key)
+        elif not state.busy:
             with self._lock:
                 self._cooldowns[key] = _Cooldown(now, over)
         return True
+
+    def _recheck(self, key: str) -> None:
+        """Let this process decide again in a minute. The cooldown in the record is not affected."""
+        if self._settings.mode != "on":
+            return
+        now = self._runtime.clock()
+        with self._lock:
+            self._remember(key, _Cooldown(now, now + min(self._settings.cooldown_seconds, _RECHECK_SECONDS)))
 
     def _change(self, scope: Scope, target: int, why: str) -> Report:
         """Request a count, or only report that in a dry run."""
@@ -262,6 +325,17 @@ class Growth:
                 return False
             self._remember(key, _Cooldown(now, now + self._drawn_wait(), waits=True))
             return True
+
+    def _too_early(self, evidence: Evidence) -> bool:
+        """Whether a decision can wait for more requests. They are sought for no longer than the longest random wait."""
+        if self._waits or self._demand is None or evidence.conclusive:
+            return False
+        return 0 <= self._demand.seconds() < self._settings.wait_high
+
+    def _wait_again(self, key: str) -> None:
+        now = self._runtime.clock()
+        with self._lock:
+            self._remember(key, _Cooldown(now, now + self._drawn_wait(), waits=True))
 
     def _claim(self, key: str, seconds: float) -> bool:
         """Begin a cooldown of so many seconds, unless one is under way; whether it was begun."""
@@ -295,6 +369,19 @@ class Growth:
         report = Report(event, scope.entity.name, scope.partition, slot, reason, target)
         self._report(report)
         return report
+
+
+def _hot_places(error: ThrottledError) -> list[Place]:
+    """Return where more shards help: the table, or else the indexes that a throttle names (`""` if it names none).
+
+    A table's count is left alone while only an index is the bottleneck. More shards cannot give more than the table or
+    index has: if the throttle names a limit of its own too, that comes first.
+    """
+    limited = {reason.index for reason in error.reasons if reason.kind is ThrottleKind.TABLE}
+    hot = [reason for reason in error.reasons if reason.kind is ThrottleKind.KEY_RANGE]
+    found = {Place(reason.index or "" if reason.on_index else None, not reason.reading) for reason in hot}
+    table = [place for place in found if place.slot is None]
+    return sorted(place for place in (table or found) if place.slot not in limited)
 
 
 def _regrown(record: Record) -> int:

@@ -9,6 +9,7 @@ from dynashard.placement import UNSHARDED
 from dynashard.resharding.resharder import Resharder
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Record, TopologyTable, family_of
+from dynashard_serving.growth_demand import Demand
 from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
 from dynashard_serving.growth_terms import LoadSource
 
@@ -22,6 +23,7 @@ def growth_of(
     settings: GrowthSettings,
     waits: bool = False,
     load: LoadSource | None = None,
+    demand: Demand | None = None,
     report: Callable[[Report], None] = lambda _: None,
     cause: str = "throttle",
 ) -> Growth:
@@ -32,6 +34,7 @@ def growth_of(
         settings: how the policy behaves.
         waits: as of `Growth`.
         load: as of `Growth`.
+        demand: as of `Growth`; what a `CountingTransport` under that `Dynashard` fills.
         report: as of `Growth`.
         cause: the cause that the status of a change names.
 
@@ -45,6 +48,7 @@ def growth_of(
         settings=settings,
         waits=waits,
         load=load,
+        demand=demand,
         report=report,
     )
 

@@ -36,6 +36,10 @@ class LoadSource(Protocol):
         """Return the load in the last minutes."""
         ...
 
+    def limit(self, *, index: str | None = None, writing: bool = True) -> float | None:
+        """Return what the table or index can give now, in units a second; None if that is unknown."""
+        ...
+
     def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
         """Return whether nothing was throttled for so many seconds; None if that is unknown."""
         ...

@@ -96,6 +96,22 @@ class TableLoad:
                 "dynamodb:DescribeTable",
             )
 
+    def limit(self, *, index: str | None = None, writing: bool = True) -> float | None:
+        """What the table, or one of its indexes, can give now, in units a second.
+
+        That is what is provisioned; on demand, the least of the configured maximum and the warm throughput, which
+        DynamoDB raises as traffic grows.
+
+        Returns:
+            None if there is no such index, or the table cannot be described.
+
+        Cost: 1 DescribeTable.
+        """
+        try:
+            return self._described(index, "Write" if writing else "Read")
+        except DynashardError:
+            return None
+
     def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
         """Whether neither reads nor writes of the table, or of one of its indexes, were throttled of late.
 
@@ -167,10 +183,11 @@ class TableLoad:
         provisioned = (described.get("ProvisionedThroughput") or {}).get(f"{does}CapacityUnits", 0)
         if provisioned > 0:
             return float(provisioned)
-        # A maximum of -1 is none. Beyond its warm throughput an on-demand table may have to grow first.
+        # A maximum of -1 is none. Beyond its warm throughput an on-demand table may have to grow first. With a higher
+        # quota of the account, that can be above the default quota.
         maximum = (described.get("OnDemandThroughput") or {}).get(f"Max{does}RequestUnits", -1)
-        warm = (described.get("WarmThroughput") or {}).get(f"{does}UnitsPerSecond", 0)
-        return float(min(limit for limit in (maximum, warm, ON_DEMAND_LIMIT) if limit > 0))
+        warm = (described.get("WarmThroughput") or {}).get(f"{does}UnitsPerSecond") or ON_DEMAND_LIMIT
+        return float(min(limit for limit in (maximum, warm) if limit > 0))
 
     def _cloudwatch(self) -> Any:
         with self._lock:

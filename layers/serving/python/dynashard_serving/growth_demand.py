@@ -1,0 +1,202 @@
+"""Count what a process asks of stored partition keys and gets, so that the growth policy knows what they need.
+
+Counting starts with a throttle and ends a minute after the last one. Before that, a request costs one comparison.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+from dynashard.errors import ConditionFailedError, DynashardError
+from dynashard.schema import INDEX_SLOTS, PK, index_pk
+from dynashard.transport.interface import METERED, WRITING, Call, Resend, Transport, Wire
+
+WINDOW_SECONDS: Final = 20.0
+"""How long a window lasts. Decisions see the current one and the one before it."""
+_ACTIVE_SECONDS: Final = 60.0
+"""How long counting continues after a throttle."""
+_INDEX_KEYS: Final = tuple((slot, index_pk(slot)) for slot in INDEX_SLOTS)
+_MOST_KEYS: Final = 4096
+"""Stored partition keys, and throttled scopes, that one window keeps for one place."""
+
+
+class Place(NamedTuple):
+    """Where a request needs capacity: the slot of an index, None for the table; and whether it writes."""
+
+    slot: str | None
+    writing: bool
+
+
+@dataclass(slots=True)
+class Tally:
+    """Requests at one place in one window.
+
+    Attributes:
+        admitted: how many were executed, by their stored partition keys.
+        throttled: how many were throttled for good, by the keys of their topology records.
+        all_admitted, all_throttled: their sums, with those of keys that did not fit.
+    """
+
+    admitted: dict[str, int] = field(default_factory=dict)
+    throttled: dict[str, int] = field(default_factory=dict)
+    all_admitted: int = 0
+    all_throttled: int = 0
+
+
+class Demand:
+    """What this process asked for and got, while throttles go on. Safe to share between threads.
+
+    Threads that count at the same instant may lose a request, because the counts are a sample: no request waits for a
+    lock. Memory is bounded: at most 8,192 keys for the table and each index, reads and writes.
+
+    Args:
+        clock: wall clock, in epoch seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self.active = False
+        """Whether requests are counted now."""
+        self._began = self._last = self._since = 0.0
+        self._current: dict[Place, Tally] = {}
+        self._previous: dict[Place, Tally] = {}
+
+    def throttled(self, place: Place, key: str) -> None:
+        """Count a request that was throttled for good, by the key of its topology record, and start counting."""
+        now = self._clock()
+        with self._lock:
+            if not self.active:
+                self._current, self._previous, self._began, self._since, self.active = {}, {}, now, now, True
+            self._last = now
+            self._rotate(now)
+            tally = self._tally(place)
+            tally.all_throttled += 1
+            _count(tally.throttled, key, 1)
+
+    def admitted(self, operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], table: str) -> None:
+        """Count an executed request. Cost: about a microsecond for each item."""
+        now = self._clock()
+        if not 0 <= now - self._since < WINDOW_SECONDS:
+            with self._lock:
+                self.active = 0 <= now - self._last < _ACTIVE_SECONDS
+                self._rotate(now)
+        writing = operation in WRITING
+        for slot, key in _executed(operation, request, answer, table):
+            tally = self._tally(Place(slot, writing))
+            tally.all_admitted += 1
+            _count(tally.admitted, key, 1)
+
+    def seconds(self) -> float:
+        """Return for how long requests have been counted."""
+        return self._clock() - self._began
+
+    def tallies(self, place: Place) -> list[Tally]:
+        """Return copies of the tallies of a place in the current window and the one before it."""
+        with self._lock:
+            self._rotate(self._clock())
+            windows = [each.get(place) for each in (self._previous, self._current)]
+        return [
+            Tally(dict(each.admitted), dict(each.throttled), each.all_admitted, each.all_throttled)
+            for each in windows
+            if each is not None
+        ]
+
+    def _rotate(self, now: float) -> None:
+        age = now - self._since
+        if 0 <= age < WINDOW_SECONDS:
+            return
+        # A clock that was set back does not tell how old the counts are.
+        recent = WINDOW_SECONDS <= age < 2 * WINDOW_SECONDS
+        self._previous = self._current if recent else {}
+        self._current, self._since = {}, now
+
+    def _tally(self, place: Place) -> Tally:
+        return self._current.get(place) or self._current.setdefault(place, Tally())
+
+
+class CountingTransport:
+    """A transport whose requests to one table are counted while throttles go on; see `Transport`."""
+
+    def __init__(self, inner: Transport, table: str, demand: Demand) -> None:
+        self._inner = inner
+        self._table = table
+        self._demand = demand
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        """Send one request; see `Transport.call`."""
+        if not self._demand.active:
+            return self._inner.call(operation, request, resend=resend)
+        try:
+            answer = self._inner.call(operation, request, resend=resend)
+        except ConditionFailedError:
+            # DynamoDB has consumed its units.
+            self._demand.admitted(operation, request, {}, self._table)
+            raise
+        self._demand.admitted(operation, request, answer, self._table)
+        return answer
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        """Send several requests at once; see `Transport.call_all`."""
+        if not self._demand.active:
+            return self._inner.call_all(calls, concurrency=concurrency)
+        answers: list[Wire] = []
+        for answer in self.try_all(calls, concurrency=concurrency):
+            if isinstance(answer, DynashardError):
+                raise answer
+            answers.append(answer)
+        return answers
+
+    def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
+        """Send several requests at once; see `Transport.try_all`."""
+        answers = self._inner.try_all(calls, concurrency=concurrency)
+        if self._demand.active:
+            for call, answer in zip(calls, answers, strict=True):
+                if not isinstance(answer, DynashardError):
+                    self._demand.admitted(call.operation, call.request, answer, self._table)
+        return answers
+
+    def close(self) -> None:
+        """Close the transport; see `Transport.close`."""
+        self._inner.close()
+
+
+def _count(counts: dict[str, int], key: str, more: int) -> None:
+    if key in counts or len(counts) < _MOST_KEYS:
+        counts[key] = counts.get(key, 0) + more
+
+
+def _executed(
+    operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], table: str
+) -> list[tuple[str | None, str]]:
+    """Return the index slot (None for the table) and the stored partition key of each executed part of a request."""
+    if operation in ("BatchWriteItem", "BatchGetItem"):
+        keys = _batch(request["RequestItems"], table)
+        left = answer.get("UnprocessedItems") or answer.get("UnprocessedKeys")
+        for key in _batch(left, table) if left else ():
+            keys.remove(key)
+        return keys
+    if operation in ("TransactWriteItems", "TransactGetItems"):
+        parts = [part for action in request["TransactItems"] for part in action.values()]
+        return [key for part in parts if part["TableName"] == table for key in _item(part)]
+    if request.get("TableName") != table or operation not in METERED:
+        return []
+    if operation == "Query":
+        values = request["ExpressionAttributeValues"]
+        return [(request.get("IndexName"), values[":partition"]["S"])] if ":partition" in values else []
+    return _item(request)
+
+
+def _batch(tables: Mapping[str, Any], table: str) -> list[tuple[str | None, str]]:
+    parts = tables.get(table) or ()
+    if isinstance(parts, Mapping):
+        return [key for each in parts["Keys"] for key in _item({"Key": each})]
+    return [key for each in parts for part in each.values() for key in _item(part)]
+
+
+def _item(part: Mapping[str, Any]) -> list[tuple[str | None, str]]:
+    """Return the keys that a request for one item names. An update does not say in which index entries it results."""
+    named = part.get("Key") or part.get("Item") or {}
+    keys: list[tuple[str | None, str]] = [(None, named[PK]["S"])] if PK in named else []
+    return keys + [(slot, named[name]["S"]) for slot, name in _INDEX_KEYS if name in named]
