@@ -111,6 +111,10 @@ build/host/.done: .venv/.done $(DEPLOYED)
 synth: setup build/.done ## Synthesise the template of ENV (default local) into cdk.out
 	$(CDK) synth --strict --quiet -c env=$(ENV) $(CDK_ARGS)
 
+.PHONY: preflight
+preflight: setup ## Ask the account of ENV for its limits and the issuer for its keys, before a deployment (PREFLIGHT_ARGS)
+	@$(BIN)/dynashard preflight --env $(ENV) $(PREFLIGHT_ARGS)
+
 .PHONY: destroy
 destroy: setup build/.done ## Remove the stacks of ENV from its account; stops running changes of shard counts first
 	$(BIN)/dynashard reshard halt --env $(ENV)

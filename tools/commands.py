@@ -16,6 +16,7 @@ from tools.load.command import HELP, load
 from tools.plan.command import HELP as PLAN_HELP
 from tools.plan.command import plan
 from tools.plot.command import plot
+from tools.preflight.command import preflight
 from tools.queue.command import queue
 from tools.reshard.command import reshard
 from tools.rollups.command import rollups
@@ -60,6 +61,7 @@ app.command(no_args_is_help=True)(put)
 app.command(no_args_is_help=True)(delete)
 app.command(help=HELP)(load)
 app.command(help=PLAN_HELP, no_args_is_help=True)(plan)
+app.command(no_args_is_help=True)(preflight)
 app.command()(topology)
 app.command()(etl)
 app.command(help=VERIFY_HELP)(verify)
