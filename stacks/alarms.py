@@ -1,76 +1,104 @@
-"""Alarms: each one is raised when a metric reaches its threshold. Missing data does not raise it.
+"""Alarms: each watches a metric, notifies the topic, and names the command and the page to begin with.
 
-There is one for each metric: a sum of metrics costs as much, and does not say which of them it was.
+There is one alarm for each metric: a sum of metrics costs as much, and does not say which of them it was.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
-from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sqs as sqs
-from aws_cdk import aws_stepfunctions as stepfunctions
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from stacks.function import ENVIRONMENT_NAMES
 from stacks.settings import Settings
 
-NAMESPACE: Final = "Dynashard"
-"""Of the metrics that functions write."""
-PERIOD: Final = Duration.minutes(5)
+FIRST_COMMANDS: Final = {
+    "account-limit": "dynashard hot --env {env}",
+    "capacity-step-missed": "aws application-autoscaling describe-scalable-targets --service-namespace dynamodb",
+    "changes-dead-letters": "dynashard logs dead-letters --env {env}",
+    "dead-letters": "dynashard queue status --env {env}",
+    "function-failing": "dynashard logs function-errors --env {env}",
+    "function-throttled": "dynashard logs gateway-refusals --env {env}",
+    "growth-failed": "dynashard logs growth --env {env}",
+    "growth-frequent": "dynashard logs growth --env {env}",
+    "growth-limit": "dynashard hot --env {env}",
+    "growth-refused": "dynashard logs growth --env {env}",
+    "latency": "dynashard logs slow-requests --env {env}",
+    "outcome-unknown": "dynashard logs outcome-unknown --env {env}",
+    "prewarm-failed": "aws dynamodb describe-table --table-name $TABLE",
+    "prewarm-not-returned": "aws dynamodb describe-table --table-name $TABLE",
+    "queue-age": "dynashard queue status --env {env}",
+    "reshard-failed": "dynashard reshard status --env {env}",
+    "reshard-idle": "dynashard reshard status --env {env}",
+    "reshard-not-started": "dynashard reshard status --env {env}",
+    "reshard-old": "dynashard reshard status --env {env}",
+    "reshard-paused": "dynashard reshard status --env {env}",
+    "rollup-lag": "dynashard logs stream --env {env}",
+    "server-errors": "dynashard logs server-errors --env {env}",
+    "shed": "dynashard hot --env {env}",
+    "stream-age": "dynashard logs stream --env {env}",
+    "table-ceiling": "dynashard hot --env {env}",
+    "throttled-key": "dynashard hot --env {env}",
+    "watch-missed": "dynashard reshard status --env {env}",
+    "writer-throttled": "dynashard hot --env {env}",
+}
+"""The pages of docs/runbooks, each with the command that it begins with. `{env}` is the name of the environment."""
+
+
+def alarm_name(settings: Settings, name: str) -> str:
+    """Return the full name of an alarm: names begin alike, so that one prefix selects those of an environment."""
+    return f"dynashard-{settings.name}-{name}"
 
 
 @dataclass(frozen=True)
 class Alarms:
-    """The alarms of a stack.
+    """Adds alarms to a stack.
 
     Attributes:
-        page: the page of the docs that says what to do.
-        period: how long a figure is summed up for.
+        topic: what they notify, when they are raised and when they end.
     """
 
     scope: Construct
     settings: Settings
-    page: str
-    period: Duration = PERIOD
-
-    def own(self, name: str, statistic: str) -> cloudwatch.Metric:
-        """A metric that our functions write."""
-        return cloudwatch.Metric(
-            namespace=NAMESPACE,
-            metric_name=name,
-            dimensions_map={"environment": ENVIRONMENT_NAMES[self.settings.purpose]},
-            statistic=statistic,
-            period=self.period,
-        )
+    topic: sns.ITopic
 
     def add(
-        self, construct_id: str, description: str, metric: cloudwatch.IMetric, *, threshold: int = 1, periods: int = 1
+        self,
+        name: str,
+        description: str,
+        metric: cloudwatch.IMetric,
+        *,
+        page: str | None = None,
+        threshold: float = 1,
+        periods: int = 1,
     ) -> None:
-        """Ring when the metric is at the threshold or above it for so many periods in a row."""
-        cloudwatch.Alarm(
+        """Ring when the metric is at the threshold or above it for so many periods in a row. Missing data do not ring.
+
+        Args:
+            name: of the alarm, such as `latency`.
+            description: what it means, in a sentence.
+            metric: a metric, or an expression.
+            page: the page of docs/runbooks, if its name is not the alarm's.
+            threshold: in the unit of the metric.
+            periods: how many periods of the metric.
+        """
+        page = page or name
+        # A percentile of few requests is just the slowest of them. CloudWatch takes this for percentiles only.
+        percentile = isinstance(metric, cloudwatch.Metric) and metric.statistic.startswith("p")
+        command = FIRST_COMMANDS[page].format(env=self.settings.name)
+        alarm = cloudwatch.Alarm(
             self.scope,
-            construct_id,
-            alarm_description=f"{description} See {self.page}.",
+            "".join(part.capitalize() for part in name.split("-")),
+            alarm_name=alarm_name(self.settings, name),
+            alarm_description=f"{description} Run `{command}`. {self.settings.monitoring.runbooks}/{page}.md",
             metric=metric,
             threshold=threshold,
             evaluation_periods=periods,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            evaluate_low_sample_count_percentile="ignore" if percentile else None,
         )
-
-    def failing(self, function: lambda_.Function, description: str, construct_id: str = "Failing") -> None:
-        """Ring when a function fails or times out."""
-        self.add(construct_id, description, function.metric_errors(period=self.period))
-
-    def filled(self, construct_id: str, description: str, queue: sqs.Queue) -> None:
-        """Ring when a message is on a queue."""
-        metric = queue.metric_approximate_number_of_messages_visible(period=self.period, statistic="Maximum")
-        self.add(construct_id, description, metric)
-
-    def ended_badly(self, machine: stepfunctions.StateMachine, description: str) -> None:
-        """Ring when an execution fails, times out or is aborted."""
-        self.add("Failed", description, machine.metric_failed(period=self.period))
-        self.add("TimedOut", description, machine.metric_timed_out(period=self.period))
-        self.add("Aborted", description, machine.metric_aborted(period=self.period))
+        notify = actions.SnsAction(self.topic)
+        alarm.add_alarm_action(notify)
+        alarm.add_ok_action(notify)

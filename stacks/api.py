@@ -7,10 +7,10 @@ from aws_cdk import CfnOutput, Duration
 from aws_cdk import aws_apigatewayv2 as gateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
-from stacks.alarms import Alarms
 from stacks.data import DataStack
 from stacks.function import PythonFunction, acknowledge, log_group
 from stacks.permissions import serving_statements
@@ -33,9 +33,6 @@ LISTING_METHODS = (gateway.HttpMethod.GET, gateway.HttpMethod.HEAD)
 DOCUMENTATION = ("/v1/openapi.json", "/v1/docs", "/v1/docs/{proxy+}")
 """Paths of the API's own description."""
 
-MOST_SERVER_ERRORS = 5
-"""Answers of 5xx within five minutes at which an alarm rings; callers repeat single ones."""
-
 ACCESS_LOG = {
     "requestId": "$context.requestId",
     "time": "$context.requestTime",
@@ -53,7 +50,11 @@ ACCESS_LOG = {
 
 
 class ApiStack(FunctionStack):
-    """The REST API of one environment."""
+    """The REST API of one environment.
+
+    Attributes:
+        access_log: the log of the gateway.
+    """
 
     def __init__(self, scope: Construct, construct_id: str, **kwargs: Any) -> None:
         super().__init__(scope, construct_id, purpose="API", **kwargs)
@@ -61,8 +62,7 @@ class ApiStack(FunctionStack):
         self.function = self._function()
         self.api = self._gateway()
         self._routes()
-        self._stage()
-        self._alarms()
+        self.access_log = self._stage()
         CfnOutput(self, "ApiUrl", value=f"{self.api.api_endpoint}/v1")
         # The name, not the keys: reading them needs the right to read the secret.
         CfnOutput(self, "CursorSecretArn", value=self.cursor_secret.secret_arn)
@@ -163,7 +163,7 @@ class ApiStack(FunctionStack):
         )
         acknowledge(route, "AwsSolutions::AwsSolutions-APIG4", reason)
 
-    def _stage(self) -> None:
+    def _stage(self) -> logs.LogGroup:
         limits = self.settings.api
         stage = gateway.HttpStage(
             self,
@@ -183,24 +183,11 @@ class ApiStack(FunctionStack):
         }
         # A stage cannot have settings for a route that does not exist yet.
         stage.node.add_dependency(*self._listings)
+        log = log_group(self, "AccessLog", self.settings)
         resource.access_log_settings = gateway.CfnStage.AccessLogSettingsProperty(
-            destination_arn=log_group(self, "AccessLog", self.settings).log_group_arn, format=json.dumps(ACCESS_LOG)
+            destination_arn=log.log_group_arn, format=json.dumps(ACCESS_LOG)
         )
-
-    def _alarms(self) -> None:
-        function, alarms = self.function.function, Alarms(self, self.settings, "docs/deploying.md")
-        alarms.failing(function, "The API's function fails or times out. Read its log.")
-        alarms.add(
-            "Crowded",
-            "Lambda refuses requests, because the concurrency of the API's function is used up.",
-            function.metric_throttles(period=alarms.period),
-        )
-        alarms.add(
-            "ServerErrors",
-            "Callers get 5xx answers. The function's log names the requests.",
-            self.api.metric_server_error(period=alarms.period, statistic="Sum"),
-            threshold=MOST_SERVER_ERRORS,
-        )
+        return log
 
 
 def serving_variables(settings: Settings, data: DataStack, cursor_secret: secrets.ISecret) -> dict[str, str]:

@@ -13,6 +13,7 @@ from stacks.bundling import SOURCES, Bundle, bundle_from
 from stacks.changes import ChangesStack
 from stacks.commands import CommandsStack
 from stacks.data import DataStack
+from stacks.monitoring import MonitoringStack, Parts
 from stacks.prewarm import PrewarmStack
 from stacks.reshard import ReshardStack
 from stacks.settings import NOWHERE, Settings, SettingsError, load
@@ -38,12 +39,18 @@ def add_backend(app: App) -> None:
     data = DataStack(app, f"{prefix}-Data", settings=settings, env=env)
     common = {"settings": settings, "data": data, "bundle": bundle, "env": env}
     api = ApiStack(app, f"{prefix}-Api", **common)
-    CommandsStack(app, f"{prefix}-Commands", cursor_secret=api.cursor_secret, **common)
-    ReshardStack(app, f"{prefix}-Reshard", **common)
-    ChangesStack(app, f"{prefix}-Changes", **common)
-    WriterStack(app, f"{prefix}-Writer", **common).feed(api.function)
+    commands = CommandsStack(app, f"{prefix}-Commands", cursor_secret=api.cursor_secret, **common)
+    reshard = ReshardStack(app, f"{prefix}-Reshard", **common)
+    changes = ChangesStack(app, f"{prefix}-Changes", **common)
+    writer = WriterStack(app, f"{prefix}-Writer", **common)
+    writer.feed(api.function)
+    parts = Parts(data, api, commands, changes, writer, reshard)
+    # The local stack has no CloudWatch.
+    topic = None
+    if not settings.local:
+        topic = MonitoringStack(app, f"{prefix}-Monitoring", settings=settings, parts=parts, env=env).topic
     if settings.prewarm is not None:
-        PrewarmStack(app, f"{prefix}-Prewarm", prewarm=settings.prewarm, **common)
+        PrewarmStack(app, f"{prefix}-Prewarm", prewarm=settings.prewarm, topic=topic, **common)
     Tags.of(app).add("dynashard:environment", settings.name)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
 

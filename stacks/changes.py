@@ -5,7 +5,6 @@ from typing import Any, Final
 from aws_cdk import CfnOutput, Duration
 from constructs import Construct
 
-from stacks.alarms import Alarms
 from stacks.function import PythonFunction
 from stacks.permissions import STREAM_ACTIONS, allow, writing_statements
 from stacks.stack import FunctionStack
@@ -16,8 +15,6 @@ ATTEMPTS: Final = 50
 """How often a failed batch is tried again, with growing pauses."""
 MOST_HOURS: Final = 12
 """Age at which a record is given up; the stream keeps records for 24 hours."""
-LATE_SECONDS: Final = 300
-"""Lag of the function behind the stream at which an alarm rings."""
 
 
 class ChangesStack(FunctionStack):
@@ -36,7 +33,6 @@ class ChangesStack(FunctionStack):
             retry_attempts=ATTEMPTS,
             max_record_age=Duration.hours(MOST_HOURS),
         )
-        self._alarms()
         CfnOutput(self, "DeadLetterQueue", value=self.dead.queue_url)
 
     def _function(self) -> PythonFunction:
@@ -56,19 +52,4 @@ class ChangesStack(FunctionStack):
             timeout_seconds=settings.longest_operation_seconds,
             concurrency=settings.concurrency["changes"],
             unkept="Changes that it cannot handle go to a queue, which rings an alarm.",
-        )
-
-    def _alarms(self) -> None:
-        function, alarms = self.follower.function, Alarms(self, self.settings, "docs/changes.md")
-        alarms.add(
-            "Late",
-            "Copies and roll-ups lag behind the items they are made of. Is the function throttled, or failing?",
-            function.metric("IteratorAge", period=alarms.period, statistic="Maximum"),
-            threshold=LATE_SECONDS * 1000,
-        )
-        alarms.failing(function, "The stream consumer fails or times out. Read its log.")
-        alarms.filled(
-            "GivenUp",
-            "Changes could not be handled. The queue has the reasons: fix them, then repair copies and roll-ups.",
-            self.dead,
         )

@@ -6,7 +6,6 @@ from aws_cdk import CfnOutput
 from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
-from stacks.alarms import Alarms
 from stacks.api import serving_variables
 from stacks.permissions import serving_statements
 from stacks.stack import FunctionStack
@@ -27,8 +26,5 @@ class CommandsStack(FunctionStack):
             memory_mb=settings.commands.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
             concurrency=settings.concurrency["commands"],
-        )
-        Alarms(self, settings, "docs/deploying.md").failing(
-            self.function.function, "The function of direct invocation fails or times out. Read its log."
         )
         CfnOutput(self, "CommandsFunction", value=self.function.function.function_name)

@@ -1,32 +1,23 @@
 """The data stack: the table, the topology table and the idempotency table.
 
-It has everything that must outlive a deployment of the code, and the alarms of throttled tables and indexes.
+It has everything that must outlive a deployment of the code.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from dynashard import schema
-from stacks.alarms import Alarms
 from stacks.capacity import CapacitySteps, billing, index_capacity
 from stacks.function import ENVIRONMENT_NAMES
 from stacks.sections import ProvisionedPrewarm
 from stacks.settings import Settings
 
 RECOVERY_DAYS = 35
-WAYS: Final = ("Read", "Write")
-HOT_MINUTES: Final = 5
-"""Minutes of throttling in a row at which an alarm rings; retries absorb shorter bursts."""
-ACCOUNT_LIMIT: Final = "AccountLimit"
-ON_DEMAND_LIMIT: Final = "MaxOnDemandThroughput"
-PROVISIONED_LIMIT: Final = "ProvisionedThroughput"
-"""Limits other than those of a key range, as DynamoDB's metrics name them."""
 
 
 class DataStack(Stack):
@@ -36,6 +27,7 @@ class DataStack(Stack):
         table: the items of all entities, with three index slots.
         topology: shard counts, one item a logical partition.
         idempotency: answers to requests with an `Idempotency-Key`.
+        capacity_steps: what changes the table's capacity by schedule; None without a schedule.
         stop_loss_role: the role that switches the table back to on-demand; None unless a pre-warm provisions the table.
             It is here so that it outlives a pre-warm stack that is rolled back.
     """
@@ -47,9 +39,7 @@ class DataStack(Stack):
         self.topology = self._topology_table()
         self.idempotency = self._idempotency_table()
         self.stop_loss_role = self._stop_loss_role() if isinstance(settings.prewarm, ProvisionedPrewarm) else None
-        self._alarms()
-        if settings.table.schedule:
-            self._capacity_steps()
+        self.capacity_steps = self._capacity_steps()
         for name, table in (
             ("Table", self.table),
             ("Topology", self.topology),
@@ -129,52 +119,11 @@ class DataStack(Stack):
         role.add_to_policy(iam.PolicyStatement(actions=["dynamodb:UpdateTable"], resources=[self.table.table_arn]))
         return role
 
-    def _alarms(self) -> None:
-        """Report which table or index is throttled, and whether more shards would help."""
-        alarms = Alarms(self, self.settings, "docs/resharding.md", Duration.minutes(1))
-        for slot in (None, *schema.INDEX_SLOTS):
-            for way in WAYS:
-                alarms.add(
-                    f"Hot{slot or 'Table'}{way}s",
-                    f"{way}s of {slot or 'the table'} are throttled: a key range is hot.",
-                    self._throttles(f"{way}KeyRangeThroughput", alarms.period, slot),
-                    periods=HOT_MINUTES,
-                )
-        for way in WAYS:
-            self._limit_alarm(alarms, "Account", way, ACCOUNT_LIMIT)
-            if not self.settings.table.provisioned:
-                self._limit_alarm(alarms, "Maximum", way, ON_DEMAND_LIMIT)
-                continue
-            # Each index has units of its own, and the writes of the table wait for its indexes.
-            for slot in (None, *schema.INDEX_SLOTS):
-                self._limit_alarm(alarms, f"Provisioned{slot or 'Table'}", way, PROVISIONED_LIMIT, slot)
-
-    def _capacity_steps(self) -> None:
-        steps = CapacitySteps(
-            self, "Capacity", environment=self.settings.name, settings=self.settings.table, table=self.table
-        )
-        alarms = Alarms(self, self.settings, "docs/capacity.md")
-        alarms.add(
-            "StepMissed", "A scheduled change of the table's capacity was given up.", steps.dropped(alarms.period)
-        )
-
-    def _limit_alarm(self, alarms: Alarms, name: str, way: str, limit: str, slot: str | None = None) -> None:
-        alarms.add(
-            f"{name}{way}s",
-            f"{way}s of {slot or 'the table'} are throttled at a limit that more shards do not raise.",
-            self._throttles(f"{way}{limit}", alarms.period, slot),
-            periods=HOT_MINUTES,
-        )
-
-    def _throttles(self, cause: str, period: Duration, slot: str | None = None) -> cloudwatch.Metric:
-        index = {"GlobalSecondaryIndexName": slot} if slot else {}
-        return cloudwatch.Metric(
-            namespace="AWS/DynamoDB",
-            metric_name=f"{cause}ThrottleEvents",
-            dimensions_map={"TableName": self.table.table_name, **index},
-            statistic="Sum",
-            period=period,
-        )
+    def _capacity_steps(self) -> CapacitySteps | None:
+        settings = self.settings
+        if not settings.table.schedule:
+            return None
+        return CapacitySteps(self, "Capacity", environment=settings.name, settings=settings.table, table=self.table)
 
     def _table(self, name: str, **properties: Any) -> dynamodb.TableV2:
         """Add an encrypted table; in production it is protected and kept."""

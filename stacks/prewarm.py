@@ -5,23 +5,34 @@ from typing import Any
 from aws_cdk import CfnOutput, CfnResource, CustomResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from dynashard import schema
+from stacks.alarms import Alarms
 from stacks.function import PythonFunction
+from stacks.metrics import Metrics
 from stacks.permissions import allow
 from stacks.prewarm_machine import STEP_SECONDS, definition
 from stacks.sections import NativePrewarm, ProvisionedPrewarm
 from stacks.stack import FunctionStack
 
 CLOUDFORMATION_SECONDS = 3600
+LONGEST_HOURS = 2
+"""How long the table may be provisioned before an alarm rings. A run ends within one hour."""
 
 
 class PrewarmStack(FunctionStack):
     """Warms the table of an environment while it is deployed."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, prewarm: NativePrewarm | ProvisionedPrewarm, **kwargs: Any
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        prewarm: NativePrewarm | ProvisionedPrewarm,
+        topic: sns.ITopic | None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(scope, construct_id, purpose="pre-warm", layer_names=["sharding"], **kwargs)
         self.prewarm = prewarm
@@ -29,7 +40,8 @@ class PrewarmStack(FunctionStack):
         self._stop_loss = f"dynashard-{self.settings.name}-stop-loss"
         self._step = self._step_function()
         self.machine = self.state_machine(definition(prewarm, self._step.function.function_arn), [self._step])
-        self._alarm()
+        if topic is not None:
+            self._alarms(Alarms(self, self.settings, topic))
         resource = self._resource(self._entry_function())
         CfnOutput(self, "Outcome", value=resource.get_att_string("Outcome"))
         CfnOutput(self, "ExpectedDollars", value=resource.get_att_string("ExpectedDollars"))
@@ -92,25 +104,32 @@ class PrewarmStack(FunctionStack):
             concurrency=self.settings.concurrency[f"prewarm.{entry}"],
         )
 
-    def _alarm(self) -> None:
-        """One alarm for all ends of a run but success."""
+    def _alarms(self, alarms: Alarms) -> None:
+        """Add one alarm for all ends of a run but success, and one for a table that stays provisioned."""
         period = Duration.minutes(5)
         ends = {
             "failed": self.machine.metric_failed(period=period),
             "timedOut": self.machine.metric_timed_out(period=period),
             "aborted": self.machine.metric_aborted(period=period),
         }
-        cloudwatch.MathExpression(
-            expression=" + ".join(f"FILL({name}, 0)" for name in ends), using_metrics=ends, period=period
-        ).create_alarm(
-            self,
-            "Alarm",
-            alarm_description="A pre-warm has failed. See docs/deploying.md: is the table on-demand?",
-            threshold=1,
-            evaluation_periods=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        alarms.add(
+            "prewarm-failed",
+            "A pre-warm has failed.",
+            cloudwatch.MathExpression(
+                expression=" + ".join(f"FILL({name}, 0)" for name in ends), using_metrics=ends, period=period
+            ),
         )
+        if isinstance(self.prewarm, ProvisionedPrewarm) and not self.settings.table.provisioned:
+            # An on-demand table has no such metric.
+            provisioned = Metrics(self.settings, self.data.table).dynamodb(
+                "ProvisionedWriteCapacityUnits", "Maximum", period=period
+            )
+            alarms.add(
+                "prewarm-not-returned",
+                f"The table has been provisioned for {LONGEST_HOURS} hours, and is billed for it.",
+                provisioned,
+                periods=LONGEST_HOURS * 12,
+            )
 
     def _resource(self, entry: PythonFunction) -> CustomResource:
         prewarm = self.prewarm

@@ -15,7 +15,6 @@ from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from dynashard import schema
-from stacks.alarms import Alarms
 from stacks.function import WAITED_FOR, PythonFunction
 from stacks.permissions import CONTROLLER_ACTIONS, MOVE_ACTIONS, STREAM_ACTIONS, allow, metrics_read
 from stacks.reshard_machine import ADVANCE_SECONDS, definition
@@ -27,8 +26,6 @@ WATCH_MINUTES = 15
 SHRINK_HOURS = 1
 SHRINK = {"look": "shrink"}
 """The event by which the watch looks for counts without throttling for long, which it halves."""
-OLDEST = "OldestReshardHours"
-"""Metric that the watch writes."""
 FINISH_SECONDS = 60
 """What a function may need after its slice to complete what it has begun, with retries."""
 DELIVERY_ATTEMPTS = 10
@@ -42,6 +39,8 @@ class ReshardStack(FunctionStack):
 
     Attributes:
         machine: the state machine; an execution carries one change.
+        advance, work: the functions that take its steps.
+        watch: the function that starts changes again which have no execution.
         operator: the function that other services and operators invoke.
         lost: stream records for which no execution could be started.
         missed: scheduled runs of the watch that failed.
@@ -49,30 +48,30 @@ class ReshardStack(FunctionStack):
 
     def __init__(self, scope: Construct, construct_id: str, **kwargs: Any) -> None:
         super().__init__(scope, construct_id, purpose="resharding", **kwargs)
-        self.machine = self._machine()
+        topology, table = self._topology(), self.data.table.table_arn
+        work_seconds = self.settings.reshard.slice_seconds + FINISH_SECONDS
+        self.advance = self._function("Advance", "advance", ADVANCE_SECONDS, [topology, allow(CHECK_ACTIONS, [table])])
+        self.work = self._function("Work", "work", work_seconds, [topology, allow(MOVE_ACTIONS, [table])])
+        self.machine = self._machine(work_seconds)
         self.lost, self.missed = self.dead_letter_queue("Lost"), self.dead_letter_queue("Missed")
         self._dispatch_function()
         self.operator = self._function("Operator", "operate", 60, [self._topology()])
-        self._alarms(self._watch_function())
+        self.watch = self._watch_function()
         CfnOutput(self, "OperatorFunction", value=self.operator.function.function_name)
         CfnOutput(self, "StateMachine", value=self.machine.state_machine_arn)
 
-    def _machine(self) -> stepfunctions.StateMachine:
-        limits, name = self.settings.reshard, f"dynashard-{self.settings.name}-reshard"
-        topology, table = self._topology(), self.data.table.table_arn
-        work_seconds = limits.slice_seconds + FINISH_SECONDS
-        advance = self._function("Advance", "advance", ADVANCE_SECONDS, [topology, allow(CHECK_ACTIONS, [table])])
-        work = self._function("Work", "work", work_seconds, [topology, allow(MOVE_ACTIONS, [table])])
-        stop = self._function("Stop", "stop", ADVANCE_SECONDS, [topology])
+    def _machine(self, work_seconds: int) -> stepfunctions.StateMachine:
+        name = f"dynashard-{self.settings.name}-reshard"
+        stop = self._function("Stop", "stop", ADVANCE_SECONDS, [self._topology()])
         states = definition(
-            advance=advance.function.function_arn,
-            work=work.function.function_arn,
+            advance=self.advance.function.function_arn,
+            work=self.work.function.function_arn,
             stop=stop.function.function_arn,
             work_seconds=work_seconds,
-            concurrency=limits.concurrency,
+            concurrency=self.settings.reshard.concurrency,
             partition=self.partition,
         )
-        machine = self.state_machine(states, [advance, work, stop], name)
+        machine = self.state_machine(states, [self.advance, self.work, stop], name)
         # It starts itself anew, so its ARN is made from its name.
         itself = self.format_arn(
             service="states", resource="stateMachine", resource_name=name, arn_format=ArnFormat.COLON_RESOURCE_NAME
@@ -198,40 +197,6 @@ class ReshardStack(FunctionStack):
 
     def _may_start(self) -> iam.PolicyStatement:
         return allow(["states:StartExecution"], [self.machine.state_machine_arn])
-
-    def _alarms(self, watch: PythonFunction) -> None:
-        alarms = Alarms(self, self.settings, "docs/deploying.md", Duration.minutes(WATCH_MINUTES))
-        alarms.ended_badly(
-            self.machine,
-            "A change of a shard count has failed and is paused. Its status has the reason; fix the cause and resume.",
-        )
-        alarms.add(
-            "Stuck",
-            "A change of a shard count is not over after hours. Look at its status: is it paused, or its budget small?",
-            alarms.own(OLDEST, "Maximum"),
-            threshold=self.settings.reshard.stuck_hours,
-        )
-        alarms.filled(
-            "Undispatched",
-            "Changes of shard counts were requested and not started; the watch starts them. Empty the queue.",
-            self.lost,
-        )
-        alarms.filled(
-            "LooksMissed",
-            "The watch of shard changes could not run. The queue has the reasons; the next run makes up for it.",
-            self.missed,
-        )
-        alarms.failing(watch.function, "The watch of shard changes fails. Read the log of its function.", "Unwatched")
-        alarms.add(
-            "CannotGrow",
-            "A key range is hot, and its count cannot grow any more.",
-            alarms.own("GrowthCannot", "Sum"),
-        )
-        alarms.add(
-            "AtLimit",
-            "The table or the account is at its limit, which more shards do not raise.",
-            alarms.own("GrowthLimit", "Sum"),
-        )
 
 
 def _filters() -> list[dict[str, Any]]:

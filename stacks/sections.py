@@ -1,10 +1,14 @@
 """The sections of an environment's settings, each with its defaults, bounds and units."""
 
-from typing import Annotated, Literal, Self
+import re
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
+
+_ADDRESS: Final = r"[^\s@:/]+@[^\s@:/.]+(\.[^\s@:/.]+)+|https://[^\s/@]+(/\S*)?"
+"""An e-mail address or an https URL."""
 
 
 class Section(BaseModel):
@@ -164,6 +168,32 @@ class GrowthSettings(Section):
             "GROWTH_COOLDOWN_SECONDS": str(self.cooldown_seconds),
             "GROWTH_QUIET_SECONDS": str(self.quiet_seconds),
         }
+
+
+class MonitoringSettings(Section):
+    """Who hears of alarms, and when those ring whose threshold depends on the application."""
+
+    addresses: tuple[str, ...] = ()
+    """E-mail addresses and https URLs that are notified; each is asked by SNS to confirm. None by default."""
+    latency_milliseconds: int = Field(default=3000, ge=1, le=30_000)
+    """Latency of the slowest hundredth of the requests at which an alarm rings."""
+    growths_per_hour: int = Field(default=20, ge=1)
+    """Requests for more shards in an hour at which an alarm rings."""
+    runbooks: str = Field(default="docs/runbooks", pattern=r"^(docs/runbooks|https://[^\s]+[^\s/])$")
+    """Where alarms say that their pages are: within the checkout, or a URL of the folder."""
+
+    @field_validator("addresses")
+    @classmethod
+    def _can_be_subscribed(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
+        for address in addresses:
+            if not re.fullmatch(_ADDRESS, address):
+                raise ValueError(
+                    f"{address!r} is neither an e-mail address such as ops@example.com nor a URL such as "
+                    "https://events.example.com/alarms"
+                )
+        if len(set(addresses)) < len(addresses):
+            raise ValueError("an address is there twice: name it once")
+        return addresses
 
 
 class _Prewarm(Section):

@@ -15,6 +15,7 @@ from stacks.sections import (
     ChangesSettings,
     CommandsSettings,
     GrowthSettings,
+    MonitoringSettings,
     Prewarm,
     ProvisionedPrewarm,
     ReshardSettings,
@@ -69,6 +70,7 @@ class Settings(Section):
     changes: ChangesSettings = ChangesSettings()
     writer: WriterSettings = WriterSettings()
     growth: GrowthSettings = GrowthSettings()
+    monitoring: MonitoringSettings = MonitoringSettings()
     topology_lease_seconds: int = Field(default=30, ge=1, le=900)
     """How long a reader may use a view of the shard counts."""
     topology_operation_seconds: int | None = Field(default=None, ge=1, le=900)

@@ -7,7 +7,6 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from stacks.alarms import Alarms
 from stacks.function import PythonFunction, acknowledge
 from stacks.permissions import RECEIVE_ACTIONS, allow, writing_statements
 from stacks.stack import DEAD_LETTER_DAYS, DEAD_LETTERS_STAY, FunctionStack
@@ -19,10 +18,6 @@ VISIBILITY_TIMES: Final = 6
 """A message is hidden for this many timeouts of the function, as Lambda advises."""
 MESSAGES: Final = 10
 """Messages a batch; each may hold dozens of items."""
-LATE_SECONDS: Final = 300
-"""How long a message may wait before an alarm rings."""
-MOST_LEFT: Final = 1000
-"""Items left on the queue within five minutes, usually because of throttling, at which an alarm rings."""
 
 
 class WriterStack(FunctionStack):
@@ -42,7 +37,6 @@ class WriterStack(FunctionStack):
         self.worker = self._function()
         self._mapping("Intake", self.intake, settings.writer.concurrency)
         self._mapping("Operations", self.operations, settings.writer.operations_concurrency)
-        self._alarms()
 
     def feed(self, function: PythonFunction) -> None:
         """Let a function put messages on the queues."""
@@ -125,34 +119,3 @@ class WriterStack(FunctionStack):
         )
         # Lambda refuses the mapping while the role may not read the queue.
         mapping.node.add_dependency(self.worker.role)
-
-    def _alarms(self) -> None:
-        alarms = Alarms(self, self.settings, "docs/firehose.md")
-        for name, queue, dead in (
-            ("Intake", self.intake, self.intake_dead),
-            ("Operations", self.operations, self.operations_dead),
-        ):
-            alarms.add(
-                f"{name}Late",
-                "Accepted writes wait for minutes. Is the table throttled, or does the writer fail?",
-                queue.metric_approximate_age_of_oldest_message(period=alarms.period),
-                threshold=LATE_SECONDS,
-            )
-            alarms.filled(
-                f"{name}Dead",
-                "Accepted writes could not be executed. Read and fix the causes, then `dynashard queue redrive`.",
-                dead,
-            )
-        alarms.add(
-            "Lag",
-            "Accepted writes are stored after minutes.",
-            alarms.own("WriterLagSeconds", "p99"),
-            threshold=LATE_SECONDS,
-        )
-        alarms.add(
-            "Throttled",
-            "The writer is throttled: items stay on the queue.",
-            alarms.own("WriterLeft", "Sum"),
-            threshold=MOST_LEFT,
-        )
-        alarms.failing(self.worker.function, "The writer fails or times out. Read its log.")

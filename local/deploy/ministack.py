@@ -21,6 +21,7 @@ from local.events import ACCOUNT_ID, REGION
 from local.settings import ROOT
 
 PYTHON: Final = ROOT / ".venv-ministack" / "bin" / "python"
+PLACEHOLDERS: Final = ROOT / "local" / "deploy" / "placeholders.py"
 LONGEST_SECONDS: Final = 300.0
 """How long to wait for the local AWS, and for commands on it; far longer than they take on a busy machine."""
 
@@ -59,8 +60,9 @@ class Ministack:
     def _start(self) -> bool:
         self.port = free_port()
         with self.log.open("ab") as log:
+            # -P: the folder of the program has a module of the same name.
             self.process = subprocess.Popen(  # noqa: S603 - our own command line
-                ["/bin/sh", "-c", _WATCHED, "watch", str(PYTHON), "-m", "ministack"],
+                ["/bin/sh", "-c", _WATCHED, "watch", str(PYTHON), "-P", str(PLACEHOLDERS)],
                 env=self._own_environment(),
                 cwd=self.folder,
                 stdin=subprocess.PIPE,

@@ -73,9 +73,9 @@ def of_type(template: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]
 
 
 def alarms_in(template: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Properties of the alarms by the names that the docs give them: their ids without CDK's eight digits of a hash."""
-    alarms = of_type(template, "AWS::CloudWatch::Alarm")
-    return {name[:-8]: alarm["Properties"] for name, alarm in alarms.items()}
+    """Properties of the alarms by their names, without the beginning that all of an environment have."""
+    alarms = [each["Properties"] for each in of_type(template, "AWS::CloudWatch::Alarm").values()]
+    return {alarm["AlarmName"].split("-", 2)[2]: alarm for alarm in alarms}
 
 
 def maxima(templates: Templates) -> dict[str, tuple[int, int]]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stacks.settings import SettingsError, load
-from tests.infra.templates import SIGN_IN, Templates, alarms_in, context, of_type, statements, synthesise
+from tests.infra.templates import SIGN_IN, Templates, context, of_type, statements, synthesise
 
 pytestmark = pytest.mark.infra
 
@@ -240,14 +240,4 @@ def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(wi
         "GET /v1/{collection}": "JWT",
         "HEAD /v1/{collection}": "JWT",
         **{f"{method} /v1/{{proxy+}}": "JWT" for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")},
-    }
-
-
-def test_alarms_ring_for_function_errors_throttles_and_5xx_answers(dev: Templates) -> None:
-    alarms = alarms_in(dev["Api"])
-
-    assert {name: (alarm["MetricName"], alarm["Threshold"]) for name, alarm in alarms.items()} == {
-        "Failing": ("Errors", 1),
-        "Crowded": ("Throttles", 1),
-        "ServerErrors": ("5xx", 5),
     }

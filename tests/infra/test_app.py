@@ -82,7 +82,8 @@ def test_a_sign_in_on_the_command_line_is_enough_for_a_shipped_environment(tmp_p
 
     assert done.returncode == 0, done.stderr
     assert sorted(digests(tmp_path)) == [
-        f"Dynashard-prod-{stack}.template.json" for stack in ("Api", "Changes", "Commands", "Data", "Reshard", "Writer")
+        f"Dynashard-prod-{stack}.template.json"
+        for stack in ("Api", "Changes", "Commands", "Data", "Monitoring", "Reshard", "Writer")
     ]
 
 

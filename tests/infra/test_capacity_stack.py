@@ -9,7 +9,7 @@ from moto import mock_aws
 
 from dynashard import schema
 from tests.infra.prewarm_world import TABLE, client, create_table
-from tests.infra.templates import PRIME_TIME, Templates, alarms_in, context, of_type, short, statements
+from tests.infra.templates import PRIME_TIME, Templates, context, of_type, short, statements
 
 pytestmark = pytest.mark.infra
 
@@ -121,21 +121,6 @@ def test_application_auto_scaling_accepts_a_step_and_overwrites_the_bounds(sched
     assert (target["MinCapacity"], target["MaxCapacity"]) == (50, 500)
 
 
-def test_alarms_of_a_provisioned_table_ring_for_each_of_its_limits_and_for_a_missed_step(scheduled: Templates) -> None:
-    alarms = alarms_in(scheduled["Data"])
-
-    limited = {
-        f"Provisioned{name}{way}s": f"{way}ProvisionedThroughputThrottleEvents"
-        for name in NAMES
-        for way in ("Read", "Write")
-    }
-    assert {name: alarms[name]["MetricName"] for name in limited} == limited
-    assert not [name for name in alarms if name.startswith("Maximum")]
-    assert alarms["StepMissed"]["MetricName"] == "InvocationDroppedCount"
-    (group,) = of_type(scheduled["Data"], "AWS::Scheduler::ScheduleGroup")
-    assert alarms["StepMissed"]["Dimensions"] == [{"Name": "ScheduleGroup", "Value": {"Ref": group}}]
-
-
 def test_steps_need_nothing_if_the_schedule_changes_nothing(data: Data) -> None:
     bounds = {key: value for key, value in PRIME_TIME.items() if key not in ("schedule", "time_zone", "indexes")}
     template = data(**bounds, schedule=[{"at": "12:00", "min_read_units": 100}])
@@ -173,7 +158,6 @@ def test_a_change_of_the_mode_is_an_update_of_the_table_in_place(data: Data) -> 
         assert template["Outputs"] == on_demand["Outputs"]
     kinds = {each["Type"] for name, each in scheduled["Resources"].items() if name not in on_demand["Resources"]}
     assert kinds == {
-        "AWS::CloudWatch::Alarm",
         "AWS::IAM::Policy",
         "AWS::IAM::Role",
         SCHEDULE,

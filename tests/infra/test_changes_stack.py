@@ -1,4 +1,4 @@
-"""The changes stack: permissions, delivery of records, retries and alarms."""
+"""The changes stack: permissions, delivery of records, and retries."""
 
 from pathlib import Path
 from typing import Any
@@ -113,14 +113,3 @@ def test_growth_is_a_setting(tmp_path: Path) -> None:
         60,
         600,
     )
-
-
-def test_alarms_ring_when_it_lags_fails_or_gives_up(dev: Templates) -> None:
-    alarms = [each["Properties"] for each in of_type(dev["Changes"], "AWS::CloudWatch::Alarm").values()]
-
-    assert {(alarm["MetricName"], alarm["Threshold"]) for alarm in alarms} == {
-        ("IteratorAge", 300_000),
-        ("Errors", 1),
-        ("ApproximateNumberOfMessagesVisible", 1),
-    }
-    assert all("docs/changes.md" in alarm["AlarmDescription"] for alarm in alarms)

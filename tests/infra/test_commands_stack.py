@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.templates import Templates, alarms_in, context, of_type, statements, synthesise
+from tests.infra.templates import Templates, context, of_type, statements, synthesise
 
 pytestmark = pytest.mark.infra
 
@@ -65,7 +65,3 @@ def test_its_memory_and_its_share_of_the_account_are_settings(dev: Templates, tm
         for each in (larger, shipped)
     ]
     assert sizes == [(512, 30), (1769, None)]
-
-
-def test_alarms_ring_when_the_function_fails(dev: Templates) -> None:
-    assert {name: alarm["MetricName"] for name, alarm in alarms_in(dev["Commands"]).items()} == {"Failing": "Errors"}

@@ -1,11 +1,11 @@
-"""The data stack: tables, their protection and alarms."""
+"""The data stack: tables, and their protection."""
 
 from typing import Any
 
 import pytest
 
 from dynashard import schema
-from tests.infra.templates import Templates, alarms_in, maxima, of_type
+from tests.infra.templates import Templates, maxima, of_type
 
 pytestmark = pytest.mark.infra
 
@@ -116,31 +116,3 @@ def test_no_table_declares_a_warm_throughput(dev: Templates) -> None:
     tables = of_type(dev["Data"], "AWS::DynamoDB::GlobalTable")
 
     assert [name for name, resource in tables.items() if "WarmThroughput" in str(resource)] == []
-
-
-def test_alarms_ring_for_hot_key_ranges_and_limits_with_the_throttled_resource(dev: Templates) -> None:
-    rung = {
-        (name, *(dimension["Value"] for dimension in alarm["Dimensions"] if "Index" in dimension["Name"])): alarm[
-            "MetricName"
-        ]
-        for name, alarm in alarms_in(dev["Data"]).items()
-    }
-
-    hot = {
-        (f"Hot{slot}{way}s", *([] if slot == "Table" else [slot])): f"{way}KeyRangeThroughputThrottleEvents"
-        for slot in ("Table", *schema.INDEX_SLOTS)
-        for way in ("Read", "Write")
-    }
-    assert rung == hot | {
-        ("AccountReads",): "ReadAccountLimitThrottleEvents",
-        ("AccountWrites",): "WriteAccountLimitThrottleEvents",
-        ("MaximumReads",): "ReadMaxOnDemandThroughputThrottleEvents",
-        ("MaximumWrites",): "WriteMaxOnDemandThroughputThrottleEvents",
-    }
-
-
-def test_a_burst_that_retries_solve_rings_no_alarm(dev: Templates) -> None:
-    for alarm in alarms_in(dev["Data"]).values():
-        assert alarm["Namespace"] == "AWS/DynamoDB"
-        assert {"Ref": "Table"} in [dimension["Value"] for dimension in alarm["Dimensions"]]
-        assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 5, "notBreaching")

@@ -8,7 +8,7 @@ from functions.prewarm.steps import STOP_LOSS_AFTER_SECONDS
 from stacks.prewarm_machine import MACHINE_SECONDS, STEP_SECONDS
 from tests.infra.conftest import Synthesised
 from tests.infra.prewarm_world import definition_in
-from tests.infra.templates import Templates, of_type, short, statements
+from tests.infra.templates import Templates, alarms_in, of_type, short, statements
 
 pytestmark = pytest.mark.infra
 
@@ -21,9 +21,8 @@ LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 def test_pre_warming_and_its_role_exist_only_with_the_setting(synthesised: Synthesised) -> None:
     plain = synthesised("dev", None)
 
-    assert [path.name for path in plain.files] == [
-        f"Dynashard-dev-{stack}.template.json" for stack in ("Api", "Changes", "Commands", "Data", "Reshard", "Writer")
-    ]
+    stacks = ("Api", "Changes", "Commands", "Data", "Monitoring", "Reshard", "Writer")
+    assert [path.name for path in plain.files] == [f"Dynashard-dev-{stack}.template.json" for stack in stacks]
     assert of_type(plain["Data"], "AWS::IAM::Role") == {}
 
 
@@ -137,16 +136,21 @@ def _following(state: dict[str, object]) -> list[object]:
 
 
 def test_an_alarm_rings_for_every_end_except_success(prod: Templates) -> None:
-    (alarm,) = of_type(prod["Prewarm"], "AWS::CloudWatch::Alarm").values()
+    alarm = alarms_in(prod["Prewarm"])["prewarm-failed"]
 
-    watched = {
-        metric["MetricStat"]["Metric"]["MetricName"]
-        for metric in alarm["Properties"]["Metrics"]
-        if "MetricStat" in metric
-    }
+    watched = {metric["MetricStat"]["Metric"]["MetricName"] for metric in alarm["Metrics"] if "MetricStat" in metric}
 
     assert watched == {"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}
-    assert alarm["Properties"]["Threshold"] == 1
+    assert alarm["Threshold"] == 1
+
+
+def test_an_alarm_rings_for_a_table_that_stays_provisioned(dev: Templates, prod: Templates) -> None:
+    alarm = alarms_in(prod["Prewarm"])["prewarm-not-returned"]
+
+    assert alarm["MetricName"] == "ProvisionedWriteCapacityUnits"
+    assert alarm["Period"] * alarm["EvaluationPeriods"] == 2 * 3600
+    # The native way does not change the mode.
+    assert "prewarm-not-returned" not in alarms_in(dev["Prewarm"])
 
 
 def test_the_resource_is_deleted_before_anything_it_needs(prod: Templates) -> None:

@@ -1,4 +1,4 @@
-"""The reshard stack: triggers, permissions, retries and alarms."""
+"""The reshard stack: triggers, permissions and retries."""
 
 import json
 from typing import Any
@@ -6,12 +6,8 @@ from typing import Any
 import pytest
 
 from dynashard import errors, schema
-from dynashard_serving.growth_log import growth_metric
-from dynashard_serving.growth_terms import GrowthEvent, Report
-from dynashard_serving.metric_names import NAMESPACE, OLDEST_RESHARD
-from functions.reshard.handler import metrics
 from functions.reshard.steps import EVENTS
-from functions.reshard.watch import GRACE_SECONDS, Seen
+from functions.reshard.watch import GRACE_SECONDS
 from stacks.reshard_machine import ADVANCE_SECONDS, HOPELESS, REST_SECONDS
 from tests.infra.conftest import Synthesised
 from tests.infra.prewarm_world import definition_in
@@ -180,41 +176,6 @@ def test_only_permanent_errors_are_not_retried_and_every_failure_is_recorded(dev
 def test_histories_have_room_for_retries(dev: Templates) -> None:
     assert EVENTS * 3 < HISTORY
     assert definition_in(dev["Reshard"])["States"]["Work"]["MaxConcurrency"] == 8
-
-
-def test_alarms_ring_for_failed_long_lost_and_unattended_changes(dev: Templates) -> None:
-    alarms = of_type(dev["Reshard"], "AWS::CloudWatch::Alarm")
-    named = {name: each["Properties"] for name, each in alarms.items()}
-
-    watched = {each["MetricName"]: each["Threshold"] for each in named.values()}
-    assert watched == {
-        "ExecutionsFailed": 1,
-        "ExecutionsTimedOut": 1,
-        "ExecutionsAborted": 1,
-        "OldestReshardHours": 24,
-        "ApproximateNumberOfMessagesVisible": 1,
-        "Errors": 1,
-        **{growth_metric(Report(event, "", None, None, "")): 1 for event in (GrowthEvent.CANNOT, GrowthEvent.LIMIT)},
-    }
-    assert all(each["TreatMissingData"] == "notBreaching" for each in named.values())
-
-
-def test_the_alarm_for_long_changes_reads_the_metric_of_the_watch(dev: Templates) -> None:
-    written = json.loads(metrics("dev", Seen(hours=1.5), 1_800_000_000.25))
-    (alarm,) = [
-        each["Properties"]
-        for each in of_type(dev["Reshard"], "AWS::CloudWatch::Alarm").values()
-        if each["Properties"].get("MetricName") == OLDEST_RESHARD
-    ]
-    (directive,) = written["_aws"]["CloudWatchMetrics"]
-
-    assert written["_aws"]["Timestamp"] == 1_800_000_000_250
-    assert (directive["Namespace"], alarm["Namespace"]) == (NAMESPACE, NAMESPACE)
-    assert OLDEST_RESHARD in [each["Name"] for each in directive["Metrics"]]
-    assert written[OLDEST_RESHARD] == 1.5
-    assert {each["Name"]: each["Value"] for each in alarm["Dimensions"]} == {
-        name: written[name] for name in directive["Dimensions"][0]
-    }
 
 
 def test_the_watch_checks_for_quiet_counts_every_hour_with_the_growth_settings_of_the_api(dev: Templates) -> None:

@@ -84,6 +84,15 @@ def test_the_longest_operation_is_as_long_as_a_request_unless_something_takes_lo
         ({"changes": {"lanes": 11}}, "environments.dev.changes.lanes:"),
         ({"writer": {"concurrency": 1}}, "environments.dev.writer.concurrency:"),
         ({"growth": {"mode": "maybe"}}, "environments.dev.growth.mode:"),
+        (
+            {"monitoring": {"addresses": ["ops"]}},
+            "environments.dev.monitoring.addresses: 'ops' is neither an e-mail address such as ops@example.com",
+        ),
+        ({"monitoring": {"addresses": ["http://example.com"]}}, "'http://example.com' is neither"),
+        ({"monitoring": {"addresses": ["a@example.com", "a@example.com"]}}, "an address is there twice"),
+        ({"monitoring": {"latency_milliseconds": 0}}, "environments.dev.monitoring.latency_milliseconds:"),
+        ({"monitoring": {"growths_per_hour": 0}}, "environments.dev.monitoring.growths_per_hour:"),
+        ({"monitoring": {"runbooks": "wiki"}}, "environments.dev.monitoring.runbooks:"),
         ({"growth": {"cooldown_seconds": 0}}, "environments.dev.growth.cooldown_seconds:"),
         (
             {"growth": {"cooldown_seconds": 600, "quiet_seconds": 300}},

@@ -12,14 +12,14 @@ import pytest
 
 from stacks.settings import load
 from tests.infra.conftest import Synthesised
-from tests.infra.templates import PREWARMS, Templates, context, of_type, synthesise
+from tests.infra.templates import PREWARMS, Templates, alarms_in, context, of_type, short, synthesise
 
 pytestmark = pytest.mark.infra
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 CASES = [("dev", "native"), ("prod", "provisioned")]
 LAMBDA = "AWS::Lambda::Function"
-STACKS = ["Api", "Changes", "Commands", "Data", "Prewarm", "Reshard", "Writer"]
+STACKS = ["Api", "Changes", "Commands", "Data", "Monitoring", "Prewarm", "Reshard", "Writer"]
 
 
 def normalised(template: dict[str, Any], env: str) -> Any:
@@ -109,15 +109,16 @@ def test_functions_share_the_concurrency_of_a_new_account_as_shipped(
 def test_undelivered_events_of_rules_and_schedules_go_to_a_queue_with_an_alarm(
     synthesised: Synthesised, env: str, prewarm: str
 ) -> None:
-    template = synthesised(env, prewarm)["Reshard"]
+    templates = synthesised(env, prewarm)
+    template = templates["Reshard"]
     rules = of_type(template, "AWS::Events::Rule").values()
     targets = [target for rule in rules for target in rule["Properties"]["Targets"]]
     [asynchronous] = of_type(template, "AWS::Lambda::EventInvokeConfig").values()
     queue = asynchronous["Properties"]["DestinationConfig"]["OnFailure"]["Destination"]
     alarmed = [
-        each["Properties"]["Dimensions"][0]["Value"]["Fn::GetAtt"][0]
-        for each in of_type(template, "AWS::CloudWatch::Alarm").values()
-        if each["Properties"].get("MetricName") == "ApproximateNumberOfMessagesVisible"
+        short(alarm["Dimensions"][0]["Value"])
+        for alarm in alarms_in(templates["Monitoring"]).values()
+        if alarm.get("MetricName") == "ApproximateNumberOfMessagesVisible"
     ]
 
     assert len(targets) == 2
@@ -126,7 +127,8 @@ def test_undelivered_events_of_rules_and_schedules_go_to_a_queue_with_an_alarm(
         assert target["DeadLetterConfig"]["Arn"] == queue
     assert asynchronous["Properties"]["MaximumRetryAttempts"] == 2
     assert asynchronous["Properties"]["MaximumEventAgeInSeconds"] == 900
-    assert queue["Fn::GetAtt"][0] in alarmed
+    exported = f"<ExportsOutputFnGetAtt{queue['Fn::GetAtt'][0]}QueueName"
+    assert any(name.startswith(exported) for name in alarmed)
 
 
 @pytest.mark.parametrize(("env", "prewarm"), [pytest.param(*CASES[0], marks=pytest.mark.deep), CASES[1]])

@@ -1,11 +1,9 @@
-"""The writer stack: queues, permissions, the function and alarms."""
+"""The writer stack: queues, permissions and the function."""
 
 from typing import Any
 
 import pytest
 
-from dynashard_serving.metric_names import WRITER_LAG, WRITER_LEFT
-from dynashard_serving.metrics import NAMESPACE
 from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES
 from functions.writer.operations import MOST_RECEIVES
 from functions.writer.queues import LONGEST_PAUSE_SECONDS, pause
@@ -141,21 +139,6 @@ def test_no_write_outlasts_the_wait_between_two_phases(dev: Templates) -> None:
     ]
 
     assert worker["Properties"]["Timeout"] <= int(work["TOPOLOGY_OPERATION_SECONDS"])
-
-
-def test_alarms_ring_for_late_and_dead_messages_and_a_failing_writer(dev: Templates) -> None:
-    alarms = [each["Properties"] for each in of_type(dev["Writer"], "AWS::CloudWatch::Alarm").values()]
-
-    assert sorted(alarm["MetricName"] for alarm in alarms) == [
-        "ApproximateAgeOfOldestMessage",
-        "ApproximateAgeOfOldestMessage",
-        "ApproximateNumberOfMessagesVisible",
-        "ApproximateNumberOfMessagesVisible",
-        "Errors",
-        WRITER_LAG,
-        WRITER_LEFT,
-    ]
-    assert {alarm["Namespace"] for alarm in alarms if alarm["MetricName"] in (WRITER_LAG, WRITER_LEFT)} == {NAMESPACE}
 
 
 def test_messages_may_have_the_largest_size_of_sqs() -> None:

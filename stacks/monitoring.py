@@ -1,0 +1,96 @@
+"""The monitoring stack: dashboard, alarms with their topic, and saved log queries.
+
+It only reads what the other stacks have, so it can be removed and deployed again at any time.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from stacks.alarms import Alarms
+from stacks.api import ApiStack
+from stacks.changes import ChangesStack
+from stacks.commands import CommandsStack
+from stacks.dashboard import add_dashboard
+from stacks.data import DataStack
+from stacks.function import acknowledge
+from stacks.metrics import Metrics
+from stacks.monitoring_alarms import add_alarms
+from stacks.reshard import ReshardStack
+from stacks.saved_queries import add_queries
+from stacks.settings import Settings
+from stacks.writer import WriterStack
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The stacks that are watched."""
+
+    data: DataStack
+    api: ApiStack
+    commands: CommandsStack
+    changes: ChangesStack
+    writer: WriterStack
+    reshard: ReshardStack
+
+    @property
+    def logs(self) -> dict[str, logs.ILogGroup]:
+        """Their logs, by the names that saved queries use."""
+        return {
+            "access": self.api.access_log,
+            "api": self.api.function.log,
+            "commands": self.commands.function.log,
+            "writer": self.writer.worker.log,
+            "changes": self.changes.follower.log,
+            "advance": self.reshard.advance.log,
+            "work": self.reshard.work.log,
+            "watch": self.reshard.watch.log,
+        }
+
+
+class MonitoringStack(Stack):
+    """Watches one environment.
+
+    Attributes:
+        topic: what all alarms notify.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, parts: Parts, **kwargs: Any) -> None:
+        super().__init__(scope, construct_id, description=f"Dynashard monitoring ({settings.name})", **kwargs)
+        self.settings = settings
+        metrics = Metrics(settings, parts.data.table)
+        self.topic = self._topic()
+        add_alarms(Alarms(self, settings, self.topic), metrics, parts)
+        dashboard = add_dashboard(self, metrics, parts)
+        add_queries(self, settings.name, parts.logs)
+        CfnOutput(self, "AlarmTopic", value=self.topic.topic_arn)
+        CfnOutput(self, "DashboardName", value=dashboard.dashboard_name)
+
+    def _topic(self) -> sns.Topic:
+        # Not encrypted with a key of SNS, which CloudWatch may not use. Alarms hold names and figures, no data.
+        topic = sns.Topic(self, "Alarms", display_name=f"Dynashard {self.settings.name}", enforce_ssl=True)
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=["sns:Publish"],
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                resources=[topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": self.account}},
+            )
+        )
+        for address in self.settings.monitoring.addresses:
+            url = address.startswith("https://")
+            subscribed = topic.add_subscription(
+                subscriptions.UrlSubscription(address) if url else subscriptions.EmailSubscription(address)
+            )
+            acknowledge(
+                subscribed,
+                "Serverless::Serverless-SNSRedrivePolicy",
+                "An alarm that did not arrive is still shown by CloudWatch; an old one in a queue helps nobody.",
+            )
+        return topic

@@ -1,0 +1,72 @@
+"""The metrics that our functions write, collected from their own code."""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import Any, Final
+
+from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError
+from dynashard.transport.interface import Consumed, Meter
+from dynashard_patterns.changes import Outcome
+from dynashard_serving.growth_log import GrowthLog
+from dynashard_serving.growth_terms import GrowthEvent, Report
+from dynashard_serving.metric_names import NAMESPACE
+from functions.api.observing import Observed, Observer
+from functions.changes import handler as changes
+from functions.reshard import handler as reshard
+from functions.reshard.watch import Seen
+from functions.writer import metrics as writer
+from functions.writer.outcomes import Tally
+
+DYNASHARD: Final = NAMESPACE
+_QUIET = logging.getLogger("emitted")
+
+
+def emitted() -> set[tuple[str, frozenset[str]]]:
+    """Return names and dimensions of all metrics, as CloudWatch would read them from the functions' logs."""
+    return {found for line in lines() for found in _metrics_in(json.loads(line))}
+
+
+def lines() -> Iterator[str]:
+    """Yield lines of logs: of requests of each kind, a batch of changes, accepted writes, the watch, and growth."""
+    yield from requests()
+    records = [{"dynamodb": {"ApproximateCreationDateTime": 1.0}}]
+    yield changes.metrics("dev", Outcome(None, 1, 0), records, 2.0)
+    yield writer.line("dev", Tally(stored=1, lags=[0.5]), 2.0)
+    yield reshard.metrics("dev", Seen(running=1, percent=50.0), 2.0)
+    yield from growth()
+
+
+def requests() -> list[str]:
+    """Return the lines of the API for requests that succeed, list, and fail in each way."""
+    meter = Meter()
+    meter.record("Query", Consumed(read_units=2.5, requests=1))
+    meter.throttled("TableWriteKeyRangeThroughputExceeded")
+    codes = (None, OverloadedError.code, InvalidCursorError.code, OutcomeUnknownError.code)
+    with redirect_stdout(StringIO()) as written:
+        observer = Observer("dev", metrics=True)
+        for code in codes:
+            status = 200 if code is None else 503
+            observer.answered(
+                Observed("r-1", "GET", "/v1/users", status, "abc", 12.5, meter, code=code, error=code, items=40)
+            )
+    return [line for line in written.getvalue().splitlines() if line.startswith("{")]
+
+
+def growth() -> list[str]:
+    """Return the lines of metrics of all events of the growth policy."""
+    written: list[str] = []
+    log = GrowthLog(_QUIET, "dev", write=written.append)
+    for event in GrowthEvent:
+        log.grew(Report(event, "user.v1.User", "user.v1.User:abc", None, "16 to 32", 32))
+    return written
+
+
+def _metrics_in(line: dict[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
+    for directive in line.get("_aws", {}).get("CloudWatchMetrics", []):
+        assert directive["Namespace"] == NAMESPACE
+        for metric in directive["Metrics"]:
+            for dimensions in directive["Dimensions"]:
+                yield metric["Name"], frozenset(dimensions)
