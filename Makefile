@@ -124,6 +124,11 @@ destroy: setup build/.done ## Remove the stacks of ENV from its account; stops r
 verify-aws: setup build/.done ## Check facts about AWS in the account of ENV, which costs dollars: it says how many, and asks
 	$(BIN)/dynashard verify-aws --env $(ENV) $(VERIFY_ARGS)
 
+.PHONY: assumptions
+assumptions: setup ## Write docs/assumptions.md again after tools/verify_aws/facts has changed
+	$(BIN)/python -m tools.verify_aws.ledger > docs/assumptions.md.new
+	mv docs/assumptions.md.new docs/assumptions.md
+
 .PHONY: openapi
 openapi: setup ## Write docs/openapi.json again after the API has changed
 	$(BIN)/python -m functions.api.openapi > docs/openapi.json.new
