@@ -117,3 +117,16 @@ def test_a_deletion_has_nothing_to_undo(here: World) -> None:
 
     assert execution.status == "SUCCEEDED"
     assert here.calls == ["report"]
+
+
+def test_a_provisioned_table_is_raised_and_keeps_its_mode_and_its_units(here: World) -> None:
+    units = {"ReadCapacityUnits": 100, "WriteCapacityUnits": 50}
+    here.dynamodb.update_table(TableName=TABLE, BillingMode="PROVISIONED", ProvisionedThroughput=units)
+
+    execution = here.run(**warm(40_000))
+
+    (update,) = here.table.updates
+    assert execution.status == "SUCCEEDED"
+    assert update.keys() == {"TableName", "WarmThroughput", "GlobalSecondaryIndexUpdates"}
+    assert not here.on_demand
+    assert here.described()["ProvisionedThroughput"]["WriteCapacityUnits"] == 50
