@@ -102,13 +102,6 @@ class TableSettings(CapacityBounds):
         """The time zone of the schedule."""
         return self.time_zone or DEFAULT_TIME_ZONE
 
-    @property
-    def variables(self) -> dict[str, str]:
-        """The environment variables of functions: the mode, and the most units that the table can have at any time."""
-        most = {way: self._most(way) for way in WAYS}
-        units = {f"TABLE_MAX_{way.upper()}_UNITS": str(units) for way, units in most.items() if units is not None}
-        return {"TABLE_CAPACITY_MODE": self.mode, **units}
-
     def bounds(self, way: Way, resource: str = TABLE, step: ScheduleStep | None = None) -> Bounds:
         """Return the bounds of provisioned units of the table or an index, without a schedule or from a step on.
 
@@ -139,11 +132,6 @@ class TableSettings(CapacityBounds):
         usual = self.bounds(way, resource)
         steps = [(step, self.bounds(way, resource, step)) for step in self.schedule]
         return steps if any(bounds != usual for _, bounds in steps) else []
-
-    def _most(self, way: Way) -> int | None:
-        if not self.provisioned:
-            return self.given(way)[1]
-        return max(self.bounds(way, TABLE, step).highest for step in (None, *self.schedule))
 
     @field_validator("time_zone")
     @classmethod

@@ -128,19 +128,6 @@ def test_steps_need_nothing_if_the_schedule_changes_nothing(data: Data) -> None:
     assert of_type(template, SCHEDULE) == {}
 
 
-def test_functions_know_the_mode_and_the_most_units(scheduled: Templates, dev: Templates) -> None:
-    for stack in ("Api", "Commands", "Changes", "Writer"):
-        found = [
-            each["Properties"]["Environment"]["Variables"]
-            for each in of_type(scheduled[stack], "AWS::Lambda::Function").values()
-        ]
-        assert [(each["TABLE_CAPACITY_MODE"], each["TABLE_MAX_WRITE_UNITS"]) for each in found] == [
-            ("provisioned", "3000")
-        ]
-    (api,) = of_type(dev["Api"], "AWS::Lambda::Function").values()
-    assert api["Properties"]["Environment"]["Variables"]["TABLE_CAPACITY_MODE"] == "on_demand"
-
-
 def test_a_change_of_the_mode_is_an_update_of_the_table_in_place(data: Data) -> None:
     on_demand = data(max_read_units=4000, max_write_units=4000)
     provisioned = data(**{key: value for key, value in PRIME_TIME.items() if key not in ("schedule", "time_zone")})

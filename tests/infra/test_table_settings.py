@@ -23,7 +23,6 @@ def test_a_table_is_on_demand_unless_its_mode_says_otherwise() -> None:
     table = TableSettings()
 
     assert not table.provisioned
-    assert table.variables == {"TABLE_CAPACITY_MODE": "on_demand"}
 
 
 def test_indexes_have_the_bounds_and_the_target_of_the_table() -> None:
@@ -70,18 +69,6 @@ def test_a_step_applies_to_indexes_unless_they_have_bounds_of_their_own() -> Non
     found = {name: [tuple(bounds) for _, bounds in table.steps("write", name)] for name in RESOURCES}
 
     assert found == {TABLE: [(1500, 3000)], "GSI1": [(1500, 3000)], "GSI2": [], "GSI3": [(80, 100)]}
-
-
-def test_functions_get_the_mode_and_the_most_units_of_any_time() -> None:
-    assert provisioned(schedule=[EVENING]).variables == {
-        "TABLE_CAPACITY_MODE": "provisioned",
-        "TABLE_MAX_READ_UNITS": "4000",
-        "TABLE_MAX_WRITE_UNITS": "3000",
-    }
-    assert TableSettings(max_write_units=4000).variables == {
-        "TABLE_CAPACITY_MODE": "on_demand",
-        "TABLE_MAX_WRITE_UNITS": "4000",
-    }
 
 
 @pytest.mark.parametrize(
