@@ -139,7 +139,10 @@ def _of_the_table(plan: Plan) -> Iterator[str]:
             f"{plan.partitions.ramp_seconds // 60} minutes."
         )
     if max(writes, reads) > TABLE_QUOTA_UNITS:
-        yield f"Request a higher quota: {TABLE_QUOTA_UNITS:,} units/s a table is the default, for reads and for writes."
+        yield (
+            f"Request a higher quota: {TABLE_QUOTA_UNITS:,} units/s a table is the default, for reads and for writes. "
+            "`make preflight` shows yours."
+        )
     collisions = plan.collisions
     if collisions.hot_without > 1 and collisions.chance_without > collisions.chance_with:
         yield (
@@ -160,7 +163,8 @@ def _of_listings(plan: Plan) -> Iterator[str]:
 def _of_cost(plan: Plan) -> Iterator[str]:
     cost = plan.with_shards
     if cost.provisioned_flat or cost.on_demand:
+        settings = "" if cost.cheapest == "on demand" else " Set table.mode to provisioned (docs/capacity.md)."
         yield (
             f"At a mean load of {plan.workload.mean:.0%} of the peak, {cost.cheapest} is cheaper; on demand is below a "
-            f"mean of {cost.break_even:.0%}."
+            f"mean of {cost.break_even:.0%}.{settings}"
         )

@@ -198,6 +198,11 @@ def test_a_new_table_is_prewarmed_and_a_large_one_needs_a_quota() -> None:
     assert "Request a higher quota" in text
 
 
+def test_the_setting_of_the_cheaper_mode_is_named() -> None:
+    assert "Set table.mode to provisioned (docs/capacity.md)." in said(planned(mean=0.9))
+    assert "table.mode" not in said(planned(mean=0.05))
+
+
 def test_growth_names_the_months_in_which_the_count_changes() -> None:
     plan = planned(writes=500, growth=10, months=24)
 
