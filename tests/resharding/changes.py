@@ -11,7 +11,7 @@ from dynashard import definition
 from dynashard.errors import DynashardError, ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.runtime import Runtime
-from dynashard.topology import Phase, Record, TopologyTable
+from dynashard.topology import Phase, Record
 from dynashard.transport.interface import Wire
 from tests.resharding.database import ActorTransport, Database
 from tests.resharding.scheduler import Actor, AnomalyError, Killed, Scheduler
@@ -241,7 +241,7 @@ class Change:
         return record.phase is Phase.STABLE and record.target is None and record.swept
 
     def _record(self, *, family: bool = False) -> Record | None:
-        return TopologyTable(self.database.wire, TOPOLOGY).find(self.scope.family if family else self.scope.key)
+        return self.database.record(self.scope.family if family else self.scope.key)
 
     def _advance(self, resharder: Resharder) -> dict[str, Any]:
         return resharder.advance(self.scope.key).as_dict()

@@ -14,8 +14,6 @@ from itertools import count
 from random import Random
 from typing import Any, Final
 
-import orjson
-
 from dynashard.errors import (
     DynashardError,
     EngineUnavailableError,
@@ -23,6 +21,8 @@ from dynashard.errors import (
 )
 from dynashard.repository.transaction_run import SETTLED
 from dynashard.runtime import Runtime
+from dynashard.schema import TOPOLOGY_KEY
+from dynashard.topology.records import Record, decode
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import unanswered
 from dynashard.transport.interface import Call, Resend, Wire, consumed_of, meters
@@ -85,7 +85,7 @@ class Database:
     _tokens: dict[str, tuple[Sequence[Wire], Wire]] = field(default_factory=dict)
     _running_tokens: set[str] = field(default_factory=set)
     _token_numbers: Iterator[int] = field(default_factory=count)
-    _topology_answers: dict[bytes, Wire] = field(default_factory=dict)
+    _records: dict[str, Wire | None] = field(default_factory=dict)
     _late: int = 0
 
     def call(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
@@ -155,13 +155,22 @@ class Database:
         return answer
 
     def _read(self, operation: str, request: Mapping[str, Any]) -> Wire:
-        """Send a read. A read of the topology that was sent since its last write has the same answer."""
+        """Send a read. Records of the topology are read again only after they were written."""
         if TOPOLOGY not in request.get("RequestItems", ()):
             return self.wire.call(operation, request)
-        asked = orjson.dumps(request)
-        if asked not in self._topology_answers:
-            self._topology_answers[asked] = self.wire.call(operation, request)
-        return self._topology_answers[asked]
+        asked = request["RequestItems"][TOPOLOGY]
+        if missing := [key for key in asked["Keys"] if key[TOPOLOGY_KEY]["S"] not in self._records]:
+            self._records.update((key[TOPOLOGY_KEY]["S"], None) for key in missing)
+            answer = self.wire.call(operation, {"RequestItems": {TOPOLOGY: {**asked, "Keys": missing}}})
+            self._records.update((item[TOPOLOGY_KEY]["S"], item) for item in answer["Responses"][TOPOLOGY])
+        found = [self._records[key[TOPOLOGY_KEY]["S"]] for key in asked["Keys"]]
+        return {"Responses": {TOPOLOGY: [item for item in found if item is not None]}, "UnprocessedKeys": {}}
+
+    def record(self, key: str) -> Record | None:
+        """Return a record of the topology without a turn."""
+        keys = {"Keys": [{TOPOLOGY_KEY: {"S": key}}], "ConsistentRead": True}
+        found = self._read("BatchGetItem", {"RequestItems": {TOPOLOGY: keys}})["Responses"][TOPOLOGY]
+        return decode(found[0]) if found else None
 
     def _plain(self, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
         key = key_of(request)
@@ -187,7 +196,7 @@ class Database:
         self.written.add(key)
         table, *rest = key
         if table == TOPOLOGY:
-            self._topology_answers.clear()
+            self._records.pop(rest[0], None)
         if table == TABLE and rest[0] != SETTLED:
             self.history.applied(rest[0], rest[1], item, check)
 
