@@ -21,13 +21,15 @@ BOOTSTRAP: Final = "/cdk-bootstrap/hnb659fds/version"
 LEAST_BOOTSTRAP: Final = 6
 FUNCTION_STACKS: Final = ("Api", "Commands", "Changes", "Writer", "Reshard", "Prewarm")
 """The stacks that have functions."""
+NO_STACK: Final = "ValidationError"
+"""CloudFormation's code for a stack that does not exist."""
 
 
 def findings(settings: Settings, account: Account) -> list[Finding]:
     """Return every limit of the account, also those that it does not tell.
 
-    Cost: about ten calls; with reserved concurrency one more for each function of the environment, and with provisioned
-    capacity one for each table of the account.
+    Cost: about ten calls; with reserved concurrency one more for each stack and each function of the environment, and
+    with provisioned capacity one for each table of the account.
     """
     found = []
     for name, check in CHECKS.items():
@@ -76,15 +78,21 @@ def concurrency(settings: Settings, account: Account) -> Iterator[Finding]:
 
 def _reserved(settings: Settings, account: Account) -> int:
     """Return the concurrency that this environment has reserved already."""
-    prefixes = tuple(f"Dynashard-{settings.name}-{stack}-" for stack in FUNCTION_STACKS)
-    names = [
-        each["FunctionName"]
-        for page in account.pages("lambda", "list_functions")
-        for each in page["Functions"]
-        if each["FunctionName"].startswith(prefixes)
-    ]
+    names = [name for stack in FUNCTION_STACKS for name in _functions(f"Dynashard-{settings.name}-{stack}", account)]
     answers = (account.ask("lambda", "get_function_concurrency", FunctionName=name) for name in names)
     return sum(each.get("ReservedConcurrentExecutions", 0) for each in answers)
+
+
+def _functions(stack: str, account: Account) -> list[str]:
+    """Return the names of the functions of a stack; none if it is not deployed."""
+    try:
+        pages = list(account.pages("cloudformation", "list_stack_resources", StackName=stack))
+    except NotAnsweredError as error:
+        if error.code != NO_STACK:
+            raise
+        return []
+    resources = [each for page in pages for each in page["StackResourceSummaries"]]
+    return [each["PhysicalResourceId"] for each in resources if each["ResourceType"] == "AWS::Lambda::Function"]
 
 
 def units(settings: Settings, account: Account) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -88,6 +89,27 @@ def concurrency(quota: int, unreserved: int) -> dict[str, Any]:
     return {"AccountLimit": {"ConcurrentExecutions": quota, "UnreservedConcurrentExecutions": unreserved}}
 
 
+def deployed(answers: Answers, functions: dict[str, str]) -> None:
+    """Answer for the stacks of the environment: each has the function of its name, or does not exist."""
+    for stack in checks.FUNCTION_STACKS:
+        if stack not in functions:
+            answers.refuse("cloudformation", "list_stack_resources", "ValidationError")
+            continue
+        summaries = [resource("AWS::IAM::Role", "role"), resource("AWS::Lambda::Function", functions[stack])]
+        answers.add("cloudformation", "list_stack_resources", {"StackResourceSummaries": summaries})
+
+
+def resource(kind: str, name: str) -> dict[str, Any]:
+    """Return a resource as CloudFormation lists it."""
+    return {
+        "LogicalResourceId": "Resource",
+        "PhysicalResourceId": name,
+        "ResourceType": kind,
+        "ResourceStatus": "CREATE_COMPLETE",
+        "LastUpdatedTimestamp": datetime(2026, 11, 22, tzinfo=UTC),
+    }
+
+
 def unfit(found: list[Finding]) -> dict[str, str]:
     return {each.limit: each.remedy for each in found if not each.fits}
 
@@ -127,9 +149,8 @@ def test_a_new_account_fits_if_functions_share_its_concurrency(answers: Answers)
 
 
 def test_reserved_concurrency_must_fit_into_what_others_leave(answers: Answers) -> None:
-    answers.add("lambda", "get_account_settings", concurrency(1000, 200)).add(
-        "lambda", "list_functions", {"Functions": [{"FunctionName": "other"}]}
-    )
+    answers.add("lambda", "get_account_settings", concurrency(1000, 200))
+    deployed(answers, {})
 
     found = list(checks.concurrency(settings(reserve_concurrency=True), answers.account))
 
@@ -138,8 +159,7 @@ def test_reserved_concurrency_must_fit_into_what_others_leave(answers: Answers) 
 
 def test_what_the_environment_has_reserved_already_counts_as_free(answers: Answers) -> None:
     answers.add("lambda", "get_account_settings", concurrency(1000, 200))
-    names = ["Dynashard-dev-Api-ApiFunction-x", "Dynashard-dev-2-Api-ApiFunction-x"]
-    answers.add("lambda", "list_functions", {"Functions": [{"FunctionName": name} for name in names]})
+    deployed(answers, {"Api": "Dynashard-dev-Api-ApiFunction6BF808ED-x"})
     answers.add("lambda", "get_function_concurrency", {"ReservedConcurrentExecutions": 50})
 
     *_, found = checks.concurrency(settings(reserve_concurrency=True), answers.account)
@@ -148,9 +168,8 @@ def test_what_the_environment_has_reserved_already_counts_as_free(answers: Answe
 
 
 def test_a_quota_below_the_stated_one_is_reported(answers: Answers) -> None:
-    answers.add("lambda", "get_account_settings", concurrency(500, 500)).add(
-        "lambda", "list_functions", {"Functions": []}
-    )
+    answers.add("lambda", "get_account_settings", concurrency(500, 500))
+    deployed(answers, {})
 
     found, _ = checks.concurrency(settings(reserve_concurrency=True), answers.account)
 
