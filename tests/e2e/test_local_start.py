@@ -62,21 +62,6 @@ def test_a_missing_engine_is_reported_in_one_line(start_local: Start) -> None:
     assert_one_line(start_local(DYNOXIDE_BIN="/nowhere/dynoxide"), "DYNOXIDE_BIN=/nowhere/dynoxide is not a file")
 
 
-def test_a_second_start_on_the_same_data_is_refused_and_the_first_serves_on(start_local: Start) -> None:
-    first = start_local().ready()
-
-    second = start_local()
-
-    assert_second_refused(first, second)
-    assert first.client(None).get("/v1/health").status_code == 200
-
-
-def assert_second_refused(first: LocalProcess, second: LocalProcess) -> None:
-    assert second.ended() == 1
-    assert f"in use by another local stack (process {first.process.pid})" in second.text
-    assert "Traceback" not in second.text
-
-
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda stop: stop.name)
 def test_stopping_the_stack_stops_its_processes_and_frees_its_ports(start_local: Start, stop: int) -> None:
@@ -97,8 +82,17 @@ def test_stopping_the_stack_stops_its_processes_and_frees_its_ports(start_local:
     assert stack.all_gone()
 
 
-def test_a_crash_of_the_engine_ends_the_stack_and_shows_the_end_of_its_log(start_local: Start) -> None:
+def test_a_second_start_on_the_same_data_is_refused_and_a_crash_of_the_engine_ends_the_first(
+    start_local: Start,
+) -> None:
     stack = start_local().ready()
+
+    second = start_local()
+
+    assert second.ended() == 1
+    assert f"in use by another local stack (process {stack.process.pid})" in second.text
+    assert "Traceback" not in second.text
+    assert stack.client(None).get("/v1/health").status_code == 200
 
     os.kill(stack.engine_process(), signal.SIGKILL)
 
