@@ -11,9 +11,10 @@ from tools.options import AsJson
 from tools.plot.figure import picture_format
 from tools.progress import show
 from tools.simulate import picture
+from tools.simulate.layer.run import run_layer
 from tools.simulate.report import lines
-from tools.simulate.run import run
-from tools.simulate.scenario import load, names
+from tools.simulate.run import Result, run
+from tools.simulate.scenario import Scenario, load, names
 
 HELP: Final = """Run a scenario against a model of DynamoDB's partitions in virtual time: `dynashard simulate hot-tenant`.
 
@@ -44,7 +45,7 @@ def simulate(
         picture_format(file)
     variants = load(scenario, changes or ())
     with on_interrupt(lambda: "nothing was written"):
-        results = {name: run(variant) for name, variant in variants.items()}
+        results = {name: run_scenario(variant) for name, variant in variants.items()}
     first = next(iter(variants.values()))
     if file is not None:
         picture.draw(file, first.title, results)
@@ -56,6 +57,11 @@ def simulate(
         },
     }
     show(summary, *lines(first, results), as_json=as_json)
+
+
+def run_scenario(scenario: Scenario) -> Result:
+    """Run a scenario: through the layer if it says so, otherwise against the model alone."""
+    return run(scenario) if scenario.layer is None else run_layer(scenario, scenario.layer)
 
 
 def _title(name: str) -> str:

@@ -79,14 +79,20 @@ class TableModel:
         return fitting, throttle
 
     def transact(self, now: float, actions: Sequence[Sequence[Access]]) -> list[Throttle | None]:
-        """Decide about a transaction, whose actions have several accesses each and cost more than ordinary ones.
+        """Decide about a transaction, whose actions have several accesses each.
+
+        They cost more than ordinary ones in the table. Indexes follow later, at the ordinary cost.
 
         Returns:
             for each action None or its throttle. If there is any throttle, nothing was consumed.
         """
         factor = self.settings.transaction_factor
         placed = [
-            [self._place(now, access._replace(units=access.units * factor)) for access in each] for each in actions
+            [
+                self._place(now, access if access.target else access._replace(units=access.units * factor))
+                for access in each
+            ]
+            for each in actions
         ]
         needs = _needs([place for each in placed for place in each])
         lacking = {bucket for bucket, units in needs.items() if not bucket.room(now, units)}

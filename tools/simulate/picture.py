@@ -15,6 +15,8 @@ _ROWS: Final[tuple[tuple[str, Callable[[Point], float]], ...]] = (
     ("write units a second", lambda point: point.write_units),
 )
 
+_SHARDS: Final[tuple[str, Callable[[Point], float]]] = ("shards", lambda point: point.shards)
+
 
 def draw(path: Path, title: str, results: Mapping[str, Result]) -> None:
     """Draw throughput, throttles, partitions and capacity, with a line for each variant. As `figure_for`."""
@@ -23,8 +25,9 @@ def draw(path: Path, title: str, results: Mapping[str, Result]) -> None:
         (_HOUR, "hours") if longest > 4 * _HOUR else (60.0, "minutes") if longest > _HOUR / 6 else (1.0, "seconds")
     )
     with figure_for(path, title) as figure:
-        all_axes = figure.subplots(len(_ROWS), 1, sharex=True)
-        for axes, (label, value) in zip(all_axes, _ROWS, strict=True):
+        rows = _ROWS if all(result.layer is None for result in results.values()) else (*_ROWS[:-1], _SHARDS)
+        all_axes = figure.subplots(len(rows), 1, sharex=True)
+        for axes, (label, value) in zip(all_axes, rows, strict=True):
             for variant, result in results.items():
                 times = [point.seconds / unit for point in result.points]
                 axes.plot(times, [value(point) for point in result.points], label=variant, linewidth=1.1)

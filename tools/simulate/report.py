@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tools.simulate.run import Result
+from tools.simulate.run import LayerResult, Result
 from tools.simulate.scenario import Scenario
 
 _HEADINGS = ("", "admitted/s", "settled/s", "throttled", "partitions", "splits", "seconds", "$/month")
@@ -19,10 +19,29 @@ def lines(scenario: Scenario, results: Mapping[str, Result]) -> Iterator[str]:
         first, *others = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join([row[0].ljust(len(first)), *others]).rstrip()
     for name, result in results.items():
+        title = name or scenario.title
         for reason, count in result.reasons.items():
-            yield f"{name or scenario.title}: {count:,} requests throttled with {reason}"
+            yield f"{title}: {count:,} requests throttled with {reason}"
         if not result.finished:
-            yield f"{name or scenario.title}: not all items were written in {result.seconds:,.0f} seconds"
+            yield f"{title}: not all items were written in {result.seconds:,.0f} seconds"
+        if result.layer is not None:
+            yield from (f"{title}: {line}" for line in _layer_lines(result, result.layer))
+
+
+def _layer_lines(result: Result, layer: LayerResult) -> Iterator[str]:
+    yield f"{layer.requests:,} requests for {result.asked:,} operations, in {layer.real_seconds:,.1f} s of CPU"
+    for error, count in layer.failed.items():
+        yield f"{count:,} operations failed with {error}"
+    if layer.lost is not None:
+        yield f"{layer.acknowledged:,} items were acknowledged; {layer.lost:,} are lost, {layer.doubled:,} listed twice"
+    for at, event in layer.growth:
+        yield f"{at:,.0f} s: growth {event}"
+    for at, change in layer.changes[1:]:
+        yield f"{at:,.0f} s: {change}"
+    if layer.adapted_seconds is None:
+        yield "operations were throttled until the end"
+    elif layer.adapted_seconds:
+        yield f"fewer than 5% of operations were throttled after {layer.adapted_seconds:,.0f} s"
 
 
 def _row(name: str, result: Result) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ class Point:
         throttled: the rate of those that were throttled.
         partitions: the table's partitions at the end.
         write_units: the write units a second that the table had at the end.
+        shards: the shard count for new items of the first demand, in a run of the layer.
     """
 
     seconds: float
@@ -38,11 +39,46 @@ class Point:
     throttled: float
     partitions: int
     write_units: float
+    shards: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LayerResult:
+    """What only a run of the layer shows.
+
+    Attributes:
+        requests: requests that the layer sent, retries included.
+        throttled_requests: those among them that were throttled, in batches by item.
+        failed: operations that were refused for another reason than a throttle, by the name of the error.
+        shards: the shard count of each demand's first logical partition at the end.
+        optimum: the least power of two that carries its greatest rate, 1,000 write units a second for each shard.
+        adapted_seconds: from the first throttled operation until fewer than 5% were throttled for good; None if that
+            did not happen; 0 if none was.
+        acknowledged: items that were certainly stored.
+        lost: those among them that were not found in the end; None if nothing was read back.
+        doubled: items that a listing has returned twice.
+        growth: events of the growth policy: their seconds, and what they say.
+        changes: changes of counts: their seconds, and the phase and the counts from then on.
+        real_seconds: the CPU that the run took.
+    """
+
+    requests: int
+    throttled_requests: int
+    failed: dict[str, int]
+    shards: dict[str, int]
+    optimum: dict[str, int]
+    adapted_seconds: float | None
+    acknowledged: int
+    lost: int | None
+    doubled: int | None
+    growth: list[tuple[float, str]]
+    changes: list[tuple[float, str]]
+    real_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The figures of a run.
+    """The figures of a run. In a run of the layer, operations take the place of requests.
 
     Attributes:
         seconds: its length in virtual time: until all items were written, if it was a load.
@@ -58,6 +94,7 @@ class Result:
         size_splits: splits at 10 GB.
         dollars_a_month: what the capacity of table and indexes costs if every month is like this run.
         points: the run over time.
+        layer: what a run of the layer shows; None without one.
     """
 
     seconds: float
@@ -73,6 +110,7 @@ class Result:
     size_splits: int
     dollars_a_month: float
     points: list[Point] = field(repr=False)
+    layer: LayerResult | None = None
 
 
 def run(scenario: Scenario) -> Result:
@@ -114,6 +152,22 @@ def _capacities(spec: TableSpec, settings: Settings) -> Capacities:
     )
 
 
+def rehearse(scenario: Scenario, model: TableModel, flows_: list[Flow], random: Random) -> float:
+    """Let the same traffic meet the table beforehand, and return when that ends, in seconds.
+
+    Nothing is counted, and nothing more is stored.
+    """
+    before = scenario.rehearsal_seconds
+    for tick in range(1, ceil(before / scenario.tick) + 1):
+        now = min(tick * scenario.tick, before)
+        random.shuffle(flows_)
+        for flow in flows_:
+            count = flow.due(scenario.demands[flow.name].rate_at(0.0) * flow.share * scenario.tick)
+            for _ in flow.ask(model, now, count, stored=False):
+                pass
+    return before
+
+
 class _Run:
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -129,8 +183,8 @@ class _Run:
 
     def result(self) -> Result:
         scenario = self._scenario
-        self._rehearse()
-        begun = scenario.rehearsal_seconds
+        begun = rehearse(scenario, self._model, self._flows, self._random)
+        self._paid_before = self._dollars(begun)
         ticks = ceil(scenario.seconds / scenario.tick)
         every = max(1, ticks // _POINTS)
         loading = all(flow.left is not None for flow in self._flows)
@@ -144,18 +198,6 @@ class _Run:
             if done:
                 break
         return self._summary(now - begun)
-
-    def _rehearse(self) -> None:
-        """Let the same traffic meet the table beforehand. Nothing is counted, and nothing more is stored."""
-        before = self._scenario.rehearsal_seconds
-        for tick in range(1, ceil(before / self._scenario.tick) + 1):
-            now = min(tick * self._scenario.tick, before)
-            for flow in self._turn():
-                rate = self._scenario.demands[flow.name].rate_at(0.0)
-                count = flow.due(rate * flow.share * self._scenario.tick)
-                for _ in flow.ask(self._model, now, count, stored=False):
-                    pass
-        self._paid_before = self._dollars(before)
 
     def _turn(self) -> list[Flow]:
         """Return all flows in random order, so that none is always the first to be admitted."""
@@ -205,7 +247,7 @@ class _Run:
             throttled=self._asked - self._admitted,
             reasons=dict(self._reasons.most_common()),
             admitted_rate=self._admitted / seconds,
-            settled_rate=_settled(self._points, seconds),
+            settled_rate=settled_rate(self._points, seconds),
             partitions=len(self._model.resources[TABLE].partitions),
             heat_splits=sum(each.partitions.heat_splits for each in resources),
             size_splits=sum(each.partitions.size_splits for each in resources),
@@ -215,10 +257,10 @@ class _Run:
 
     def _dollars(self, now: float) -> float:
         """Return what capacity has cost until now."""
-        return sum(_dollars(each, now, self._model.settings) for each in self._model.resources.values())
+        return sum(dollars_of(each, now, self._model.settings) for each in self._model.resources.values())
 
 
-def _settled(points: list[Point], seconds: float) -> float:
+def settled_rate(points: list[Point], seconds: float) -> float:
     """Return the mean rate over the last quarter of a run."""
     begins, admitted, length = 0.0, 0.0, 0.0
     for point in points:
@@ -229,7 +271,8 @@ def _settled(points: list[Point], seconds: float) -> float:
     return admitted / length
 
 
-def _dollars(resource: Resource, now: float, settings: Settings) -> float:
+def dollars_of(resource: Resource, now: float, settings: Settings) -> float:
+    """Return what a table or an index has cost since the start."""
     if resource.provisioned:
         writes, reads = (unit_seconds / 3_600 for unit_seconds in resource.paid(now))
         return writes * settings.provisioned_write_price + reads * settings.provisioned_read_price

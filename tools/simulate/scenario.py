@@ -101,6 +101,48 @@ class DemandSpec(_Part):
         return before[1] + share * (after[1] - before[1])
 
 
+class Resize(_Part):
+    """A change of a shard count that an operator starts.
+
+    Attributes:
+        at: when, in seconds.
+        demand: whose logical partition it is.
+        to: the new count.
+        budget: write units a second that moving may take; none without a bound.
+    """
+
+    at: NonNegativeFloat
+    demand: str
+    to: PositiveInt
+    budget: PositiveFloat | None = None
+
+
+class LayerSpec(_Part):
+    """The sharding layer, which a scenario with this section runs: each request is one that the layer sends.
+
+    Attributes:
+        processes: how many processes the traffic is dealt to. Each has leases, retries and a growth policy of its own.
+        request_seconds: how long a request takes.
+        loaders: how many batches of 400 items a load writes at the same time.
+        growth: whether counts grow by themselves.
+        most_shards: the ceiling of growth that the entities declare.
+        lease: how long a view of the shard counts may be used.
+        operation: the longest operation that changes of counts wait for.
+        resizes: changes of counts by an operator.
+        read_back: whether all acknowledged items are read after the run.
+    """
+
+    processes: PositiveInt = 10
+    request_seconds: NonNegativeFloat = 0.0
+    loaders: PositiveInt = 8
+    growth: Literal["on", "off"] = "off"
+    most_shards: PositiveInt = 1024
+    lease: PositiveFloat = 30.0
+    operation: PositiveFloat = 30.0
+    resizes: list[Resize] = []
+    read_back: bool = True
+
+
 class Scenario(_Part):
     """A question, and all that is needed to answer it by a run.
 
@@ -114,6 +156,7 @@ class Scenario(_Part):
         table: the table.
         indexes: its indexes, by name.
         demands: the traffic, by name.
+        layer: runs the sharding layer; without it, requests are single reads and writes of the model alone.
     """
 
     title: str
@@ -125,6 +168,7 @@ class Scenario(_Part):
     table: TableSpec = TableSpec()
     indexes: dict[str, TableSpec] = {}
     demands: dict[str, DemandSpec] = Field(min_length=1)
+    layer: LayerSpec | None = None
 
 
 def names() -> list[str]:

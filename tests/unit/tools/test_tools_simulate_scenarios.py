@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,9 +17,10 @@ from tests.markdown import ROOT
 from tools.commands import app
 from tools.failure import CommandError
 from tools.plan.prices import REFERENCE, prices_of
+from tools.simulate.command import run_scenario
 from tools.simulate.partitions import hash_of
 from tools.simulate.run import Result, run
-from tools.simulate.scenario import DemandSpec, load, names
+from tools.simulate.scenario import DemandSpec, Scenario, load, names
 from tools.simulate.settings import Settings
 from tools.simulate.traffic import place, units_of
 
@@ -100,15 +102,17 @@ def test_two_large_tenants_of_the_scenario_share_a_quarter_of_the_key_space() ->
 @pytest.mark.parametrize("name", names())
 def test_every_scenario_runs(name: str) -> None:
     for scenario in load(name, ["seconds=60", "tick=20", "rehearsal_seconds=0"]).values():
-        result = run(scenario.model_copy(update={"demands": _few(scenario.demands)}))
+        result = run_scenario(scenario.model_copy(update=_short(scenario)))
 
         assert 0 < result.admitted <= result.asked
         assert result.points[-1].seconds == result.seconds
 
 
-def _few(demands: dict[str, DemandSpec]) -> dict[str, DemandSpec]:
-    """Loads of fewer items, which take less time to place."""
-    return {name: each.model_copy(update={"items": each.items and 10_000}) for name, each in demands.items()}
+def _short(scenario: Scenario) -> dict[str, Any]:
+    """Less time for operations of the layer, and loads of fewer items."""
+    items, seconds = (10_000, scenario.seconds) if scenario.layer is None else (800, 0.5)
+    demands = {name: each.model_copy(update={"items": each.items and items}) for name, each in scenario.demands.items()}
+    return {"demands": demands, "seconds": seconds, "tick": min(seconds, scenario.tick)}
 
 
 def test_the_same_scenario_gives_the_same_result() -> None:

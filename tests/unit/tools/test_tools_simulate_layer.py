@@ -1,0 +1,86 @@
+"""Runs of the real layer in virtual time."""
+
+from typing import Any
+
+import pytest
+
+from tools.failure import CommandError
+from tools.simulate.layer.run import run_layer
+from tools.simulate.run import Result
+from tools.simulate.scenario import Scenario
+
+pytestmark = pytest.mark.unit
+
+HEAVY = {"partition": "user.v1.User:hot", "shards": 1, "item_bytes": 40_960, "rate": 50.0}
+"""2,000 write units a second."""
+
+
+def ran(demand: dict[str, Any], layer: dict[str, Any] | None = None, **more: Any) -> Result:
+    base = {"title": "t", "question": "q", "seconds": 60.0, "table": {"warm_write_units": 40_000.0}}
+    scenario = Scenario.model_validate(
+        {**base, "demands": {"users": {**HEAVY, **demand}}, "layer": layer or {}, **more}
+    )
+    assert scenario.layer is not None
+    return run_layer(scenario, scenario.layer)
+
+
+def test_one_shard_carries_what_one_partition_does() -> None:
+    result = ran({})
+
+    assert result.admitted == pytest.approx((60 + 1) * 1_000 / 40, rel=0.05)
+    assert result.asked == pytest.approx(60 * 50, rel=0.1)
+    assert result.reasons.keys() == {"TableWriteKeyRangeThroughputExceeded"}
+    assert result.layer is not None
+    assert (result.layer.lost, result.layer.doubled) == (0, 0)
+
+
+def test_shards_carry_what_their_partitions_do_together() -> None:
+    result = ran({"shards": 16})
+
+    assert result.admitted == result.asked
+    assert result.throttled == 0
+
+
+def test_same_scenario_gives_the_same_run() -> None:
+    first, second = (ran({}, seconds=20.0) for _ in range(2))
+
+    assert first.points == second.points
+    assert first.reasons == second.reasons
+
+
+def test_load_in_batches_takes_as_long_as_the_partition() -> None:
+    result = ran({"items": 4_000, "item_bytes": 1_024, "rate": 1.0}, {"request_seconds": 0.01}, seconds=600.0)
+
+    assert result.finished
+    assert result.admitted == 4_000
+    assert result.seconds == pytest.approx(3.0, abs=1.0)
+
+
+def test_count_that_an_operator_changes_under_load_loses_nothing() -> None:
+    resize = {"at": 5.0, "demand": "users", "to": 4}
+    layer = {"lease": 2.0, "operation": 3.0, "resizes": [resize]}
+
+    result = ran({"rate": 20.0}, layer, seconds=90.0)
+
+    assert result.layer is not None
+    assert result.layer.shards == {"users": 4}
+    assert result.layer.changes[-1][1] == "users: stable, 4 shards"
+    assert (result.layer.lost, result.layer.doubled) == (0, 0)
+    assert result.layer.acknowledged == result.admitted > 1_500
+
+
+def test_growth_policy_hears_of_throttles_and_its_request_is_carried_out() -> None:
+    layer = {"growth": "on", "lease": 2.0, "operation": 3.0}
+
+    result = ran({"rate": [[0.0, 1.0], [310.0, 1.0], [311.0, 60.0]]}, layer, seconds=400.0)
+
+    assert result.layer is not None
+    assert any("a key range is hot" in text for _, text in result.layer.growth)
+    assert result.layer.shards["users"] >= 2
+    assert result.layer.lost == 0
+
+
+@pytest.mark.parametrize("wrong", [{"shards": 0}, {"transactional": True}, {"operation": "read"}])
+def test_demands_that_the_layer_cannot_run_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(CommandError, match="users: "):
+        ran(wrong)

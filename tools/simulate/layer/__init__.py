@@ -1,0 +1,1 @@
+"""Runs of the real sharding layer in virtual time: its clients, its growth policy, its controller and its mover."""

@@ -1,0 +1,75 @@
+"""One process of a backend: a `Dynashard` with transport, leases, retries and a growth policy of its own."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from dynashard import Entity
+from dynashard.resharding import Resharder, Timing
+from dynashard.service import Collection, Dynashard
+from dynashard_serving.growth import growing
+from dynashard_serving.growth_terms import Report
+from dynashard_serving.settings import TableSettings
+from tools.simulate.layer.entities import Items
+from tools.simulate.scenario import LayerSpec
+from tools.simulate.wire import VirtualTransport, World
+
+TABLE: Final = "items"
+TOPOLOGY: Final = "topology"
+_CURSOR_KEY: Final = "the key of simulated cursors"
+
+
+@dataclass(slots=True)
+class GrowthEvents:
+    """Collects what the growth policies of all processes report."""
+
+    reports: list[tuple[float, Report]] = field(default_factory=list)
+    clock: Callable[[], float] = float
+
+    def grew(self, report: Report, /) -> None:
+        """Keep an event with its time."""
+        self.reports.append((self.clock(), report))
+
+    def growth_failed(self, error: Exception, /) -> None:
+        """Fail the run: the policy itself has an error."""
+        raise error
+
+
+def open_process(world: World, layer: LayerSpec, models: Sequence[type[Entity]], events: GrowthEvents) -> Dynashard:
+    """Return a process. Its operations may overlap; it has no threads."""
+    transport = VirtualTransport(world, request_seconds=layer.request_seconds)
+    settings = TableSettings(
+        table=TABLE, topology_table=TOPOLOGY, topology_lease_seconds=layer.lease, growth_mode=layer.growth
+    )
+    db = Dynashard(
+        transport,
+        table=TABLE,
+        topology_table=TOPOLOGY,
+        cursor_keys=[_CURSOR_KEY],
+        lease=layer.lease,
+        runtime=world.runtime,
+        throttled=growing(
+            settings, transport, models, events, runtime=world.runtime, open_load=lambda _settings, _transport: None
+        ),
+        operation_seconds=layer.operation - 1.0,
+    )
+    # Single writes of a batch are sent by threads of the layer, which virtual time cannot order.
+    db.store = replace(db.store, batch_concurrency=1)
+    return db
+
+
+def open_resharder(world: World, layer: LayerSpec, models: Sequence[type[Entity]]) -> Resharder:
+    """Return what carries out changes of counts: the controller and the mover."""
+    return Resharder(
+        VirtualTransport(world, request_seconds=layer.request_seconds),
+        table=TABLE,
+        topology_table=TOPOLOGY,
+        entities=list(models),
+        timing=Timing(lease=layer.lease, operation=layer.operation),
+        runtime=world.runtime,
+    )
+
+
+def collection_of(db: Dynashard, items: Items) -> Collection[Any]:
+    """Return the collection of a demand's items."""
+    return db.collection(items.model)

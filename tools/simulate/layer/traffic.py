@@ -1,0 +1,161 @@
+"""Traffic through the layer: operations that arrive at a rate, whatever became of those before, and loads."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, cycle
+from math import inf
+from random import Random
+from typing import Any, Final
+
+from dynashard.errors import DynashardError, ThrottledError, UnprocessedError
+from dynashard.service import Collection
+from tools.simulate.actors import Actors
+from tools.simulate.layer.entities import Item, Items
+from tools.simulate.scenario import DemandSpec
+
+BATCH: Final = 400
+"""Items that a load writes at a time, as `dynashard load` does."""
+_IDLE: Final = 1.0
+"""Seconds until a rate of 0 is looked at again."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of operations; a batch counts as its items.
+
+    Attributes:
+        asked: operations that have begun.
+        done: those that were acknowledged.
+        throttled: those that were refused because of a throttle, which a REST caller sees as 429.
+        failed: other refusals, by the name of the error.
+    """
+
+    asked: int = 0
+    done: int = 0
+    throttled: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+
+    def refused(self, error: DynashardError, operations: int = 1) -> None:
+        """Count refused operations."""
+        if isinstance(error, ThrottledError | UnprocessedError):
+            self.throttled += operations
+        else:
+            self.failed[type(error).__name__] += operations
+
+
+class Demand:
+    """The traffic of one demand, dealt to all processes in turn; a load calls `on_end` when all is written."""
+
+    def __init__(
+        self,
+        actors: Actors,
+        spec: DemandSpec,
+        items: Items,
+        collections: Sequence[Collection[Any]],
+        *,
+        tally: Tally,
+        random: Random,
+        on_end: Callable[[], None],
+    ) -> None:
+        self._actors = actors
+        self._spec = spec
+        self._items = items
+        self._collections = cycle(collections)
+        self._tally = tally
+        self._random = random
+        self._on_end = on_end
+        self._weights = list(accumulate(1.0 / rank**spec.skew for rank in range(1, len(items.tenants) + 1)))
+        self._at = 0.0
+        self._left = spec.items or 0
+        self._loaders = 0
+        self.ended: float | None = None
+        """When a load had written all items, in seconds."""
+        self.acknowledged: list[tuple[str, str]] = []
+        """The tenant and id of each item that was certainly stored."""
+
+    @property
+    def loading(self) -> bool:
+        """Whether it is a load with an end."""
+        return self._spec.items is not None
+
+    @property
+    def items(self) -> Items:
+        """Its items."""
+        return self._items
+
+    def start(self, loaders: int) -> None:
+        """Add its actors."""
+        if self.loading:
+            self._loaders = loaders
+            for _ in range(loaders):
+                self._actors.spawn(self._load)
+        else:
+            self._advance()
+            self._actors.spawn(self._serve)
+
+    # Operations that arrive.
+
+    def _serve(self) -> None:
+        """Begin each operation at its time. Once one has to wait, another actor goes on with the next."""
+        while self._at < inf:
+            self._actors.sleep(self._at - self._actors.seconds)
+            self._advance()
+            if not self._actors.with_relief(self._serve, self._operate):
+                return
+
+    def _advance(self) -> None:
+        """Draw the time of the next arrival: arrivals are independent of each other."""
+        while not (rate := self._spec.rate_at(self._at)):
+            self._at += _IDLE
+        self._at += self._random.expovariate(rate)
+
+    def _operate(self) -> None:
+        collection = next(self._collections)
+        self._tally.asked += 1
+        try:
+            item = self._new_item()
+            collection.create(item)
+        except DynashardError as error:
+            self._tally.refused(error)
+        else:
+            self._tally.done += 1
+            self.acknowledged.append((item.tenant_id, item.id))
+
+    def _new_item(self) -> Item:
+        tenants = self._items.tenants
+        tenant = tenants[0] if len(tenants) == 1 else self._random.choices(tenants, cum_weights=self._weights)[0]
+        return self._items.make(tenant, self._actors.seconds)
+
+    # Loads.
+
+    def _load(self) -> None:
+        collection = next(self._collections)
+        for batch in self._batches():
+            left = batch
+            while left:
+                left = self._write(collection, left)
+        self._loaders -= 1
+        if not self._loaders:
+            self.ended = self._actors.seconds
+            self._on_end()
+
+    def _write(self, collection: Collection[Any], batch: list[Item]) -> list[Item]:
+        """Write a batch, and return what could not be written in time."""
+        self._tally.asked += len(batch)
+        unprocessed: set[Any] = set()
+        try:
+            collection.batch_write(put=batch)
+        except UnprocessedError as error:
+            unprocessed = {key["id"] for key in error.keys}
+            self._tally.refused(error, len(unprocessed))
+        done = [item for item in batch if item.id not in unprocessed]
+        self._tally.done += len(done)
+        self.acknowledged += [(item.tenant_id, item.id) for item in done]
+        return [item for item in batch if item.id in unprocessed]
+
+    def _batches(self) -> Iterator[list[Item]]:
+        while self._left > 0:
+            size = min(BATCH, self._left)
+            self._left -= size
+            yield [self._new_item() for _ in range(size)]
