@@ -1,7 +1,9 @@
 """Processes that grow counts against the model of DynamoDB's partitions, in virtual time."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
@@ -51,13 +53,14 @@ class Slow(World):
 
 @dataclass
 class Loop:
-    """Requests that arrive at a rate for each logical partition, and are lost if they are throttled.
+    """Requests that arrive at a rate for each logical partition, and fail if all of their attempts are throttled.
 
     Attributes:
         rates: write units a second by logical partition.
         processes: how many processes the requests are divided among at random.
         units: write units of the table: warm ones on demand, or `provisioned`.
         described: whether the processes know these.
+        pauses: seconds before each further attempt of a throttled request.
     """
 
     rates: dict[str, float]
@@ -65,11 +68,12 @@ class Loop:
     units: float = 40_000.0
     provisioned: bool = False
     described: bool = True
+    pauses: tuple[float, ...] = ()
     shards: Shards = field(default_factory=lambda: Shards(1, max=1024))
     seed: int = 1
     world: Slow = field(default_factory=Slow)
     history: list[tuple[float, int, int]] = field(default_factory=list)
-    """At the end of each second: the time since the start, and the requests that were admitted and throttled."""
+    """At the end of each second: the time since the start, and the requests that were admitted and that failed."""
 
     def __post_init__(self) -> None:
         settings = Settings()
@@ -77,6 +81,8 @@ class Loop:
         writes = Provisioned(self.units, settings) if self.provisioned else OnDemand(self.units, 40_000, settings)
         self.model = TableModel(Resource(ARN, Capacities(writes, reads), settings), {}, settings)
         self._random = Random(self.seed)
+        self._waiting: list[tuple[float, str, int, int]] = []
+        """Requests that are sent again: the time, the partition, the process and the attempt, from 0."""
         self._entity = entity(self.shards)
         load = Loads(units=self.units if self.described else None)
         self._demands = [Demand(lambda: self.world.now) for _ in range(self.processes)]
@@ -108,22 +114,32 @@ class Loop:
         return admitted / (admitted + throttled)
 
     def _tick(self) -> tuple[int, int]:
-        random, partitions = self._random, list(self.rates)
-        requests = int(sum(self.rates.values()) / UNITS * _TICK + random.random())
-        counts = {partition: self.count(partition) for partition in partitions}
-        throttled = 0
-        for partition in random.choices(partitions, list(self.rates.values()), k=requests):
-            key = f"{partition}:{random.randrange(counts[partition])}"
-            process = random.randrange(self.processes)
-            throttle = self.model.admit(self.world.now - START, Access(key, str(random.random()), UNITS))
+        admitted = failed = 0
+        counts = {partition: self.count(partition) for partition in self.rates}
+        for partition, process, attempt in self._due():
+            key = f"{partition}:{self._random.randrange(counts[partition])}"
+            throttle = self.model.admit(self.world.now - START, Access(key, str(self._random.random()), UNITS))
             if throttle is None:
+                admitted += 1
                 if self._demands[process].active:
                     request: dict[str, Any] = {"TableName": _TABLE, "Item": {"PK": {"S": key}}}
                     self._demands[process].admitted("PutItem", request, {}, _TABLE)
+            elif attempt < len(self.pauses):
+                again = self.world.now + self.pauses[attempt] * (0.5 + self._random.random())
+                heappush(self._waiting, (again, partition, process, attempt + 1))
             else:
-                throttled += 1
+                failed += 1
                 self._growths[process].throttled(self._entity, partition, _error(throttle))
-        return requests - throttled, throttled
+        return admitted, failed
+
+    def _due(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the requests of this tick: those that are sent again, and new ones."""
+        random, rates = self._random, list(self.rates.values())
+        while self._waiting and self._waiting[0][0] <= self.world.now:
+            yield heappop(self._waiting)[1:]
+        requests = int(sum(rates) / UNITS * _TICK + random.random())
+        for partition in random.choices(list(self.rates), rates, k=requests):
+            yield partition, random.randrange(self.processes), 0
 
 
 @cache

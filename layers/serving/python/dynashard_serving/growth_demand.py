@@ -16,7 +16,8 @@ WINDOW_SECONDS: Final = 20.0
 """How long a window lasts. Decisions see the current one and the one before it."""
 _ACTIVE_SECONDS: Final = 60.0
 """How long counting continues after a throttle."""
-_INDEX_KEYS: Final = tuple((slot, index_pk(slot)) for slot in INDEX_SLOTS)
+_KEYS: Final = ((None, PK), *((slot, index_pk(slot)) for slot in INDEX_SLOTS))
+"""The names of the partition keys of the table and of each index."""
 _MOST_KEYS: Final = 4096
 """Stored partition keys, and throttled scopes, that one window keeps for one place."""
 
@@ -76,7 +77,7 @@ class Demand:
             _count(tally.throttled, key, 1)
 
     def admitted(self, operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], table: str) -> None:
-        """Count an executed request. Cost: about a microsecond for each item."""
+        """Count an executed request. Cost: a few microseconds for each item."""
         now = self._clock()
         if not 0 <= now - self._since < WINDOW_SECONDS:
             with self._lock:
@@ -170,33 +171,37 @@ def _count(counts: dict[str, int], key: str, more: int) -> None:
 def _executed(
     operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], table: str
 ) -> list[tuple[str | None, str]]:
-    """Return the index slot (None for the table) and the stored partition key of each executed part of a request."""
+    """Return the index slot (None for the table) and the stored partition key of each executed part of a request.
+
+    A request of an unexpected shape gives none: counting must not fail a request that was executed.
+    """
+    if operation not in METERED:
+        return []
     if operation in ("BatchWriteItem", "BatchGetItem"):
-        keys = _batch(request["RequestItems"], table)
-        left = answer.get("UnprocessedItems") or answer.get("UnprocessedKeys")
-        for key in _batch(left, table) if left else ():
-            keys.remove(key)
+        keys = _batch(request, "RequestItems", table)
+        for key in _batch(answer, "UnprocessedItems", table) + _batch(answer, "UnprocessedKeys", table):
+            if key in keys:
+                keys.remove(key)
         return keys
     if operation in ("TransactWriteItems", "TransactGetItems"):
-        parts = [part for action in request["TransactItems"] for part in action.values()]
-        return [key for part in parts if part["TableName"] == table for key in _item(part)]
-    if request.get("TableName") != table or operation not in METERED:
+        parts = [part for action in request.get("TransactItems", ()) for part in action.values()]
+        return [key for part in parts if part.get("TableName") == table for key in _item(part)]
+    if request.get("TableName") != table:
         return []
     if operation == "Query":
-        values = request["ExpressionAttributeValues"]
-        return [(request.get("IndexName"), values[":partition"]["S"])] if ":partition" in values else []
+        partition = request.get("ExpressionAttributeValues", {}).get(":partition")
+        return [(request.get("IndexName"), partition["S"])] if partition else []
     return _item(request)
 
 
-def _batch(tables: Mapping[str, Any], table: str) -> list[tuple[str | None, str]]:
-    parts = tables.get(table) or ()
-    if isinstance(parts, Mapping):
-        return [key for each in parts["Keys"] for key in _item({"Key": each})]
-    return [key for each in parts for part in each.values() for key in _item(part)]
+def _batch(part: Mapping[str, Any], name: str, table: str) -> list[tuple[str | None, str]]:
+    found = part.get(name, {}).get(table, ())
+    if isinstance(found, Mapping):
+        return [key for each in found.get("Keys", ()) for key in _item({"Key": each})]
+    return [key for each in found for action in each.values() for key in _item(action)]
 
 
 def _item(part: Mapping[str, Any]) -> list[tuple[str | None, str]]:
     """Return the keys that a request for one item names. An update does not say in which index entries it results."""
     named = part.get("Key") or part.get("Item") or {}
-    keys: list[tuple[str | None, str]] = [(None, named[PK]["S"])] if PK in named else []
-    return keys + [(slot, named[name]["S"]) for slot, name in _INDEX_KEYS if name in named]
+    return [(slot, named[name]["S"]) for slot, name in _KEYS if name in named]

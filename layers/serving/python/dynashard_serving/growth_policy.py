@@ -206,12 +206,12 @@ class Growth:
             self._demand.throttled(place, scope.key)
         if self._wait_begins(scope.key) or not self._claim(scope.key, self._settings.cooldown_seconds):
             return
-        supply = Supply(self._limit(place), place)
         evidence = self._evidence(scope, place)
         if evidence is not None and self._too_early(evidence):
             # Of many processes the first would decide, which has seen the least.
             self._wait_again(scope.key)
             return
+        supply = Supply(self._limit(place), place)
         if evidence is not None and supply.bystander(evidence):
             self._recheck(scope.key)
             if supply.spread(evidence):
@@ -237,14 +237,16 @@ class Growth:
             reason = f"{scope.key} is hot, but {state.count} shards can use all that there is: {supply.remedy}"
             self._report_change(GrowthEvent.LIMIT, scope, reason)
             return
-        target, evidence = state.count * 2, self._evidence(scope, place, state.count)
+        target, why = state.count * 2, "a key range is hot"
+        evidence = self._evidence(scope, place, state.count)
         if evidence is not None:
             self._recheck(scope.key)
             if enough(evidence):
                 return
             ceiling = scope.shards.max if scope.shards else target
             target = target_count(evidence, ceiling=min(ceiling, supply.most_shards))
-        self._change(scope, target, "a key range is hot")
+            why += f", {evidence.throttled:,} of {evidence.requests:,} requests were throttled"
+        self._change(scope, target, why)
 
     def _changeable(self, scope: Scope) -> CountState | None:
         """Return the count of a scope; None, with a report, if the declaration does not allow a larger one."""
@@ -327,10 +329,14 @@ class Growth:
             return True
 
     def _too_early(self, evidence: Evidence) -> bool:
-        """Whether a decision can wait for more requests. They are sought for no longer than the longest random wait."""
-        if self._waits or self._demand is None or evidence.conclusive:
+        """Whether a decision waits for more requests: half of the longest random wait, all of it for few requests.
+
+        A throttled request is sent again for some seconds before it counts, so the first seconds show too little.
+        """
+        if self._waits or self._demand is None:
             return False
-        return 0 <= self._demand.seconds() < self._settings.wait_high
+        enough = self._settings.wait_high / 2 if evidence.conclusive else self._settings.wait_high
+        return 0 <= self._demand.seconds() < enough
 
     def _wait_again(self, key: str) -> None:
         now = self._runtime.clock()

@@ -1,0 +1,230 @@
+"""What a process asks for and gets is counted while throttles go on, without changing any request."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from dynashard.errors import ConditionFailedError, EngineUnavailableError
+from dynashard.transport.interface import Call, Resend, Wire
+from dynashard_serving.growth_demand import CountingTransport, Demand, Place, Tally
+from tests.one_by_one import OneByOne
+
+pytestmark = pytest.mark.unit
+
+WRITES, READS = Place(None, writing=True), Place(None, writing=False)
+ITEM = {"PK": {"S": "a:1"}, "SK": {"S": "x"}, "GSI1PK": {"S": "i:2"}, "GSI1SK": {"S": "x"}}
+KEY = {"PK": {"S": "a:1"}, "SK": {"S": "x"}}
+PUT = {"TableName": "table", "Item": ITEM}
+GET = {"TableName": "table", "Key": KEY}
+
+
+@dataclass
+class Answering(OneByOne):
+    """A transport that gives the same answer to each request, or raises."""
+
+    answer: Wire = field(default_factory=dict)
+    trouble: Exception | None = None
+    sent: list[Call] = field(default_factory=list)
+    closed: bool = False
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        self.sent.append(Call(operation, request, resend))
+        if self.trouble is not None:
+            raise self.trouble
+        return self.answer
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Counted:
+    """A counting transport with a clock."""
+
+    def __init__(self, answer: Wire | None = None, *, active: bool = True) -> None:
+        self.now = 1000.0
+        self.inner = Answering(answer or {})
+        self.demand = Demand(lambda: self.now)
+        self.transport = CountingTransport(self.inner, "table", self.demand)
+        if active:
+            self.demand.throttled(WRITES, "a")
+
+    def admitted(self, place: Place = WRITES) -> dict[str, int]:
+        return sums(self.demand.tallies(place))
+
+
+def sums(tallies: list[Tally]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for tally in tallies:
+        for key, count in tally.admitted.items():
+            counts[key] = counts.get(key, 0) + count
+    return counts
+
+
+def test_nothing_is_counted_before_the_first_throttle() -> None:
+    world = Counted(active=False)
+
+    world.transport.call("PutItem", PUT)
+    world.transport.call_all([Call("PutItem", PUT)])
+    world.transport.try_all([Call("PutItem", PUT)])
+
+    assert world.demand.tallies(WRITES) == []
+    assert len(world.inner.sent) == 3
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_", "answer", "place", "counted"),
+    [
+        ("PutItem", PUT, {}, WRITES, {"a:1": 1}),
+        ("PutItem", PUT, {}, Place("GSI1", writing=True), {"i:2": 1}),
+        ("UpdateItem", GET, {}, WRITES, {"a:1": 1}),
+        ("DeleteItem", GET, {}, WRITES, {"a:1": 1}),
+        ("GetItem", GET, {}, READS, {"a:1": 1}),
+        ("PutItem", {**PUT, "TableName": "another"}, {}, WRITES, {}),
+        ("DescribeTable", {"TableName": "table"}, {}, WRITES, {}),
+        ("Scan", {"TableName": "table"}, {}, READS, {}),
+        ("Query", {"TableName": "table"}, {}, READS, {}),
+        (
+            "Query",
+            {"TableName": "table", "ExpressionAttributeValues": {":partition": {"S": "a:0"}}},
+            {},
+            READS,
+            {"a:0": 1},
+        ),
+        (
+            "Query",
+            {"TableName": "table", "IndexName": "GSI2", "ExpressionAttributeValues": {":partition": {"S": "i:0"}}},
+            {},
+            Place("GSI2", writing=False),
+            {"i:0": 1},
+        ),
+        (
+            "BatchWriteItem",
+            {"RequestItems": {"table": [{"PutRequest": {"Item": ITEM}}, {"DeleteRequest": {"Key": KEY}}], "x": []}},
+            {"UnprocessedItems": {"table": [{"DeleteRequest": {"Key": KEY}}]}},
+            WRITES,
+            {"a:1": 1},
+        ),
+        (
+            "BatchGetItem",
+            {"RequestItems": {"table": {"Keys": [KEY, {**KEY, "SK": {"S": "y"}}]}}},
+            {"UnprocessedKeys": {"table": {"Keys": [KEY]}}},
+            READS,
+            {"a:1": 1},
+        ),
+        (
+            "TransactWriteItems",
+            {"TransactItems": [{"Put": PUT}, {"ConditionCheck": GET}, {"Put": {**PUT, "TableName": "another"}}]},
+            {},
+            WRITES,
+            {"a:1": 2},
+        ),
+    ],
+)
+def test_executed_requests_are_counted_by_stored_partition_key(
+    operation: str, request_: Wire, answer: Wire, place: Place, counted: dict[str, int]
+) -> None:
+    world = Counted(answer)
+
+    assert world.transport.call(operation, request_, resend=Resend.ALWAYS) == answer
+
+    assert world.admitted(place) == counted
+    assert world.inner.sent == [Call(operation, request_, Resend.ALWAYS)]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "counted"),
+    [(ConditionFailedError("no", operation="PutItem", item=None), {"a:1": 1}), (EngineUnavailableError("gone"), {})],
+)
+def test_a_failed_condition_has_consumed_its_units_and_a_failure_has_not(
+    trouble: Exception, counted: dict[str, int]
+) -> None:
+    world = Counted()
+    world.inner.trouble = trouble
+
+    with pytest.raises(type(trouble)):
+        world.transport.call("PutItem", PUT)
+
+    assert world.admitted() == counted
+
+
+def test_several_calls_are_counted_each_and_the_first_error_is_raised() -> None:
+    world = Counted()
+
+    assert world.transport.call_all([Call("PutItem", PUT), Call("GetItem", GET)]) == [{}, {}]
+    world.inner.trouble = EngineUnavailableError("gone")
+    with pytest.raises(EngineUnavailableError):
+        world.transport.call_all([Call("PutItem", PUT)])
+
+    assert (world.admitted(), world.admitted(READS)) == ({"a:1": 1}, {"a:1": 1})
+
+
+def test_counts_are_kept_for_two_windows() -> None:
+    world = Counted()
+    world.transport.call("PutItem", PUT)
+
+    world.now += 20
+    in_the_next = world.admitted()
+    world.now += 20
+
+    assert (in_the_next, world.admitted()) == ({"a:1": 1}, {})
+
+
+def test_counts_of_a_window_long_ago_are_not_the_previous_ones() -> None:
+    world = Counted()
+    world.transport.call("PutItem", PUT)
+
+    world.now += 41
+
+    assert world.admitted() == {}
+
+
+def test_a_clock_that_was_set_back_forgets_the_counts() -> None:
+    world = Counted()
+    world.transport.call("PutItem", PUT)
+
+    world.now -= 5
+
+    assert world.admitted() == {}
+
+
+def test_counting_ends_a_minute_after_the_last_throttle() -> None:
+    world = Counted()
+
+    world.now += 60
+    world.transport.call("PutItem", PUT)
+
+    assert not world.demand.active
+    world.demand.throttled(WRITES, "a")
+    assert (world.demand.active, world.demand.seconds()) == (True, 0.0)
+
+
+def test_throttles_are_counted_by_scope_and_place() -> None:
+    world = Counted()
+
+    world.demand.throttled(WRITES, "b")
+    world.demand.throttled(READS, "b")
+
+    [tally] = world.demand.tallies(WRITES)
+    assert (tally.throttled, tally.all_throttled) == ({"a": 1, "b": 1}, 2)
+
+
+def test_memory_is_bounded_and_the_sums_are_not() -> None:
+    world = Counted()
+
+    for number in range(5000):
+        world.demand.throttled(WRITES, str(number))
+        world.transport.call("PutItem", {"TableName": "table", "Item": {"PK": {"S": str(number)}}})
+
+    [tally] = world.demand.tallies(WRITES)
+    assert (len(tally.admitted), len(tally.throttled)) == (4096, 4096)
+    assert (tally.all_admitted, tally.all_throttled) == (5000, 5001)
+
+
+def test_closing_closes_the_transport_within() -> None:
+    world = Counted()
+
+    world.transport.close()
+
+    assert world.inner.closed

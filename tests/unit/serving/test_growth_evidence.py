@@ -1,0 +1,235 @@
+"""What a process saw decides whether, when and how far a count grows; without it, counts double."""
+
+from typing import Any
+
+import pytest
+
+from dynashard import Shards
+from dynashard.errors import ThrottledError, ThrottleReason
+from dynashard_serving.growth_demand import Demand
+from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent
+from tests.unit.serving.growth_policy_world import DAY, HOT, HOT_INDEX, START, TABLE, Loads, World, entity, throttle
+
+pytestmark = pytest.mark.unit
+
+PARTITION = "thing.v1.Thing:abc"
+THING = entity(Shards(1, max=256))
+
+
+class Process:
+    """A process that counts its requests, with one shard in its logical partition unless the test says otherwise."""
+
+    def __init__(self, world: World, **more: Any) -> None:
+        self.world = world
+        self.demand = Demand(lambda: world.now)
+        self.growth: Growth = world.process(demand=self.demand, **{"waits": False, **more})
+
+    def throttle(self, times: int = 1, error: ThrottledError = HOT, partition: str = PARTITION) -> None:
+        for _ in range(times):
+            self.growth.throttled(THING, partition, error)
+
+    def admit(self, times: int, key: str = f"{PARTITION}:0") -> None:
+        for _ in range(times):
+            self.demand.admitted("PutItem", {"TableName": "t", "Item": {"PK": {"S": key}}}, {}, "t")
+
+    def wait_and_throttle(self, seconds: float = 10.0) -> None:
+        self.world.now += seconds
+        self.throttle()
+
+
+def named(*reasons: str, slot: str | None = None) -> ThrottledError:
+    """Return a throttle that names several limits of the table, or of one index."""
+    error = throttle()
+    error.reasons = [ThrottleReason(each, f"{TABLE}/index/{slot}" if slot else TABLE) for each in reasons]
+    return error
+
+
+def test_one_request_jumps_to_the_demand() -> None:
+    world = World()
+    process = Process(world)
+
+    process.throttle(150)
+    process.admit(10)
+    process.wait_and_throttle()
+
+    assert world.asked == [(PARTITION, 16)]
+    assert world.reports[0].reason.endswith("a key range is hot, 151 of 161 requests were throttled")
+
+
+def test_few_requests_are_waited_for_but_not_for_long() -> None:
+    world = World()
+    process = Process(world)
+
+    process.throttle()
+    process.wait_and_throttle(6)
+    early = (world.reads, list(world.asked))
+    process.wait_and_throttle(6)
+
+    assert (early, world.asked) == ((0, []), [(PARTITION, 2)])
+
+
+def test_a_single_throttle_changes_nothing() -> None:
+    world = World()
+    process = Process(world)
+
+    process.throttle()
+    process.admit(1000)
+    world.now += 30
+
+    assert (world.asked, world.reads) == ([], 0)
+
+
+def test_a_count_that_takes_its_demand_is_looked_at_again_after_a_minute() -> None:
+    world = World()
+    process = Process(world)
+
+    process.throttle()
+    process.admit(1000)
+    process.wait_and_throttle()
+    enough = (world.reads, list(world.asked), world.events)
+    process.wait_and_throttle(30)
+    process.wait_and_throttle(31)
+    process.throttle(200)
+    process.wait_and_throttle(8)
+
+    assert enough == (1, [], [])
+    assert (world.reads, len(world.asked)) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("since", "throttled", "asked"),
+    [(59, 1000, []), (61, 1000, [8]), (61, 30, []), (200, 30, []), (290, 30, []), (300, 30, [8])],
+    ids=["not visible yet", "clearly more", "a little more", "later", "still", "after the cooldown"],
+)
+def test_a_cooldown_is_waited_for_unless_demand_is_clearly_larger(
+    since: float, throttled: int, asked: list[int]
+) -> None:
+    world = World(counts={PARTITION: CountState(4, START - since + 10, busy=False)})
+    process = Process(world)
+
+    process.throttle(throttled - 1)
+    for shard in range(4):
+        process.admit(50, f"{PARTITION}:{shard}")
+    process.wait_and_throttle()
+
+    assert [min(8, target) for _, target in world.asked] == asked
+
+
+def test_a_change_in_progress_is_looked_at_again_after_a_minute() -> None:
+    world = World(counts={PARTITION: CountState(1, START - DAY, busy=True)})
+    process = Process(world)
+    process.throttle(40)
+    process.wait_and_throttle()
+
+    world.counts[PARTITION] = CountState(2, START - DAY, busy=False)
+    process.wait_and_throttle(61)
+    process.throttle(40)
+    process.wait_and_throttle()
+
+    assert [key for key, _ in world.asked] == [PARTITION]
+    assert world.reads == 2
+
+
+def test_the_ceiling_and_the_table_bound_a_jump() -> None:
+    world, loads = World(), Loads(units=8_000)
+    process = Process(world, load=loads)
+
+    process.throttle(10_000)
+    process.admit(100)
+    process.wait_and_throttle()
+
+    assert (world.asked, loads.described) == ([(PARTITION, 8)], [(None, True)])
+
+
+def test_a_table_whose_shards_can_use_all_of_it_is_at_its_limit() -> None:
+    world = World(counts={PARTITION: CountState(8, START - DAY, busy=False)})
+    process = Process(world, load=Loads(units=8_000))
+
+    process.throttle(100)
+    process.wait_and_throttle()
+
+    assert (world.asked, world.events) == ([], [GrowthEvent.LIMIT])
+    assert world.reports[0].reason == (
+        f"{PARTITION} is hot, but 8 shards can use all that there is: the table gives 8,000 write units a second now; "
+        "pre-warm it, or raise its maximum"
+    )
+
+
+def test_the_table_is_described_once_a_minute() -> None:
+    world, loads = World(), Loads(units=40_000)
+    process = Process(world, load=loads)
+
+    for tenant in range(3):
+        process.throttle(40, partition=f"thing.v1.Thing:{tenant}")
+    for tenant in range(3):
+        world.now += 10 if not tenant else 0
+        process.throttle(partition=f"thing.v1.Thing:{tenant}")
+
+    assert (len(world.asked), len(loads.described)) == (3, 1)
+
+
+def test_a_hot_index_asks_for_what_the_index_gives() -> None:
+    world, loads = World(), Loads(units=40_000)
+    process = Process(world, load=loads)
+
+    process.throttle(40, HOT_INDEX)
+    world.now += 10
+    process.throttle(1, HOT_INDEX)
+
+    assert (world.asked, loads.described) == ([("thing.v1.Thing|GSI1", 16)], [("GSI1", True)])
+
+
+def test_a_dry_run_reports_the_jump_once_in_a_cooldown() -> None:
+    world = World()
+    process = Process(world, mode="dry_run")
+
+    process.throttle(150)
+    process.admit(10)
+    process.wait_and_throttle()
+    process.wait_and_throttle(70)
+    process.throttle(100)
+    process.wait_and_throttle(10)
+
+    assert (world.asked, world.events, world.reports[0].target) == ([], [GrowthEvent.WOULD_ASK], 16)
+
+
+def test_a_process_that_waits_itself_decides_after_its_only_throttle() -> None:
+    world = World()
+    process = Process(world, waits=True)
+
+    process.throttle()
+
+    assert (world.asked, world.slept) == ([(PARTITION, 2)], [5.5])
+
+
+@pytest.mark.parametrize(
+    ("error", "asked"),
+    [
+        (named("TableWriteKeyRangeThroughputExceeded", "TableWriteProvisionedThroughputExceeded"), []),
+        (named("TableWriteKeyRangeThroughputExceeded", "TableWriteMaxOnDemandThroughputExceeded"), []),
+        (named("IndexWriteKeyRangeThroughputExceeded", "IndexWriteAccountLimitExceeded", slot="GSI1"), []),
+        (named("TableWriteKeyRangeThroughputExceeded", "TableReadKeyRangeThroughputExceeded"), [(PARTITION, 2)]),
+    ],
+    ids=["provisioned", "maximum", "index", "reads too"],
+)
+def test_a_limit_of_the_same_table_or_index_comes_before_its_key_ranges(
+    error: ThrottledError, asked: list[tuple[str, int]]
+) -> None:
+    world = World()
+
+    world.process().throttled(THING, PARTITION, error)
+
+    assert (world.asked, GrowthEvent.LIMIT in world.events) == (asked, not asked)
+
+
+def test_a_throttled_provisioned_table_is_reported_with_its_remedy_and_changes_no_count() -> None:
+    world = World()
+    process = Process(world, load=Loads(units=1_000))
+    error = throttle("TableWriteProvisionedThroughputExceeded")
+
+    process.throttle(1000, error)
+    world.now += 60
+    process.throttle(1000, error)
+
+    assert (world.asked, world.reads, world.events) == ([], 0, [GrowthEvent.LIMIT])
+    assert error.reasons[0].remedy in world.reports[0].reason

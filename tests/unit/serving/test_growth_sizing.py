@@ -1,0 +1,175 @@
+"""The share of requests that is admitted shows how many shards a demand needs."""
+
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from dynashard import Index, Shards, definition
+from dynashard.resharding.scope import Scope
+from dynashard_serving.growth_demand import Demand, Place
+from dynashard_serving.growth_sizing import Evidence, Supply, enough, evidence_of, target_count
+from tests.declaring import declare
+from tests.depth import examples
+from tests.unit.serving.growth_policy_world import START
+
+pytestmark = pytest.mark.unit
+
+WRITES, READS = Place(None, writing=True), Place(None, writing=False)
+
+
+def seen(*shards: int, throttled: int, others: int = 0, most: int | None = None) -> Evidence:
+    every = sum(shards) + throttled + others
+    return Evidence(shards, throttled, every, throttled if most is None else most)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "target"),
+    [
+        (seen(1000, throttled=15_000), 32),
+        (seen(1000, throttled=10_000), 16),
+        (seen(1000, throttled=5_000), 8),
+        (seen(1000, throttled=20), 2),
+        (seen(10, throttled=150), 16),
+        (seen(0, throttled=2), 2),
+        (seen(0, throttled=1000), 8),
+        (seen(*[1000] * 4, throttled=12_000), 32),
+        (seen(*[1000] * 4, throttled=100_000), 64),
+    ],
+    ids=str,
+)
+def test_a_target_leaves_a_quarter_of_each_shard_free_and_trusts_few_requests_little(
+    evidence: Evidence, target: int
+) -> None:
+    assert target_count(evidence, ceiling=64) == target
+
+
+@pytest.mark.parametrize(
+    ("evidence", "is_enough"),
+    [
+        (seen(0, throttled=1), False),
+        (seen(1000, throttled=20), False),
+        (seen(1000, throttled=5), True),
+        (seen(1000, 1000, throttled=200), False),
+        (seen(1000, 1000, throttled=50), True),
+        # Two of eight shards share a physical partition.
+        (seen(*[1000] * 6, 500, 500, throttled=1000), True),
+        (seen(*[1000] * 8, throttled=1000), False),
+    ],
+    ids=str,
+)
+def test_a_count_is_enough_if_most_shards_take_what_is_asked_of_them(evidence: Evidence, *, is_enough: bool) -> None:
+    assert enough(evidence) is is_enough
+
+
+@hypothesis_settings(max_examples=examples(200), deadline=None)
+@given(
+    st.integers(0, 6).flatmap(lambda power: st.lists(st.integers(0, 5000), min_size=2**power, max_size=2**power)),
+    st.integers(1, 100_000),
+    st.integers(7, 10),
+)
+def test_a_target_is_a_power_of_two_from_twice_the_count_to_the_ceiling(
+    shards: list[int], throttled: int, power: int
+) -> None:
+    count, ceiling = len(shards), 2**power
+
+    target = target_count(seen(*shards, throttled=throttled), ceiling=ceiling)
+
+    assert target.bit_count() == 1
+    assert 2 * count <= target <= ceiling
+    assert target <= target_count(seen(*shards, throttled=2 * throttled), ceiling=ceiling)
+
+
+@hypothesis_settings(max_examples=examples(100), deadline=None)
+@given(st.integers(200, 5000), st.floats(1.1, 60.0), st.integers(0, 4))
+def test_a_target_is_at_most_twice_the_power_of_two_that_a_demand_needs(full: int, excess: float, power: int) -> None:
+    count = 2**power
+    demand = round(full * count * excess)
+
+    target = target_count(seen(*[full] * count, throttled=demand - full * count), ceiling=1024)
+
+    assert target >= demand / full * 0.9
+    assert target < 4 * demand / full
+
+
+@pytest.mark.parametrize(
+    ("units", "place", "most"),
+    [
+        (None, WRITES, 64),
+        (None, READS, 16),
+        (40_000.0, WRITES, 64),
+        (32_000.0, WRITES, 32),
+        (4_000.0, WRITES, 4),
+        (12_000.0, READS, 4),
+        (10.0, WRITES, 1),
+        (400_000.0, WRITES, 512),
+    ],
+)
+def test_what_the_table_gives_bounds_the_shards(units: float | None, place: Place, most: int) -> None:
+    assert Supply(units, place).most_shards == most
+
+
+@pytest.mark.parametrize(
+    ("evidence", "bystander", "spread"),
+    [
+        (seen(1000, throttled=5000), False, False),
+        (seen(0, throttled=1), False, False),
+        (seen(0, throttled=2), False, False),
+        (seen(100, throttled=10, others=90_000, most=50_000), True, False),
+        (seen(20, throttled=80, others=90_000, most=100), True, True),
+        (seen(0, throttled=2, others=60, most=2), True, False),
+        (seen(0, throttled=3, others=300, most=3), True, True),
+    ],
+    ids=str,
+)
+def test_a_scope_with_a_small_part_of_the_requests_is_not_what_is_hot(
+    evidence: Evidence, *, bystander: bool, spread: bool
+) -> None:
+    supply = Supply(40_000.0, WRITES)
+
+    assert (supply.bystander(evidence), supply.spread(evidence)) == (bystander, spread)
+
+
+def test_the_remedy_says_what_there_is() -> None:
+    assert Supply(4_000.0, Place("GSI1", writing=False)).remedy.startswith("index GSI1 gives 4,000 read units a second")
+    assert Supply(None, WRITES).remedy == "the table is assumed to give 40,000 write units a second"
+
+
+def counted(*keys: str, place: Place = WRITES) -> Demand:
+    demand = Demand(lambda: START)
+    demand.throttled(place, "thing.v1.Thing:abc")
+    name = f"{place.slot}PK" if place.slot else "PK"
+    for key in keys:
+        demand.admitted("PutItem", {"TableName": "t", "Item": {name: {"S": key}}}, {}, "t")
+    return demand
+
+
+THING = definition(declare(shards=Shards(2), indexes=[Index("GSI1", "by_id", "{tenant}", "{id}", shards=Shards(2))]))
+
+
+def test_the_evidence_of_a_partition_is_that_of_its_shards() -> None:
+    scope = Scope(THING, "thing.v1.Thing:abc")
+    demand = counted("thing.v1.Thing:abc:0", "thing.v1.Thing:abc:0", "thing.v1.Thing:abc:1", "thing.v1.Thing:b:0")
+
+    assert evidence_of(demand, scope, WRITES, 4) == Evidence((2, 1, 0, 0), 1, 5, 1)
+    assert evidence_of(demand, scope, WRITES) == Evidence((2, 1), 1, 5, 1)
+    assert evidence_of(demand, scope, READS, 2) == Evidence((0, 0), 0, 0, 0)
+
+
+def test_the_evidence_of_an_index_is_that_of_its_hottest_partition() -> None:
+    place = Place("GSI1", writing=True)
+    index = THING.indexes["by_id"]
+    keys = [f"{index.prefix}{index.separator}{key[0]}:{key[1]}" for key in ("a0", "b0", "b1", "b1")]
+    demand = counted(*keys, "another.v1.Thing:c:0", "another.v1.Thing:c:0", place=place)
+
+    evidence = evidence_of(demand, Scope(THING, index=index), place, 4)
+
+    assert (sorted(evidence.shards), evidence.all_requests) == ([0, 0, 1, 2], 7)
+
+
+def test_without_an_executed_request_the_excess_is_infinite_but_little_is_proven() -> None:
+    evidence = seen(0, 0, throttled=100)
+
+    assert (evidence.excess, evidence.proven_excess) == (inf, 4.0)
