@@ -11,8 +11,10 @@ from tools.copies.command import copies
 from tools.details.command import details
 from tools.etl.command import etl
 from tools.export.command import export
+from tools.hot.command import hot
 from tools.items.command import delete, get, list_, put
 from tools.load.command import HELP, load
+from tools.logs.command import logs
 from tools.plan.command import HELP as PLAN_HELP
 from tools.plan.command import plan
 from tools.plot.command import plot
@@ -63,6 +65,8 @@ app.command(help=HELP)(load)
 app.command(help=PLAN_HELP, no_args_is_help=True)(plan)
 app.command(no_args_is_help=True)(preflight)
 app.command()(topology)
+app.command()(hot)
+app.command()(logs)
 app.command()(etl)
 app.command(help=VERIFY_HELP)(verify)
 app.command(help=VERIFY_AWS_HELP)(verify_aws)

@@ -1,0 +1,1 @@
+"""`dynashard hot`: which keys DynamoDB throttles, why, and what to do."""

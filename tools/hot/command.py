@@ -1,0 +1,122 @@
+"""`dynashard hot`."""
+
+import time
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
+
+import typer
+
+from domain import ENTITIES
+from dynashard.resharding import Resharder, Scope, Status
+from tools.connection import open_backend
+from tools.failure import CommandError
+from tools.hot.advice import Hot, as_dict, grouped, judged, lines
+from tools.hot.places import Place, place_of
+from tools.hot.throttles import CAUSES, PAGES, SLOTS, CloudWatch, ThrottledKey, Throttles
+from tools.options import AsJson, Environment
+from tools.progress import show
+from tools.reshard.description import line
+
+MOST_MINUTES: Final = 24 * 60
+"""The longest window of one report of CloudWatch."""
+_SHOWN: Final = 20
+
+
+def hot(
+    environment: Environment = None,
+    minutes: Annotated[
+        int, typer.Option("--minutes", min=1, max=MOST_MINUTES, help="How far back to look; CloudWatch is 2 behind.")
+    ] = 15,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show which keys DynamoDB throttles, why, and the command that helps.
+
+    With --env it reads CloudWatch: throttles by reason, and the throttled keys of contributor insights. The local stack
+    has neither; there it shows the shard counts that are changing.
+    """
+    backend = open_backend(environment)
+    if environment is None:
+        _local(backend.resharder(), as_json=as_json)
+        return
+    source = CloudWatch(_client("dynamodb"), _client("cloudwatch"), backend.table, time.time)
+    throttles, problems = source.counts(minutes), list[str]()
+    keys = list(_keys(source, minutes, problems))
+    placed = {(each.slot, each.partition): place_of(each.partition, each.slot, ENTITIES) for each in keys}
+    resharder = backend.resharder()
+    found = [_described(each, resharder, environment) for each in grouped(keys, placed)][:_SHOWN]
+    unknown = sorted({key for (_, key), place in placed.items() if place is None})
+    summary = {
+        "minutes": minutes,
+        "throttles": [_count(each) for each in throttles],
+        "hot": found,
+        "unknown_keys": unknown,
+        "problems": problems,
+    }
+    show(summary, *_text(summary, throttles), as_json=as_json)
+    if problems and not found:
+        raise CommandError(problems[0])
+
+
+def _keys(source: CloudWatch, minutes: int, problems: list[str]) -> Iterable[ThrottledKey]:
+    for slot in SLOTS:
+        try:
+            yield from source.keys(slot, minutes)
+        except CommandError as error:
+            problems.append(str(error))
+
+
+def _described(found: Hot, resharder: Resharder, environment: str) -> dict[str, Any]:
+    status, most = _status(found.place, resharder), _most(found.place)
+    return as_dict(found, status, judged(found, status, most=most), environment=environment)
+
+
+def _status(place: Place, resharder: Resharder) -> Status | None:
+    if not place.sharded:
+        return None
+    prefix = f"{place.definition.prefix}{place.definition.separator}" if place.definition.prefix else ""
+    partition = None if place.index is not None else f"{prefix}{place.partition}"
+    return resharder.status(Scope(place.definition, partition, index=place.index))
+
+
+def _most(place: Place) -> int | None:
+    shards = place.definition.shards if place.index is None else place.index.shards
+    return None if shards is None else shards.max
+
+
+def _count(each: Throttles) -> dict[str, Any]:
+    return {
+        "resource": each.slot or "table",
+        "way": each.way.lower(),
+        "cause": CAUSES[each.cause],
+        "events": each.events,
+        "page": f"docs/runbooks/{PAGES[each.cause]}.md",
+    }
+
+
+def _text(summary: dict[str, Any], throttles: list[Throttles]) -> list[str]:
+    window = f"in the last {summary['minutes']} minutes"
+    shown = [f"throttles {window}: none"] if not throttles else [f"throttles {window}:"]
+    shown += [
+        f"  {each['resource']} {each['way']}s: {each['events']:,}, {each['cause']} ({each['page']})"
+        for each in summary["throttles"]
+    ]
+    shown += lines(summary["hot"])
+    shown += [f"{key}: throttled, and no entity has such keys" for key in summary["unknown_keys"]]
+    if throttles and not summary["hot"] and not summary["problems"]:
+        shown.append("the keys are not known yet: contributor insights are a few minutes behind; try again")
+    return shown + [f"warning: {each}" for each in summary["problems"]]
+
+
+def _local(resharder: Resharder, *, as_json: bool) -> None:
+    changing = resharder.busy()
+    text = [line(each) for each in changing] or ["no shard count is changing"]
+    note = "the local stack has no metrics of throttles; these are the shard counts that change:"
+    show({"changing": [each.as_dict() for each in changing]}, note, *text, as_json=as_json)
+
+
+def _client(service: str) -> Any:
+    # The local stack needs no SDK.
+    import botocore.session  # noqa: PLC0415
+
+    return botocore.session.get_session().create_client(service)

@@ -1,0 +1,1 @@
+"""`dynashard logs`: saved queries over the logs of a deployed environment."""
