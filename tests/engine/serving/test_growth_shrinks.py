@@ -45,6 +45,9 @@ def look(world: GrowthWorld, *, throttled: bool = False, **settings: object) -> 
         def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
             raise AssertionError((index, writing))
 
+        def limit(self, *, index: str | None = None, writing: bool = True) -> float | None:
+            raise AssertionError((index, writing))
+
         def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
             assert (seconds, index) in ((DAY, None), (DAY, "GSI2"))
             return not throttled

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dynashard_serving.metrics import ENVIRONMENT, NAMESPACE, Figure, metrics_line
+from dynashard_serving.metric_names import ENVIRONMENT, NAMESPACE
+from dynashard_serving.metrics import Figure, metrics_line
 from tools.verify_aws.check import Check, Outcome, differs, holds, unclear
 from tools.verify_aws.checks.throttles import metric_sum
 from tools.verify_aws.context import Context
