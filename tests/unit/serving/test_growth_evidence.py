@@ -176,7 +176,7 @@ def test_a_hot_index_asks_for_what_the_index_gives() -> None:
     world.now += 10
     process.throttle(1, HOT_INDEX)
 
-    assert (world.asked, loads.described) == ([("thing.v1.Thing|GSI1", 16)], [("GSI1", True)])
+    assert (world.asked, loads.described) == ([("thing.v1.Thing|GSI1", 8)], [("GSI1", True)])
 
 
 def test_a_dry_run_reports_the_jump_once_in_a_cooldown() -> None:

@@ -34,7 +34,9 @@ def seen(*shards: int, throttled: int, others: int = 0, most: int | None = None)
         (seen(1000, throttled=20), 2),
         (seen(10, throttled=150), 16),
         (seen(0, throttled=2), 2),
-        (seen(0, throttled=1000), 8),
+        (seen(0, throttled=1000), 2),
+        (seen(1, throttled=1000), 8),
+        (seen(2, throttled=1000), 16),
         (seen(*[1000] * 4, throttled=12_000), 32),
         (seen(*[1000] * 4, throttled=100_000), 64),
     ],
@@ -169,7 +171,7 @@ def test_the_evidence_of_an_index_is_that_of_its_hottest_partition() -> None:
     assert (sorted(evidence.shards), evidence.all_requests) == ([0, 0, 1, 2], 7)
 
 
-def test_without_an_executed_request_the_excess_is_infinite_but_little_is_proven() -> None:
+def test_without_an_executed_request_the_excess_is_infinite_but_nothing_is_proven() -> None:
     evidence = seen(0, 0, throttled=100)
 
-    assert (evidence.excess, evidence.proven_excess) == (inf, 4.0)
+    assert (evidence.excess, evidence.proven_excess) == (inf, 0.0)

@@ -191,7 +191,11 @@ def _executed(
     if operation == "Query":
         partition = request.get("ExpressionAttributeValues", {}).get(":partition")
         return [(request.get("IndexName"), partition["S"])] if partition else []
-    return _item(request)
+    keys = _item(request)
+    if "Key" in request and operation in WRITING:
+        # A write by key names no index entries; its answer may have the item that it changed or removed.
+        keys += [(slot, key) for slot, key in _item({"Item": answer.get("Attributes", {})}) if slot is not None]
+    return keys
 
 
 def _batch(part: Mapping[str, Any], name: str, table: str) -> list[tuple[str | None, str]]:
@@ -202,6 +206,6 @@ def _batch(part: Mapping[str, Any], name: str, table: str) -> list[tuple[str | N
 
 
 def _item(part: Mapping[str, Any]) -> list[tuple[str | None, str]]:
-    """Return the keys that a request for one item names. An update does not say in which index entries it results."""
+    """Return the keys of the table and of indexes that a request for one item names."""
     named = part.get("Key") or part.get("Item") or {}
     return [(slot, named[name]["S"]) for slot, name in _KEYS if name in named]

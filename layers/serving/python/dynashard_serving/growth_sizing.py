@@ -27,13 +27,13 @@ partition."""
 _TOLERATED: Final = 0.01
 """The share by which demand may exceed what a single shard takes before it counts as too small."""
 _SHARED: Final = 0.05
-"""The same for several shards: some of them may share a physical partition until DynamoDB splits it."""
+"""The same for several shards: some of them may share a physical partition until that is split."""
 _CONCLUSIVE: Final = 32
 """Requests that show a demand well enough not to wait for more."""
 _LEAST_HEAT: Final = 0.5
 """The share of a shard's units that a scope must be able to consume, else it is not what makes a key range hot."""
 _BOLDNESS: Final = 4.0
-"""The factor that a target may have without a single admitted request, and for each admitted one more."""
+"""The excess that each executed request can prove. Without any, a count only doubles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Evidence:
         """The same by a cautious estimate: few requests prove little."""
         executed = sum(self.shards)
         capacity = self.full_shard * len(self.shards)
-        return min(self.requests / (capacity + 1 + math.sqrt(executed + 1)), _BOLDNESS * (executed + 1))
+        return min(self.requests / (capacity + 1 + math.sqrt(executed + 1)), _BOLDNESS * executed)
 
 
 def evidence_of(demand: Demand, scope: Scope, place: Place, count: int | None = None) -> Evidence:
