@@ -59,7 +59,13 @@ class CapacitySteps(Construct):
     """The steps of a schedule: each sets the bounds between which target tracking keeps the capacity."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, environment: str, settings: TableSettings, table: dynamodb.TableV2
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        settings: TableSettings,
+        table: dynamodb.ITableV2,
     ) -> None:
         super().__init__(scope, construct_id)
         self._settings = settings

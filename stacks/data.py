@@ -24,8 +24,8 @@ class DataStack(Stack):
     """Tables of one environment.
 
     Attributes:
-        table: the items of all entities, with three index slots.
-        topology: shard counts, one item a logical partition.
+        table: the items of all entities, with three index slots; the restored one if there is one.
+        topology: shard counts, one item a logical partition; the restored ones if there are any.
         idempotency: answers to requests with an `Idempotency-Key`.
         capacity_steps: what changes the table's capacity by schedule; None without a schedule.
         stop_loss_role: the role that switches the table back to on-demand; None unless a pre-warm provisions the table.
@@ -35,8 +35,7 @@ class DataStack(Stack):
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **kwargs: Any) -> None:
         super().__init__(scope, construct_id, description=f"Dynashard tables ({settings.name})", **kwargs)
         self.settings = settings
-        self.table = self._main_table()
-        self.topology = self._topology_table()
+        self.table, self.topology = self._in_use(self._main_table(), self._topology_table())
         self.idempotency = self._idempotency_table()
         self.stop_loss_role = self._stop_loss_role() if isinstance(settings.prewarm, ProvisionedPrewarm) else None
         self.capacity_steps = self._capacity_steps()
@@ -68,6 +67,23 @@ class DataStack(Stack):
             "TOPOLOGY_OPERATION_SECONDS": str(self.settings.longest_operation_seconds),
             **self.settings.growth.variables,
         }
+
+    def _in_use(
+        self, table: dynamodb.TableV2, topology: dynamodb.TableV2
+    ) -> tuple[dynamodb.ITableV2, dynamodb.ITableV2]:
+        """Return the tables that everything uses: those of this stack, or restored ones."""
+        restored = self.settings.restored
+        if restored is None:
+            return table, topology
+        # Other stacks import these until they are deployed too. CloudFormation refuses to remove them before.
+        for each in (table, topology):
+            for value in (each.table_name, each.table_arn, _stream_of(each)):
+                self.export_value(value)
+        of = dynamodb.TableV2.from_table_attributes
+        return (
+            of(self, "RestoredTable", table_name=restored.table, table_stream_arn=restored.table_stream),
+            of(self, "RestoredTopology", table_name=restored.topology, table_stream_arn=restored.topology_stream),
+        )
 
     def _main_table(self) -> dynamodb.TableV2:
         return self._table(
@@ -162,6 +178,6 @@ def _recovery() -> dynamodb.PointInTimeRecoverySpecification:
     )
 
 
-def _stream_of(table: dynamodb.TableV2) -> str:
+def _stream_of(table: dynamodb.ITableV2) -> str:
     assert table.table_stream_arn is not None  # noqa: S101 -- a fact about CDK that types cannot say
     return table.table_stream_arn

@@ -9,6 +9,8 @@ from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 
 _ADDRESS: Final = r"[^\s@:/]+@[^\s@:/.]+(\.[^\s@:/.]+)+|https://[^\s/@]+(/\S*)?"
 """An e-mail address or an https URL."""
+_TABLE: Final = r"^[A-Za-z0-9_.-]{3,255}$"
+_STREAM: Final = r"arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{{12}}:table/{}/stream/.+"
 
 
 class Section(BaseModel):
@@ -194,6 +196,30 @@ class MonitoringSettings(Section):
         if len(set(addresses)) < len(addresses):
             raise ValueError("an address is there twice: name it once")
         return addresses
+
+
+class RestoredTables(Section):
+    """Tables that were restored to one moment, and that the functions use instead of those of the data stack."""
+
+    table: str = Field(pattern=_TABLE)
+    table_stream: str
+    """ARN of the stream of `table`, with old and new images."""
+    topology: str = Field(pattern=_TABLE)
+    topology_stream: str
+    """ARN of the stream of `topology`, with old and new images."""
+
+    @model_validator(mode="after")
+    def _streams_are_theirs(self) -> Self:
+        if self.table == self.topology:
+            raise ValueError("table and topology are the same table")
+        for name in ("table", "topology"):
+            table, stream = getattr(self, name), getattr(self, f"{name}_stream")
+            if not re.fullmatch(_STREAM.format(re.escape(table)), stream):
+                raise ValueError(
+                    f"{name}_stream {stream!r} is not the stream of {table}: write the LatestStreamArn that "
+                    f"`aws dynamodb describe-table --table-name {table}` prints"
+                )
+        return self
 
 
 class _Prewarm(Section):

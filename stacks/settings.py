@@ -19,6 +19,7 @@ from stacks.sections import (
     Prewarm,
     ProvisionedPrewarm,
     ReshardSettings,
+    RestoredTables,
     Section,
     WriterSettings,
 )
@@ -71,6 +72,7 @@ class Settings(Section):
     writer: WriterSettings = WriterSettings()
     growth: GrowthSettings = GrowthSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
+    restored: RestoredTables | None = None
     topology_lease_seconds: int = Field(default=30, ge=1, le=900)
     """How long a reader may use a view of the shard counts."""
     topology_operation_seconds: int | None = Field(default=None, ge=1, le=900)
@@ -125,6 +127,15 @@ class Settings(Section):
                 f"{self.account_concurrency} reserve {max(0, most)}: lower reserved_concurrency of api, commands, "
                 "changes or reshard, ask for a higher quota and say so in account_concurrency, or set "
                 "reserve_concurrency to false"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _restored_tables_are_on_demand(self) -> Self:
+        if self.restored is not None and (self.table.provisioned or self.prewarm is not None):
+            raise ValueError(
+                "restored tables have the capacity with which they were restored: set table.mode to on_demand, and "
+                "leave prewarm out"
             )
         return self
 

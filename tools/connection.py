@@ -29,6 +29,8 @@ from local.worker import RESHARD_LOG
 from tools.entities import models
 from tools.failure import CommandError
 
+RESTORED: Final = ("RESTORED_TABLE", "RESTORED_TOPOLOGY")
+"""Variables that name restored tables of an environment, for commands that check them before they are used."""
 _CURSOR_KEY: Final = "cursors of commands never leave the process"
 
 
@@ -121,13 +123,14 @@ def _local(*, reach: bool) -> Backend:
     except OSError as error:
         raise CommandError(f"the data folder of the local stack cannot be used ({error}): set DATA_DIR") from error
     transport, times = transport_of(variables), timing(variables)
+    table, topology_table = _restored(os.environ, variables["TABLE_NAME"], variables["TOPOLOGY_TABLE"])
     if reach:
-        _require_table(transport, variables["DYNAMODB_ENDPOINT"], variables["TABLE_NAME"])
+        _require_table(transport, variables["DYNAMODB_ENDPOINT"], table)
     return Backend(
         target=f"the local stack on {settings.dynamodb_endpoint or settings.data_dir}",
         transport=transport,
-        table=variables["TABLE_NAME"],
-        topology_table=variables["TOPOLOGY_TABLE"],
+        table=table,
+        topology_table=topology_table,
         timing=times,
         operation=times.operation,
         worker=f"`make run` starts one, whose log is {settings.data_dir / RESHARD_LOG}",
@@ -152,18 +155,31 @@ def _require_table(transport: Transport, endpoint: str, table: str) -> None:
 def _deployed(environment: str) -> Backend:
     with _as_command_errors():
         place = deployed(environment)
+    table, topology_table = _restored(os.environ, place["table"], place["topology_table"])
     return Backend(
-        target=f"the environment {environment} with table {place['table']}",
+        target=f"the environment {environment} with table {table}",
         transport=place["transport"],
-        table=place["table"],
-        topology_table=place["topology_table"],
+        table=table,
+        topology_table=topology_table,
         # A lease other than the deployed one is safe: clients use the shorter one, and changes wait for the longer one.
         timing=Timing(),
         operation=place["operation_seconds"],
         worker="the executions of the environment's state machine show the reason",
         growth=_deployed_growth(environment),
-        load=table_load(place["transport"], place["table"]),
+        load=table_load(place["transport"], table),
     )
+
+
+def _restored(environ: Mapping[str, str], table: str, topology: str) -> tuple[str, str]:
+    """Return the tables to work on: those of the environment, or the restored ones that variables name.
+
+    Raises:
+        CommandError: one of them is named without the other; they are of one moment.
+    """
+    named = [environ.get(name, "") for name in RESTORED]
+    if any(named) and not all(named):
+        raise CommandError(f"set both {' and '.join(RESTORED)}, or neither: both tables are restored to one moment")
+    return (named[0], named[1]) if all(named) else (table, topology)
 
 
 def _deployed_growth(environment: str) -> GrowthSettings:

@@ -13,6 +13,12 @@ pytestmark = pytest.mark.infra
 SIGN_IN = {"issuer": "https://login.example.com/", "audience": ["api"], "tenant_claim": "tenant"}
 GOOD: dict[str, Any] = {"purpose": "development", "auth": SIGN_IN}
 NATIVE = {"way": "native", "write_units": 8000, "ceiling_write_units": 10_000}
+RESTORED = {
+    "table": "table-back",
+    "table_stream": "arn:aws:dynamodb:eu-west-1:111122223333:table/table-back/stream/2026-11-20T10:00:00.000",
+    "topology": "topology-back",
+    "topology_stream": "arn:aws:dynamodb:eu-west-1:111122223333:table/topology-back/stream/2026-11-20T10:00:00.000",
+}
 TABLE_QUOTA = 40_000
 """Request units of a table or index in an account whose quotas AWS has not raised; a maximum must be below."""
 CDK_JSON = Path(__file__).resolve().parents[2] / "cdk.json"
@@ -90,6 +96,13 @@ def test_the_longest_operation_is_as_long_as_a_request_unless_something_takes_lo
         ),
         ({"monitoring": {"addresses": ["http://example.com"]}}, "'http://example.com' is neither"),
         ({"monitoring": {"addresses": ["a@example.com", "a@example.com"]}}, "an address is there twice"),
+        ({"restored": {**RESTORED, "table": "a b"}}, "environments.dev.restored.table:"),
+        ({"restored": {**RESTORED, "topology": RESTORED["table"]}}, "table and topology are the same table"),
+        (
+            {"restored": {**RESTORED, "topology_stream": RESTORED["table_stream"]}},
+            "is not the stream of topology-back: write the LatestStreamArn that `aws dynamodb describe-table",
+        ),
+        ({"restored": RESTORED, "prewarm": NATIVE}, "restored tables have the capacity with which they were restored"),
         ({"monitoring": {"latency_milliseconds": 0}}, "environments.dev.monitoring.latency_milliseconds:"),
         ({"monitoring": {"growths_per_hour": 0}}, "environments.dev.monitoring.growths_per_hour:"),
         ({"monitoring": {"runbooks": "wiki"}}, "environments.dev.monitoring.runbooks:"),
