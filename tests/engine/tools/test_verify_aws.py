@@ -8,7 +8,7 @@ from botocore.config import Config
 from botocore.session import get_session
 
 from tools.verify_aws.check import Check, Verdict
-from tools.verify_aws.checks import CHECKS, api, queues
+from tools.verify_aws.checks import CHECKS, api, items, queues, streams
 from tools.verify_aws.context import Clock, Context
 from tools.verify_aws.environment import Environment
 from tools.verify_aws.scratch import PREFIX, Scratch
@@ -60,3 +60,29 @@ def test_a_fact_holds_on_the_engine(check: Check, context: Context) -> None:
     outcome = check.run(context)
 
     assert outcome.verdict is Verdict.HOLDS, outcome.seen
+
+
+def test_an_expired_item_that_stays_shows_nothing(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_EXPIRY_SECONDS", 0)
+
+    outcome = streams.expired(context)
+
+    assert outcome.verdict is Verdict.UNCLEAR
+    assert "was not deleted" in outcome.seen
+
+
+def test_an_expired_item_that_somebody_else_deletes_is_a_difference(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = streams.records
+
+    def deleting(context: Context, table: str, **options: Any) -> Any:
+        context.client("dynamodb").delete_item(TableName=table, Key=items.key("expired"))
+        return records(context, table, **options)
+
+    monkeypatch.setattr(streams, "records", deleting)
+
+    outcome = streams.expired(context)
+
+    assert outcome.verdict is Verdict.DIFFERS
+    assert "principal is None" in outcome.seen
