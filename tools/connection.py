@@ -13,11 +13,9 @@ from dynashard import Dynashard
 from dynashard.errors import ConfigurationError, EngineError, EngineUnavailableError
 from dynashard.locations import deployed
 from dynashard.resharding import Resharder, Timing
-from dynashard.runtime import SYSTEM
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
 from dynashard.transport.aws import stack_outputs
-from dynashard_serving.growth_demand import CountingTransport, Demand
 from dynashard_serving.growth_policy import GrowthSettings, Report
 from dynashard_serving.growth_requests import growth_of
 from dynashard_serving.table_load import TableLoad, table_load
@@ -59,7 +57,7 @@ class Backend:
     @cached_property
     def entities(self) -> Dynashard:
         """Its items."""
-        return self._entities(self.transport, operation_seconds=self.operation)
+        return self._entities(operation_seconds=self.operation)
 
     @property
     def topology(self) -> TopologyTable:
@@ -71,18 +69,15 @@ class Backend:
 
         Cost: no request; of a throttle, as `dynashard_serving.growth_policy.Growth.throttled`, after a random wait.
         """
-        demand = Demand(SYSTEM.clock)
         growing = growth_of(
             self.resharder(),
             settings=self.growth,
             # The first throttle that lasts ends a command, so there is no second one.
             waits=True,
             load=self.load,
-            demand=demand,
             report=_print_growth,
         )
-        counted = CountingTransport(self.transport, self.table, demand)
-        return self._entities(counted, throttled=growing.throttled)
+        return self._entities(throttled=growing.throttled)
 
     def resharder(self) -> Resharder:
         """Return what changes the shard counts of this backend. Cost: no request."""
@@ -94,9 +89,9 @@ class Backend:
             timing=self.timing,
         )
 
-    def _entities(self, transport: Transport, **more: Any) -> Dynashard:
+    def _entities(self, **more: Any) -> Dynashard:
         topology = LeasedTopology(self.transport, self.topology_table, lease=self.timing.lease)
-        return Dynashard(transport, table=self.table, cursor_keys=[_CURSOR_KEY], topology=topology, **more)
+        return Dynashard(self.transport, table=self.table, cursor_keys=[_CURSOR_KEY], topology=topology, **more)
 
 
 def open_backend(environment: str | None, *, reach: bool = True) -> Backend:

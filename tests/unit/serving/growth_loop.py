@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from heapq import heappop, heappush
 from random import Random
-from typing import Any
 
 from dynashard import Shards
 from dynashard.errors import ReshardRefusedError, ThrottledError
@@ -119,16 +118,18 @@ class Loop:
         for partition, process, attempt in self._due():
             key = f"{partition}:{self._random.randrange(counts[partition])}"
             throttle = self.model.admit(self.world.now - START, Access(key, str(self._random.random()), UNITS))
+            demand, request = self._demands[process], {"TableName": _TABLE, "Item": {"PK": {"S": key}}}
             if throttle is None:
                 admitted += 1
-                if self._demands[process].active:
-                    request: dict[str, Any] = {"TableName": _TABLE, "Item": {"PK": {"S": key}}}
-                    self._demands[process].admitted("PutItem", request, {}, _TABLE)
+                if demand.active:
+                    demand.admitted("PutItem", request, {}, _TABLE)
             elif attempt < len(self.pauses):
                 again = self.world.now + self.pauses[attempt] * (0.5 + self._random.random())
                 heappush(self._waiting, (again, partition, process, attempt + 1))
             else:
                 failed += 1
+                if demand.active:
+                    demand.refused("PutItem", request, _error(throttle), _TABLE)
                 self._growths[process].throttled(self._entity, partition, _error(throttle))
         return admitted, failed
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from dynashard.errors import ConditionFailedError, EngineUnavailableError
+from dynashard.errors import ConditionFailedError, EngineUnavailableError, ThrottledError
 from dynashard.transport.interface import Call, Resend, Wire
 from dynashard_serving.growth_demand import CountingTransport, Demand, Place, Tally
 from tests.one_by_one import OneByOne
+from tests.unit.serving.growth_policy_world import throttle
 
 pytestmark = pytest.mark.unit
 
@@ -134,6 +135,34 @@ def test_executed_requests_are_counted_by_stored_partition_key(
 
     assert world.admitted(place) == counted
     assert world.inner.sent == [Call(operation, request_, Resend.ALWAYS)]
+
+
+def test_throttled_requests_are_counted_by_stored_partition_key() -> None:
+    left = {"UnprocessedItems": {"table": [{"DeleteRequest": {"Key": KEY}}]}}
+    world = Counted(left)
+    world.transport.call("BatchWriteItem", {"RequestItems": {"table": [{"DeleteRequest": {"Key": KEY}}]}})
+    world.inner.trouble = throttle()
+
+    with pytest.raises(ThrottledError):
+        world.transport.call("PutItem", PUT)
+    world.transport.try_all([Call("PutItem", PUT)])
+
+    [tally] = world.demand.tallies(WRITES)
+    assert (tally.refused, tally.admitted) == ({"a:1": 3}, {})
+
+
+def test_of_a_throttled_transaction_only_the_throttled_steps_are_counted() -> None:
+    world = Counted()
+    error = throttle()
+    error.actions = [1]
+    world.inner.trouble = error
+    another = {**GET, "Key": {**KEY, "PK": {"S": "b:1"}}}
+
+    with pytest.raises(ThrottledError):
+        world.transport.call("TransactWriteItems", {"TransactItems": [{"Put": PUT}, {"Delete": another}]})
+
+    [tally] = world.demand.tallies(WRITES)
+    assert tally.refused == {"b:1": 1}
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,19 @@ def test_a_cooldown_is_waited_for_unless_demand_is_clearly_larger(
     assert [min(8, target) for _, target in world.asked] == asked
 
 
+def test_callers_that_wait_for_their_retries_still_show_that_all_shards_are_too_few() -> None:
+    world = World(counts={PARTITION: CountState(2, START - DAY, busy=False)})
+    process = Process(world)
+    process.throttle(2)
+    for shard in range(2):
+        process.admit(1000, f"{PARTITION}:{shard}")
+        request = {"TableName": "t", "Item": {"PK": {"S": f"{PARTITION}:{shard}"}}}
+        process.demand.refused("PutItem", request, HOT, "t")
+    process.wait_and_throttle()
+
+    assert world.asked == [(PARTITION, 4)]
+
+
 def test_a_change_in_progress_is_looked_at_again_after_a_minute() -> None:
     world = World(counts={PARTITION: CountState(1, START - DAY, busy=True)})
     process = Process(world)

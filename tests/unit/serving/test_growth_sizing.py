@@ -20,9 +20,9 @@ pytestmark = pytest.mark.unit
 WRITES, READS = Place(None, writing=True), Place(None, writing=False)
 
 
-def seen(*shards: int, throttled: int, others: int = 0, most: int | None = None) -> Evidence:
+def seen(*shards: int, throttled: int, refusing: int = 0, others: int = 0, most: int | None = None) -> Evidence:
     every = sum(shards) + throttled + others
-    return Evidence(shards, throttled, every, throttled if most is None else most)
+    return Evidence(shards, refusing, throttled, every, throttled if most is None else most)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,11 @@ def test_a_target_leaves_a_quarter_of_each_shard_free_and_trusts_few_requests_li
     ("evidence", "is_enough"),
     [
         (seen(0, throttled=1), False),
-        (seen(1000, throttled=20), False),
-        (seen(1000, throttled=5), True),
+        (seen(1000, throttled=100), False),
+        (seen(1000, throttled=2, refusing=1), False),
+        (seen(1000, throttled=2, refusing=0), True),
+        (seen(*[1000] * 8, throttled=20, refusing=5), True),
+        (seen(*[1000] * 8, throttled=20, refusing=6), False),
         (seen(1000, 1000, throttled=200), False),
         (seen(1000, 1000, throttled=50), True),
         # Two of eight shards share a physical partition.
@@ -155,9 +158,9 @@ def test_the_evidence_of_a_partition_is_that_of_its_shards() -> None:
     scope = Scope(THING, "thing.v1.Thing:abc")
     demand = counted("thing.v1.Thing:abc:0", "thing.v1.Thing:abc:0", "thing.v1.Thing:abc:1", "thing.v1.Thing:b:0")
 
-    assert evidence_of(demand, scope, WRITES, 4) == Evidence((2, 1, 0, 0), 1, 5, 1)
-    assert evidence_of(demand, scope, WRITES) == Evidence((2, 1), 1, 5, 1)
-    assert evidence_of(demand, scope, READS, 2) == Evidence((0, 0), 0, 0, 0)
+    assert evidence_of(demand, scope, WRITES, 4) == Evidence((2, 1, 0, 0), 0, 1, 5, 1)
+    assert evidence_of(demand, scope, WRITES) == Evidence((2, 1), 0, 1, 5, 1)
+    assert evidence_of(demand, scope, READS, 2) == Evidence((0, 0), 0, 0, 0, 0)
 
 
 def test_the_evidence_of_an_index_is_that_of_its_hottest_partition() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from dynashard.errors import ConditionFailedError, DynashardError
+from dynashard.errors import ConditionFailedError, DynashardError, ThrottledError
 from dynashard.schema import INDEX_SLOTS, PK, index_pk
 from dynashard.transport.interface import METERED, WRITING, Call, Resend, Transport, Wire
 
@@ -35,11 +35,13 @@ class Tally:
 
     Attributes:
         admitted: how many were executed, by their stored partition keys.
+        refused: how many were throttled, by their stored partition keys; parts of a batch each time they are sent.
         throttled: how many were throttled for good, by the keys of their topology records.
         all_admitted, all_throttled: their sums, with those of keys that did not fit.
     """
 
     admitted: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
     throttled: dict[str, int] = field(default_factory=dict)
     all_admitted: int = 0
     all_throttled: int = 0
@@ -78,16 +80,31 @@ class Demand:
 
     def admitted(self, operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], table: str) -> None:
         """Count an executed request. Cost: a few microseconds for each item."""
+        self._pass_time()
+        writing = operation in WRITING
+        left = _left(answer, table)
+        executed = _keys(operation, request, answer, table)
+        for slot, key in left:
+            _count(self._tally(Place(slot, writing)).refused, key, 1)
+            if (slot, key) in executed:
+                executed.remove((slot, key))
+        for slot, key in executed:
+            tally = self._tally(Place(slot, writing))
+            tally.all_admitted += 1
+            _count(tally.admitted, key, 1)
+
+    def refused(self, operation: str, request: Mapping[str, Any], error: ThrottledError, table: str) -> None:
+        """Count a throttled request by its stored partition keys; `throttled` counts it once more, by its scope."""
+        self._pass_time()
+        for slot, key in _keys(operation, request, {}, table, error.actions):
+            _count(self._tally(Place(slot, operation in WRITING)).refused, key, 1)
+
+    def _pass_time(self) -> None:
         now = self._clock()
         if not 0 <= now - self._since < WINDOW_SECONDS:
             with self._lock:
                 self.active = 0 <= now - self._last < _ACTIVE_SECONDS
                 self._rotate(now)
-        writing = operation in WRITING
-        for slot, key in _executed(operation, request, answer, table):
-            tally = self._tally(Place(slot, writing))
-            tally.all_admitted += 1
-            _count(tally.admitted, key, 1)
 
     def seconds(self) -> float:
         """Return for how long requests have been counted."""
@@ -99,7 +116,7 @@ class Demand:
             self._rotate(self._clock())
             windows = [each.get(place) for each in (self._previous, self._current)]
         return [
-            Tally(dict(each.admitted), dict(each.throttled), each.all_admitted, each.all_throttled)
+            Tally(dict(each.admitted), dict(each.refused), dict(each.throttled), each.all_admitted, each.all_throttled)
             for each in windows
             if each is not None
         ]
@@ -135,6 +152,9 @@ class CountingTransport:
             # DynamoDB has consumed its units.
             self._demand.admitted(operation, request, {}, self._table)
             raise
+        except ThrottledError as error:
+            self._demand.refused(operation, request, error, self._table)
+            raise
         self._demand.admitted(operation, request, answer, self._table)
         return answer
 
@@ -154,7 +174,9 @@ class CountingTransport:
         answers = self._inner.try_all(calls, concurrency=concurrency)
         if self._demand.active:
             for call, answer in zip(calls, answers, strict=True):
-                if not isinstance(answer, DynashardError):
+                if isinstance(answer, ThrottledError):
+                    self._demand.refused(call.operation, call.request, answer, self._table)
+                elif not isinstance(answer, DynashardError):
                     self._demand.admitted(call.operation, call.request, answer, self._table)
         return answers
 
@@ -168,23 +190,24 @@ def _count(counts: dict[str, int], key: str, more: int) -> None:
         counts[key] = counts.get(key, 0) + more
 
 
-def _executed(
-    operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], table: str
-) -> list[tuple[str | None, str]]:
-    """Return the index slot (None for the table) and the stored partition key of each executed part of a request.
+_Stored = tuple[str | None, str]
+"""The slot of an index, None for the table, and a stored partition key there."""
+
+
+def _keys(
+    operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], table: str, actions: Sequence[int] = ()
+) -> list[_Stored]:
+    """Return the stored partition keys of each part of a request; only of these actions of a transaction, if any.
 
     A request of an unexpected shape gives none: counting must not fail a request that was executed.
     """
     if operation not in METERED:
         return []
     if operation in ("BatchWriteItem", "BatchGetItem"):
-        keys = _batch(request, "RequestItems", table)
-        for key in _batch(answer, "UnprocessedItems", table) + _batch(answer, "UnprocessedKeys", table):
-            if key in keys:
-                keys.remove(key)
-        return keys
+        return _batch(request, "RequestItems", table)
     if operation in ("TransactWriteItems", "TransactGetItems"):
-        parts = [part for action in request.get("TransactItems", ()) for part in action.values()]
+        chosen = [step for at, step in enumerate(request.get("TransactItems", ())) if not actions or at in actions]
+        parts = [part for step in chosen for part in step.values()]
         return [key for part in parts if part.get("TableName") == table for key in _item(part)]
     if request.get("TableName") != table:
         return []
@@ -198,14 +221,19 @@ def _executed(
     return keys
 
 
-def _batch(part: Mapping[str, Any], name: str, table: str) -> list[tuple[str | None, str]]:
+def _left(answer: Mapping[str, Any], table: str) -> list[_Stored]:
+    """Return the stored partition keys of the parts of a batch that were not executed."""
+    return _batch(answer, "UnprocessedItems", table) + _batch(answer, "UnprocessedKeys", table)
+
+
+def _batch(part: Mapping[str, Any], name: str, table: str) -> list[_Stored]:
     found = part.get(name, {}).get(table, ())
     if isinstance(found, Mapping):
         return [key for each in found.get("Keys", ()) for key in _item({"Key": each})]
     return [key for each in found for action in each.values() for key in _item(action)]
 
 
-def _item(part: Mapping[str, Any]) -> list[tuple[str | None, str]]:
+def _item(part: Mapping[str, Any]) -> list[_Stored]:
     """Return the keys of the table and of indexes that a request for one item names."""
     named = part.get("Key") or part.get("Item") or {}
     return [(slot, named[name]["S"]) for slot, name in _KEYS if name in named]

@@ -8,13 +8,12 @@ Sources: AWS, 'Key range throughput exceeded (hot partitions)' and 'Understandin
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from dynashard.entity import IndexDefinition
 from dynashard.resharding.scope import Scope
-from dynashard_serving.growth_demand import Demand, Place
+from dynashard_serving.growth_demand import Demand, Place, Tally
 from dynashard_serving.table_load import ON_DEMAND_LIMIT
 
 WRITE_UNITS: Final = 1_000.0
@@ -24,10 +23,10 @@ READ_UNITS: Final = 3_000.0
 _FULL: Final = 0.75
 """The share of a shard's units that a target plans with: demand fluctuates, and shards can meet on one physical
 partition."""
-_TOLERATED: Final = 0.01
-"""The share by which demand may exceed what a single shard takes before it counts as too small."""
-_SHARED: Final = 0.05
-"""The same for several shards: some of them may share a physical partition until that is split."""
+_TOLERATED: Final = 0.05
+"""The share by which demand may exceed what shards take: some may share a physical partition until that is split."""
+_WIDESPREAD: Final = 0.75
+"""The share of shards with throttles from which on a shared physical partition is not the reason."""
 _CONCLUSIVE: Final = 32
 """Requests that show a demand well enough not to wait for more."""
 _LEAST_HEAT: Final = 0.5
@@ -42,12 +41,14 @@ class Evidence:
 
     Attributes:
         shards: executed requests for each shard.
+        refusing: how many of the shards throttled requests.
         throttled: requests that were throttled for good.
         all_requests: requests of all partitions at the same place, executed or throttled.
         most_throttled: the throttled requests of the scope that has most of them.
     """
 
     shards: tuple[int, ...]
+    refusing: int
     throttled: int
     all_requests: int
     most_throttled: int
@@ -90,37 +91,41 @@ class Evidence:
 def evidence_of(demand: Demand, scope: Scope, place: Place, count: int | None = None) -> Evidence:
     """Return what a process saw of a scope with this many shards; of those that it saw, if the count is unknown.
 
-    Cost: no request; some milliseconds if the process has seen thousands of stored partition keys.
+    Cost: no request; a millisecond if the process has seen thousands of stored partition keys.
     """
     tallies = demand.tallies(place)
-    admitted: dict[str, int] = {}
-    for tally in tallies:
-        for key, requests in tally.admitted.items():
-            admitted[key] = admitted.get(key, 0) + requests
-    if scope.index is not None:
-        shards = _hottest(admitted, scope.index)
-        shards += [0] * ((count or 1) - len(shards))
-    elif count is None:
-        separator = scope.entity.separator
-        shards = [more for key, more in admitted.items() if key.rpartition(separator)[0] == scope.partition] or [0]
-    else:
-        shards = [admitted.get(key, 0) for key in scope.shard_keys(count)]
+    keys = scope.shard_keys(count) if scope.index is None and count is not None else _seen(scope, tallies)
+    shards = [_admitted(key, tallies) for key in keys]
+    shards += [0] * ((count or 1) - len(shards))
     return Evidence(
         tuple(shards),
+        refusing=sum(any(key in tally.refused for tally in tallies) for key in keys),
         throttled=sum(tally.throttled.get(scope.key, 0) for tally in tallies),
         all_requests=sum(tally.all_admitted + tally.all_throttled for tally in tallies),
         most_throttled=sum(max(tally.throttled.values(), default=0) for tally in tallies),
     )
 
 
-def _hottest(admitted: Mapping[str, int], index: IndexDefinition) -> list[int]:
-    """Return the requests for each shard of the index partition that executed most: all partitions share one count."""
-    prefix = f"{index.prefix}{index.separator}" if index.prefix else ""
-    partitions: dict[str, list[int]] = {}
-    for key, requests in admitted.items():
-        if key.startswith(prefix):
-            partitions.setdefault(key.rpartition(index.separator)[0], []).append(requests)
-    return max(partitions.values(), key=sum, default=[0])
+def _admitted(key: str, tallies: Iterable[Tally]) -> int:
+    return sum(tally.admitted.get(key, 0) for tally in tallies)
+
+
+def _seen(scope: Scope, tallies: Collection[Tally]) -> list[str]:
+    """Return the stored partition keys of a partition that a process has seen.
+
+    Of an index, those of the partition that executed most, because one count holds for all of its partitions.
+    """
+    keyed = scope.index or scope.entity
+    prefix = f"{keyed.prefix}{keyed.separator}" if keyed.prefix else ""
+    if scope.partition is not None:
+        prefix = f"{scope.partition}{keyed.separator}"
+    partitions: dict[str, list[str]] = {}
+    for key in {key for tally in tallies for key in (*tally.admitted, *tally.refused) if key.startswith(prefix)}:
+        partition = key.rpartition(keyed.separator)[0]
+        if scope.partition in (None, partition):
+            partitions.setdefault(partition, []).append(key)
+    hottest = max(partitions.values(), key=lambda keys: sum(_admitted(key, tallies) for key in keys), default=[])
+    return sorted(hottest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +173,13 @@ class Supply:
 
 
 def enough(evidence: Evidence) -> bool:
-    """Whether the shards take as much as is asked of them: then a physical partition that some of them share is hot."""
-    return evidence.excess < 1 + (_SHARED if len(evidence.shards) > 1 else _TOLERATED)
+    """Whether the shards take what is asked of them, and only some of them throttle.
+
+    Then these share a hot physical partition. Callers that wait for their retries ask for little more than the shards
+    take, even if all of them throttle.
+    """
+    widespread = evidence.refusing >= _WIDESPREAD * len(evidence.shards)
+    return not widespread and evidence.excess < 1 + _TOLERATED
 
 
 def target_count(evidence: Evidence, *, ceiling: int) -> int:
