@@ -88,6 +88,21 @@ def test_the_worker_carries_out_the_request_of_a_throttle(
     assert len(shards) > count
 
 
+def test_a_count_jumps_to_the_demand_that_the_requests_of_a_process_show(world: GrowthWorld) -> None:
+    caller = world.api()
+
+    for _ in range(10):
+        world.throttle(caller, "meters")
+    for _ in range(4):
+        assert caller.post("/v1/meters", {}).status == 201
+    for _ in range(30):
+        world.throttle(caller, "meters")
+    world.clock.now += 10
+    world.throttle(caller, "meters")
+
+    assert world.requests() == {partition(Meter).key: (8, "throttle")}
+
+
 def test_a_first_throttle_sends_nothing_and_a_request_needs_only_the_roles_permissions(world: GrowthWorld) -> None:
     caller = world.api()
     caller.get("/v1/meters")

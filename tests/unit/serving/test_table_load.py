@@ -128,6 +128,27 @@ def test_an_index_has_limits_of_its_own(index: str, table: str, *, below: bool |
     assert reason in answer.reason
 
 
+@pytest.mark.parametrize(
+    ("table", "index", "writing", "units"),
+    [
+        ("table_on_demand", None, True, 4_000.0),
+        ("table_on_demand", None, False, 12_000.0),
+        ("table_on_demand", "GSI1", True, 1_200.0),
+        ("table_on_demand", "GSI2", True, 40_000.0),
+        ("table_on_demand", "GSI3", True, None),
+        ("table_provisioned", "GSI1", True, 2_500.0),
+        (None, None, True, None),
+    ],
+)
+def test_what_a_table_or_index_can_give_is_described(
+    table: str | None, index: str | None, units: float | None, *, writing: bool
+) -> None:
+    transport = Described(table)
+
+    assert TableLoad(transport, "users", metrics=client).limit(index=index, writing=writing) == units
+    assert len(transport.asked) == 1
+
+
 @pytest.mark.parametrize(("table", "below"), [("table_on_demand", True), ("table_provisioned", True)])
 def test_reading_is_compared_with_read_units(table: str, *, below: bool) -> None:
     ask, _, _ = load("reading_on_demand", table)
