@@ -1,0 +1,36 @@
+"""What the local AWS does not know can be deployed to it, and what it knows is created."""
+
+from typing import Any
+
+import pytest
+
+from local.deploy.placeholders import ALARM, QUERY, add
+
+pytestmark = pytest.mark.unit
+
+
+def real(*_: Any) -> tuple[str, dict[str, str]]:
+    return "real", {"Arn": "arn"}
+
+
+@pytest.fixture
+def handlers() -> dict[str, dict[str, Any]]:
+    made = {ALARM: {"create": real, "delete": real}}
+    add(made)
+    return made
+
+
+def test_a_saved_query_is_deployed_updated_and_deleted_as_nothing(handlers: dict[str, dict[str, Any]]) -> None:
+    query = handlers[QUERY]
+
+    assert query["create"]("Query", {"QueryString": "fields @message"}, "Stack") == ("Stack-Query", {})
+    assert query["update"]("Stack-Query", {}, {}, "Stack") == ("Stack-Query", {})
+    assert query["delete"]("Stack-Query", {}) is None
+
+
+def test_only_an_alarm_on_an_expression_is_nothing(handlers: dict[str, dict[str, Any]]) -> None:
+    create = handlers[ALARM]["create"]
+
+    assert create("Idle", {"AlarmName": "idle", "Metrics": [{"Id": "a"}]}, "Stack") == ("idle", {})
+    assert create("Late", {"AlarmName": "late", "MetricName": "Age"}, "Stack") == real()
+    assert handlers[ALARM]["delete"] is real
