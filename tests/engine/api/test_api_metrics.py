@@ -1,0 +1,58 @@
+"""The metrics of real requests: pages have items and read units, wrong cursors are counted, and rates have zeros."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dynashard.transport import Transport
+from dynashard_serving import metric_names as names
+from tests.api_caller import Caller, a_user
+from tests.engine.api.api_on_engine import caller_on
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def caller(transport: Transport, table: str) -> Caller:
+    """A caller of an API that writes metrics, on a table with three users."""
+    made = caller_on(transport, table, environment="dev")
+    for user in ("ada", "bob", "cyd"):
+        assert made.put(f"/v1/users/{user}", a_user(email=f"{user}@example.com")).status == 201
+    return made
+
+
+def metrics_of(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The last record of metrics, by name."""
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    [directive] = records[-1]["_aws"]["CloudWatchMetrics"]
+    return {each["Name"]: records[-1][each["Name"]] for each in directive["Metrics"]}
+
+
+def test_a_page_has_its_items_and_read_units(caller: Caller, capsys: pytest.CaptureFixture[str]) -> None:
+    caller.get("/v1/users", query="limit=2")
+
+    found = metrics_of(capsys)
+    assert found[names.ITEMS_LISTED] == [2]
+    assert found[names.LISTING_READ_UNITS] == found[names.READ_UNITS]
+    assert found[names.LISTING_READ_UNITS][0] > 0
+    assert (found[names.SERVER_ERRORS], found[names.OUTCOME_UNKNOWN]) == ([0], [0])
+
+
+def test_pages_of_families_and_edges_have_items_too(caller: Caller, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in ("/v1/on-call", "/v1/follows?of=Actor.5&way=forward"):
+        answer = caller.get(path.partition("?")[0], query=path.partition("?")[2])
+        found = metrics_of(capsys)
+        assert (answer.status, found.get(names.ITEMS_LISTED)) == (200, [0]), path
+
+
+def test_a_wrong_cursor_is_counted_and_a_single_item_is_no_page(
+    caller: Caller, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert caller.get("/v1/users", query="cursor=wrong").code == "invalid_cursor"
+    wrong = metrics_of(capsys)
+    caller.get("/v1/users/ada")
+    single = metrics_of(capsys)
+
+    assert wrong[names.CURSOR_ERRORS] == [1]
+    assert not {names.CURSOR_ERRORS, names.ITEMS_LISTED, names.LISTING_READ_UNITS} & {*single}
