@@ -19,7 +19,12 @@ def add(handlers: dict[str, dict[str, Any]]) -> None:
     def create(logical_id: str, properties: dict[str, Any], stack: str) -> Any:
         return (_created if properties.get("Metrics") else known["create"])(logical_id, properties, stack)
 
-    handlers[ALARM] = {**known, "create": create}
+    def update(physical_id: str, before: dict[str, Any], after: dict[str, Any], *more: Any, **named: Any) -> Any:
+        if after.get("Metrics"):
+            return _updated(physical_id)
+        return known["update"](physical_id, before, after, *more, **named)
+
+    handlers[ALARM] = {**known, "create": create, "update": update}
 
 
 def _created(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, str]]:

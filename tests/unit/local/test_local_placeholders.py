@@ -9,13 +9,13 @@ from local.deploy.placeholders import ALARM, QUERY, add
 pytestmark = pytest.mark.unit
 
 
-def real(*_: Any) -> tuple[str, dict[str, str]]:
+def real(*_: Any, **_named: Any) -> tuple[str, dict[str, str]]:
     return "real", {"Arn": "arn"}
 
 
 @pytest.fixture
 def handlers() -> dict[str, dict[str, Any]]:
-    made = {ALARM: {"create": real, "delete": real}}
+    made = {ALARM: {"create": real, "update": real, "delete": real}}
     add(made)
     return made
 
@@ -33,4 +33,6 @@ def test_only_an_alarm_on_an_expression_is_nothing(handlers: dict[str, dict[str,
 
     assert create("Idle", {"AlarmName": "idle", "Metrics": [{"Id": "a"}]}, "Stack") == ("idle", {})
     assert create("Late", {"AlarmName": "late", "MetricName": "Age"}, "Stack") == real()
+    assert handlers[ALARM]["update"]("idle", {}, {"Metrics": [{"Id": "a"}]}, "Stack") == ("idle", {})
+    assert handlers[ALARM]["update"]("late", {}, {"MetricName": "Age"}, "Stack", logical_id="Late") == real()
     assert handlers[ALARM]["delete"] is real
