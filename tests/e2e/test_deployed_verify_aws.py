@@ -1,18 +1,24 @@
 """`dynashard verify-aws` as a process, against a whole deployment on a local AWS."""
 
 import json
+import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jwt
 import pytest
 
 from local.events import ACCOUNT_ID
 from local.settings import ROOT
 from tests.e2e.deployment import TENANT_CLAIM, Deployment
-from tests.waiting import HANG_SECONDS
-from tools.verify_aws.checks import CHECKS
-from tools.verify_aws.scratch import PREFIX
+from tests.processes import STOPS, signals_as_by_default
+from tests.waiting import HANG_SECONDS, until
+from tools.verify_aws.checks import CHECKS, logs
+from tools.verify_aws.context import Clock, Context
+from tools.verify_aws.environment import Environment
+from tools.verify_aws.scratch import PREFIX, Scratch
+from tools.verify_aws.sign_in import pools, scratch_sign_in
 
 pytestmark = pytest.mark.e2e
 
@@ -21,12 +27,19 @@ DIFFERENT = {"numbers": "exact sum: False instead of True"}
 """What ministack 1.5.33 does otherwise: it adds numbers as floats. The engine's test shows that fact."""
 
 
+def command(*arguments: str, account: str = ACCOUNT_ID) -> list[str]:
+    program = [str(ROOT / ".venv" / "bin" / "dynashard"), "verify-aws", "--env", "dev", "--no-deploy"]
+    return [*program, "--yes", "--account", account, "--json", *arguments]
+
+
+def environment(deployment: Deployment) -> dict[str, str]:
+    return {**deployment.aws.environment, "DYNASHARD_TOKEN": deployment.issuer.issue({TENANT_CLAIM: "verify"})}
+
+
 def verify_aws(deployment: Deployment, *arguments: str, account: str = ACCOUNT_ID) -> subprocess.CompletedProcess[str]:
-    token = deployment.issuer.issue({TENANT_CLAIM: "verify"})
-    command = [str(ROOT / ".venv" / "bin" / "dynashard"), "verify-aws", "--env", "dev", "--no-deploy"]
     return subprocess.run(  # noqa: S603 - our own command line
-        [*command, "--yes", "--account", account, "--json", *arguments],
-        env={**deployment.aws.environment, "DYNASHARD_TOKEN": token},
+        command(*arguments, account=account),
+        env=environment(deployment),
         capture_output=True,
         text=True,
         check=False,
@@ -83,3 +96,67 @@ def test_leftovers_of_a_killed_run_are_removed(deployment: Deployment) -> None:
 
     assert (ended.returncode, json.loads(ended.stdout)) == (0, {"removed": [f"table {PREFIX}killed"], "left": []})
     assert scratch_names(deployment) == []
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_an_interrupted_run_removes_its_tables_and_reports(stop: signal.Signals, deployment: Deployment) -> None:
+    with signals_as_by_default():
+        process = subprocess.Popen(  # noqa: S603 - our own command line
+            command("--check", "transactional-reads"),
+            env=environment(deployment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+    until(lambda: bool(scratch_names(deployment)), pause=0.2)
+
+    process.send_signal(stop)
+    out, _ = process.communicate(timeout=HANG_SECONDS)
+
+    report = json.loads(out)
+    assert (process.returncode, report["not_run"], report["left"]) == (3, ["transactional-reads"], [])
+    assert scratch_names(deployment) == []
+
+
+@pytest.fixture
+def context(deployment: Deployment) -> Iterator[Context]:
+    aws, clock = deployment.aws, Clock(sleep=lambda _seconds: None)
+
+    def client(service: str, *, retries: bool = True) -> Any:
+        assert isinstance(retries, bool)
+        return aws.client(service)
+
+    token = deployment.issuer.issue({TENANT_CLAIM: "verify"})
+    scratch = Scratch(client, "e2e", clock.now, clock.sleep)
+    yield Context(client, scratch, Environment("dev", deployment.outputs.__getitem__, token, aws.url), clock)
+    assert scratch.remove_all() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "seen"),
+    [
+        ("stream-filter", "holds", "state: ['Enabled']"),
+        ("access-log", "differs", "no line arrived within 0 seconds; the account has 0 of 10"),
+        ("header-sizes", "differs", "10,241 bytes: 200"),
+    ],
+)
+def test_a_check_of_the_deployment_reads_what_the_local_aws_says(
+    name: str, verdict: str, seen: str, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "_ARRIVAL_SECONDS", 0)
+    [check] = [check for check in CHECKS if check.name == name]
+
+    outcome = check.run(context)
+
+    assert outcome.verdict.value == verdict, outcome.seen
+    assert seen in outcome.seen
+
+
+def test_a_scratch_sign_in_issues_a_token_of_its_user_and_is_removed(context: Context, deployment: Deployment) -> None:
+    signed_in = scratch_sign_in(context.client, context.scratch)
+    claims = jwt.decode(signed_in.token, options={"verify_signature": False})
+    removed = context.scratch.remove_all()
+
+    assert (claims["cognito:username"], claims["aud"]) == ("verify", signed_in.audience)
+    assert signed_in.issuer.endswith(claims["iss"].rpartition("/")[2])
+    assert (removed, pools(deployment.aws.client("cognito-idp"), PREFIX)) == ([], [])

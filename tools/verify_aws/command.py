@@ -22,6 +22,9 @@ def verify_aws(
     cdk: Annotated[
         list[str] | None, typer.Option("--cdk", metavar="ARGUMENT", help="An argument of cdk deploy, such as -c=a=b.")
     ] = None,
+    signing_in: Annotated[
+        bool, typer.Option("--scratch-sign-in", help="Deploy with a scratch sign-in; for an environment without one.")
+    ] = False,
     number: Annotated[str | None, typer.Option("--account", help="The number of the account that may be used.")] = None,
     assumed: Annotated[bool, typer.Option("--yes", help="Do not ask; needs --account.")] = False,
     cleaning: Annotated[bool, typer.Option("--clean", help="Remove what earlier runs have left, and end.")] = False,
@@ -38,4 +41,5 @@ def verify_aws(
     else:
         checks = verification.chosen(environment, names or (), budget)
         account = verification.confirmed_account(number, assumed=assumed, checks=checks)
-        verification.verify(account, str(environment), checks, cdk=(cdk or ()) if deploying else None, as_json=as_json)
+        deployment = verification.Deployment(cdk or (), scratch_sign_in=signing_in) if deploying else None
+        verification.verify(account, str(environment), checks, deployment=deployment, as_json=as_json)

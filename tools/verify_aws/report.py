@@ -24,6 +24,7 @@ def costs(checks: Sequence[Check], target: str) -> Iterator[str]:
     yield f"{target}: {len(checks)} checks, at most ${total_dollars(checks):,.2f} and about {minutes:,.0f} minutes."
     dear = [check for check in checks if check.dollars >= 0.05]  # noqa: PLR2004 - what is worth a line
     yield from (f"  {check.name}: at most ${check.dollars:,.2f}" for check in dear)
+    yield "The stacks of a deployed environment stay, and are billed, until `make destroy` removes them."
 
 
 def line(result: Result) -> str:

@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import httpx
-from botocore.exceptions import BotoCoreError, ClientError
-
 from tools.failure import CommandError
 from tools.verify_aws.check import Check, Outcome, Verdict, unclear
 from tools.verify_aws.context import Context
@@ -85,6 +82,8 @@ def run_checks(checks: Sequence[Check], context: Context, *, local: bool, has_ap
             context.say(f"{check.name}: {check.fact}")
             outcome = _excluded(check, context, local=local, has_api=has_api) or _outcome(check, context)
             results.append(Result(check, outcome, round(context.clock.now() - begun, 1)))
+            # What cannot be removed now is tried again at the end.
+            context.scratch.remove_all()
             context.say(f"  {outcome.verdict.value}")
     except KeyboardInterrupt:
         context.say("interrupted: removing the scratch resources")
@@ -106,7 +105,7 @@ def _outcome(check: Check, context: Context) -> Outcome:
     """Run a check; what keeps it from seeing anything is its outcome, not the end of the run."""
     try:
         return check.run(context)
-    except (ClientError, BotoCoreError, httpx.HTTPError, TimeoutError, CommandError) as error:
+    except Exception as error:  # noqa: BLE001 - a defect of one check must not leave its tables, nor prevent the others
         return unclear(f"{type(error).__name__}: {error}")
 
 

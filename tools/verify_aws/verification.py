@@ -1,13 +1,16 @@
 """A whole run: the account, the deployment, the checks and the report."""
 
 import os
+import signal
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Final
 from uuid import uuid4
 
 import typer
+from botocore.exceptions import BotoCoreError, ClientError
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.aws import stack_outputs
@@ -21,7 +24,8 @@ from tools.verify_aws.context import Context, is_local
 from tools.verify_aws.deploying import deploy
 from tools.verify_aws.environment import Environment
 from tools.verify_aws.runner import Report, run_checks, select
-from tools.verify_aws.scratch import Scratch
+from tools.verify_aws.scratch import PREFIX, Scratch
+from tools.verify_aws.sign_in import pools, refuse_if_signed_in, scratch_sign_in
 
 TOKEN_VARIABLE: Final = "DYNASHARD_TOKEN"  # noqa: S105 - the name of a variable
 LOCAL_STACK: Final = "local"
@@ -48,15 +52,28 @@ def confirmed_account(number: str | None, *, assumed: bool, checks: Sequence[Che
     account = Account()
     actual = account.number
     for line in reports.costs(checks, f"Account {actual} in {account.region}") if checks else ():
-        typer.echo(line, err=True)
+        _say(line)
     confirm(
         actual, number, assumed=assumed, ask=lambda: str(typer.prompt("Type the account's number to go on", err=True))
     )
     return account
 
 
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """How the environment is deployed before it is checked.
+
+    Attributes:
+        options: arguments of `cdk deploy`.
+        scratch_sign_in: whether it gets a scratch sign-in.
+    """
+
+    options: Sequence[str] = ()
+    scratch_sign_in: bool = False
+
+
 def verify(
-    account: Account, environment: str, checks: Sequence[Check], *, cdk: Sequence[str] | None, as_json: bool
+    account: Account, environment: str, checks: Sequence[Check], *, deployment: Deployment | None, as_json: bool
 ) -> None:
     """Deploy the environment, run the checks, remove the scratch resources and print the report.
 
@@ -64,19 +81,27 @@ def verify(
         account: which was confirmed.
         environment: its name in cdk.json.
         checks: which.
-        cdk: arguments of `cdk deploy`; None if the environment is not to be deployed.
+        deployment: how it is deployed before; None if it is not to be deployed.
         as_json: whether the report is JSON.
 
     Raises:
         CommandError: the environment could not be deployed.
         typer.Exit: with status 1 if a fact does not hold, 3 if something is unknown or left.
     """
-    if cdk is not None:
-        deploy(environment, cdk)
-    local = is_local(account.endpoint)
-    deployed = Environment(environment, cache(stack_outputs), os.environ.get(TOKEN_VARIABLE, ""), account.local_gateway)
-    context = Context(account.client, _scratch(account), deployed, say=lambda line: typer.echo(line, err=True))
-    found = run_checks(checks, context, local=local, has_api=_has_api(deployed))
+    # A terminated run cleans up like one that Ctrl-C has ended.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    local, lasting = is_local(account.endpoint), _scratch(account)
+    left: list[str] = []
+    try:
+        token = _deploy(account, lasting, environment, deployment) or os.environ.get(TOKEN_VARIABLE, "")
+        deployed = Environment(environment, cache(stack_outputs), token, account.local_gateway)
+        context = Context(account.client, _scratch(account), deployed, say=_say)
+        found = run_checks(checks, context, local=local, has_api=_has_api(environment))
+    finally:
+        left += lasting.remove_all()
+        for each in left:
+            _say(f"could not remove {each}")
+    found = replace(found, left=[*found.left, *left])
     summary = reports.document(
         found, account=account.number, region=account.region, environment=environment, local=local
     )
@@ -84,9 +109,33 @@ def verify(
     end(found)
 
 
+def _deploy(account: Account, lasting: Scratch, environment: str, deployment: Deployment | None) -> str:
+    """Deploy, and return the token of the scratch sign-in, which is empty without one."""
+    if deployment is None:
+        return ""
+    if not deployment.scratch_sign_in:
+        deploy(environment, deployment.options)
+        return ""
+    refuse_if_signed_in(environment, deployed=_has_api(environment))
+    signed_in = scratch_sign_in(account.client, lasting)
+    deploy(environment, [*deployment.options, *signed_in.options])
+    return signed_in.token
+
+
 def clean(account: Account, *, as_json: bool) -> None:
-    """Remove what earlier runs have left, and print it. Raises `typer.Exit` with status 1 if something is left."""
-    removed, left = _scratch(account).remove_leftovers()
+    """Remove what earlier runs have left, and print it.
+
+    Raises:
+        CommandError: they cannot be listed.
+        typer.Exit: with status 1 if something is left.
+    """
+    scratch, cognito = _scratch(account), account.client("cognito-idp")
+    try:
+        for pool in pools(cognito, PREFIX):
+            scratch.defer(f"user pool {pool}", partial(cognito.delete_user_pool, UserPoolId=pool))
+        removed, left = scratch.remove_leftovers()
+    except (BotoCoreError, ClientError) as error:
+        raise CommandError(f"what earlier runs have left cannot be listed: {error}") from error
     lines = [*(f"removed {each}" for each in removed), *(f"could not remove {each}" for each in left)]
     show({"removed": removed, "left": left}, *(lines or ["there is nothing to remove"]), as_json=as_json)
     if left:
@@ -97,11 +146,15 @@ def _scratch(account: Account) -> Scratch:
     return Scratch(account.client, uuid4().hex[:8], time.time, time.sleep)
 
 
-def _has_api(environment: Environment) -> bool:
+def _has_api(environment: str) -> bool:
     try:
-        return "ApiUrl" in environment.stack("Api")
+        return "ApiUrl" in stack_outputs(f"Dynashard-{environment}-Api")
     except ConfigurationError:
         return False
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def _described(check: Check) -> Mapping[str, object]:

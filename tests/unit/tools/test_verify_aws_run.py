@@ -20,6 +20,7 @@ from tools.verify_aws.load import send
 from tools.verify_aws.report import document, lines
 from tools.verify_aws.runner import LOCAL_ONLY, NO_API, NO_TOKEN, run_checks, select, total_dollars
 from tools.verify_aws.scratch import PREFIX, TAG, Scratch
+from tools.verify_aws.sign_in import SignIn, refuse_if_signed_in
 
 pytestmark = pytest.mark.unit
 
@@ -173,6 +174,15 @@ def test_a_check_that_could_show_nothing_is_not_run(
     assert (report.results[0].outcome.verdict, report.results[0].outcome.seen) == (Verdict.UNCLEAR, why)
 
 
+def test_a_defect_of_a_check_is_its_outcome_too(clock: Clock) -> None:
+    def defective(_context: Context) -> Outcome:
+        raise KeyError("Missing")
+
+    report = run_checks([check("a", defective), check("b")], context_of(Tables(), clock), local=False, has_api=True)
+
+    assert [each.outcome.verdict for each in report.results] == [Verdict.UNCLEAR, Verdict.HOLDS]
+
+
 def test_tables_have_prefix_and_tag_and_are_removed_after_an_error(clock: Clock) -> None:
     tables, made = Tables(), list[dict[str, Any]]()
 
@@ -213,7 +223,7 @@ def test_a_table_that_is_changing_is_deleted_when_it_has_changed(clock: Clock, n
 
 
 def test_what_cannot_be_removed_is_reported_and_removed_by_a_later_run(clock: Clock) -> None:
-    tables = Tables("AccessDeniedException")
+    tables = Tables("AccessDeniedException", "AccessDeniedException")
     tables.tables = {f"{PREFIX}elses": {"Tags": []}, "users": {"Tags": [{"Key": TAG, "Value": "r1"}]}}
     context = context_of(tables, clock)
 
@@ -302,3 +312,22 @@ def test_a_machine_that_is_too_slow_sends_less_and_ends_in_time(clock: Clock, no
     traffic = send(request, rate=10.0, seconds=4, clock=clock, workers=1)
 
     assert (traffic.sent_rate, now[0]) == (2.0, 4.0)
+
+
+def test_a_scratch_sign_in_is_refused_if_the_environment_has_one() -> None:
+    with pytest.raises(CommandError, match="local has a sign-in"):
+        refuse_if_signed_in("local", deployed=False)
+    with pytest.raises(CommandError, match="dev is deployed already"):
+        refuse_if_signed_in("dev", deployed=True)
+    refuse_if_signed_in("new", deployed=False)
+
+
+def test_a_scratch_sign_in_gives_cdk_its_issuer_and_never_its_token() -> None:
+    signed_in = SignIn("https://issuer", "client", "eyJsecret")
+
+    assert signed_in.options == [
+        "--context=issuer=https://issuer",
+        "--context=audience=client",
+        "--context=tenant_claim=cognito:username",
+    ]
+    assert "eyJsecret" not in repr(signed_in)

@@ -35,11 +35,16 @@ def smoke(context: Context) -> Outcome:
 
 
 def user_path(context: Context, name: str) -> str:
-    """Return the path of a scratch user, which is removed at the end."""
+    """Return the path of a scratch user, which is removed after the check."""
     path = f"{_USERS}/{quote(f'{PREFIX}{context.scratch.run}-{name}', safe='')}"
 
     def remove() -> None:
-        context.environment.call("DELETE", path)
+        try:
+            status = context.environment.call("DELETE", path).status_code
+        except httpx.HTTPError as error:
+            raise OSError(f"the API does not answer: {error}") from error
+        if status not in (httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND):
+            raise OSError(f"the API answers {status}")
 
     context.scratch.defer(f"user {path}", remove)
     return path

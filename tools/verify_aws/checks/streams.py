@@ -12,6 +12,9 @@ from tools.verify_aws.context import Context
 _VERSIONS: Final = 20
 _ITEMS: Final = 10
 _ARRIVAL_SECONDS: Final = 60.0
+_EMPTY_ANSWERS: Final = 10
+_PAUSE_SECONDS: Final = 0.25
+"""A shard of a stream answers five reads a second."""
 _EXPIRY_SECONDS: Final = 6 * 3600.0
 """AWS deletes expired items within a few days; most go within hours."""
 _STREAM: Final = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
@@ -26,7 +29,7 @@ def records(context: Context, table: str, *, wanted: int, seconds: float) -> lis
     def all_records() -> list[Mapping[str, Any]]:
         found: list[Mapping[str, Any]] = []
         for shard in streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]:
-            found += _of_shard(streams, arn, shard["ShardId"])
+            found += _of_shard(context, arn, shard["ShardId"])
         return found
 
     read: list[Mapping[str, Any]] = []
@@ -39,18 +42,17 @@ def records(context: Context, table: str, *, wanted: int, seconds: float) -> lis
     return read
 
 
-def _of_shard(streams: Any, arn: str, shard: str) -> list[Mapping[str, Any]]:
-    """Return the records of a shard. An open one never ends, so some empty answers end the reading."""
-    found: list[Mapping[str, Any]] = []
-    iterator = streams.get_shard_iterator(StreamArn=arn, ShardId=shard, ShardIteratorType="TRIM_HORIZON")[
-        "ShardIterator"
-    ]
-    empty = 0
-    while iterator and empty < 3:  # noqa: PLR2004 - answers in a row
+def _of_shard(context: Context, arn: str, shard: str) -> list[Mapping[str, Any]]:
+    """Return the records of a shard. An open one never ends, so some empty answers in a row end the reading."""
+    streams, found, empty = context.client("dynamodbstreams"), list[Mapping[str, Any]](), 0
+    start = streams.get_shard_iterator(StreamArn=arn, ShardId=shard, ShardIteratorType="TRIM_HORIZON")
+    iterator = start["ShardIterator"]
+    while iterator and empty < _EMPTY_ANSWERS:
         answer = streams.get_records(ShardIterator=iterator)
         found += answer["Records"]
         empty = 0 if answer["Records"] else empty + 1
         iterator = answer.get("NextShardIterator")
+        context.clock.sleep(_PAUSE_SECONDS)
     return found
 
 

@@ -9,7 +9,7 @@ from dynashard.errors import CancellationReason
 from tools.verify_aws.check import PRICE_MARGIN, Check, Outcome, Verdict, differs, dollars_of, holds, unclear
 from tools.verify_aws.checks.items import key
 from tools.verify_aws.context import Answer, Context, answer_of
-from tools.verify_aws.load import ITEM_BYTES, ITEM_UNITS, Traffic, filler, send
+from tools.verify_aws.load import ITEM_UNITS, Traffic, filler, send
 from tools.verify_aws.scratch import INDEX
 
 _HOT_RATE: Final = 250.0
@@ -17,6 +17,8 @@ _HOT_RATE: Final = 250.0
 _HOT_SECONDS: Final = 20
 _METRIC_SECONDS: Final = 600.0
 _TRIES: Final = 60
+_BATCH: Final = 25
+_SMALL_BYTES: Final = 1024
 _PROVISIONED_DOLLARS: Final = 2 * 60 * 0.00065 * PRICE_MARGIN
 """60 units for an hour, which may touch two billed hours."""
 _KEY_BYTES: Final = 64
@@ -128,7 +130,8 @@ def batches_and_transactions(context: Context) -> Outcome:
     """Throttle batches and transactions on a table with one write unit, and look for what says so."""
     table = context.scratch.table("throttled", BillingMode="PROVISIONED", ProvisionedThroughput=_provisioned(1))
     dynamodb = context.client("dynamodb", retries=False)
-    items = [key(str(number)) | filler(_KEY_BYTES, 4 * ITEM_BYTES) for number in range(10)]
+    # Small items, so that the units of a second are enough for a part of a batch.
+    items = [key(str(number)) | filler(_KEY_BYTES, _SMALL_BYTES) for number in range(_BATCH)]
     puts = [{"PutRequest": {"Item": item}} for item in items]
     actions = [{"Put": {"TableName": table, "Item": item}} for item in items]
     batches, transactions = [], []
