@@ -126,11 +126,11 @@ class History:
         if not self.values_known:
             return
         for (_, key), item in self.items.items():
-            if EXPIRES_AT in item:
-                if key in self._open:
-                    self._become(key, self[key] | ABSENT)
-                else:
+            if key not in self._open:
+                if EXPIRES_AT in item:
                     self._become(key, self._now(key))
+            elif self._expired(item, -self._skew):
+                self._become(key, self[key] | ABSENT)
 
     def applied(self, pk: str, key: Key, item: Stored | None, check: Check | None) -> None:
         """Add a write that the engine has applied.

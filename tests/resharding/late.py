@@ -3,7 +3,8 @@
 In other schedules a request is executed within the time that its sender was allowed, and the waits of the protocol rely
 on this. Here it may be executed at any time after it was sent: after its sender has got an unknown outcome, after it
 was sent again, and long after the change of the shard count has ended. An answer may also come after the sender's view
-has expired.
+has expired. Only a `BatchWriteItem` is executed within its time: it has no conditions, so it does not promise more
+(docs/decisions/0024-batches-have-no-conditions.md).
 """
 
 from collections.abc import Callable, Mapping
@@ -92,10 +93,12 @@ class LateDatabase(Database):
     def _inject(
         self, fault: str, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None
     ) -> Wire:
-        if fault in ("throttled", "conflict", "unprocessed"):
+        batch = operation == "BatchWriteItem"
+        if fault in ("throttled", "conflict", "unprocessed") or (batch and fault == "late"):
             return super()._inject(fault, actor, operation, request, check)
         if fault == "slow":
-            self._wait(actor)
+            if not batch:
+                self._wait(actor)
             return self._send(actor, operation, request, check)
         if fault == "answer_lost":
             self._send(actor, operation, request, check)
