@@ -21,6 +21,8 @@ MOST_SERVER_ERRORS: Final = 5
 """Answers of 5xx within five minutes at which an alarm rings; callers repeat single ones."""
 MOST_SHARE: Final = 0.01
 """Share of requests that may fail, or have an unknown outcome, for a quarter of an hour."""
+MOST_UNKNOWN: Final = 5
+"""Unknown outcomes of direct invocation within five minutes at which an alarm rings. It has no rate."""
 MOST_SHED: Final = 10
 """Requests shed within five minutes, twice in a row, at which an alarm rings."""
 LATE_SECONDS: Final = 300
@@ -111,6 +113,21 @@ def _requests(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
         metrics.of_requests(names.OUTCOME_UNKNOWN, "Average"),
         threshold=MOST_SHARE,
         periods=3,
+    )
+    alarms.add(
+        "outcome-unknown-commands",
+        f"The outcome of {MOST_UNKNOWN} direct invocations within five minutes is unknown.",
+        metrics.own(names.OUTCOME_UNKNOWN, "Sum"),
+        page="outcome-unknown",
+        threshold=MOST_UNKNOWN,
+    )
+    alarms.add(
+        "shed-commands",
+        "Direct invocations of many items are refused, because DynamoDB refuses over a third of the attempts.",
+        metrics.own(names.SHED, "Sum"),
+        page="shed",
+        threshold=MOST_SHED,
+        periods=2,
     )
     alarms.add(
         "shed",

@@ -2,24 +2,31 @@
 
 import logging
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from domain import ENTITIES, Exposed
 from dynashard import RetryPolicy
+from dynashard.errors import OutcomeUnknownError, OverloadedError
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport import Transport, connect
+from dynashard_serving import metric_names as names
 from dynashard_serving.backend import open_backend
 from dynashard_serving.environment import seconds_left
 from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.logs import log_error
+from dynashard_serving.metrics import Figure, metrics_line, write_line
 from dynashard_serving.settings import ServingSettings
 from dynashard_serving.shedding import LoadSignal
 from functions.commands.answers import Commands
 
 logger = logging.getLogger("commands")
+
+COUNTED: Final[Mapping[str, str]] = {OutcomeUnknownError.code: names.OUTCOME_UNKNOWN, OverloadedError.code: names.SHED}
+"""Codes of refusals that are counted, with their metrics. Other answers write none."""
 
 
 class Log(GrowthLog):
@@ -57,8 +64,13 @@ def build_commands(
 
 
 @cache
+def _settings() -> ServingSettings:
+    return ServingSettings.from_env(os.environ)
+
+
+@cache
 def _commands() -> Commands:
-    settings = ServingSettings.from_env(os.environ)
+    settings = _settings()
     return build_commands(
         settings, connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
     )
@@ -66,4 +78,13 @@ def _commands() -> Commands:
 
 def handler(event: Any, context: Any) -> dict[str, Any]:
     """Answer one request. What answers is built by the first one and kept for the process."""
-    return _commands().answer(event, seconds_left(context))
+    answer = _commands().answer(event, seconds_left(context))
+    if line := metrics(_settings().environment, answer, time.time()):
+        write_line(line)
+    return answer
+
+
+def metrics(environment: str, answer: Mapping[str, Any], now: float) -> str | None:
+    """Return the line of metrics for an answer at a time in epoch seconds; None if it is not counted."""
+    metric = COUNTED.get(answer["error"]["code"]) if not answer["ok"] else None
+    return metrics_line(environment, [Figure(metric, 1)], now) if metric and environment != "local" else None

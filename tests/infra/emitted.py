@@ -15,6 +15,7 @@ from dynashard_serving.growth_terms import GrowthEvent, Report
 from dynashard_serving.metric_names import NAMESPACE
 from functions.api.observing import Observed, Observer
 from functions.changes import handler as changes
+from functions.commands import handler as commands
 from functions.reshard import handler as reshard
 from functions.reshard.watch import Seen
 from functions.writer import metrics as writer
@@ -37,6 +38,10 @@ def lines() -> Iterator[str]:
     yield writer.line("dev", Tally(stored=1, lags=[0.5]), 2.0)
     yield reshard.metrics("dev", Seen(running=1, percent=50.0), 2.0)
     yield from growth()
+    for code in commands.COUNTED:
+        line = commands.metrics("dev", {"ok": False, "error": {"code": code}}, 2.0)
+        assert line is not None
+        yield line
 
 
 def requests() -> list[str]:
