@@ -122,7 +122,7 @@ destroy: setup build/.done ## Remove the stacks of ENV from its account; stops r
 
 .PHONY: verify-aws
 verify-aws: setup build/.done ## Check facts about AWS in the account of ENV, which costs dollars: it says how many, and asks
-	$(BIN)/dynashard verify-aws --env $(ENV) $(VERIFY_ARGS)
+	$(BIN)/dynashard verify-aws --env $(ENV) $(addprefix --cdk=,$(CDK_ARGS)) $(VERIFY_ARGS)
 
 .PHONY: assumptions
 assumptions: setup ## Write docs/assumptions.md again after tools/verify_aws/facts has changed
