@@ -84,8 +84,6 @@ class Alarms:
             periods: how many periods of the metric.
         """
         page = page or name
-        # A percentile of few requests is just the slowest of them. CloudWatch takes this for percentiles only.
-        percentile = isinstance(metric, cloudwatch.Metric) and metric.statistic.startswith("p")
         command = FIRST_COMMANDS[page].format(env=self.settings.name)
         alarm = cloudwatch.Alarm(
             self.scope,
@@ -97,7 +95,6 @@ class Alarms:
             evaluation_periods=periods,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            evaluate_low_sample_count_percentile="ignore" if percentile else None,
         )
         notify = actions.SnsAction(self.topic)
         alarm.add_alarm_action(notify)

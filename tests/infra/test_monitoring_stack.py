@@ -122,7 +122,8 @@ def test_bursts_that_retries_solve_and_missing_data_ring_no_alarm(dev: Templates
         assert alarm["TreatMissingData"] == "notBreaching"
         if name.startswith("throttled-key"):
             assert (alarm["Period"], alarm["EvaluationPeriods"]) == (60, 5)
-        assert ("EvaluateLowSampleCountPercentile" in alarm) == str(alarm.get("ExtendedStatistic", "")).startswith("p")
+        # Otherwise an environment with little traffic would never ring for a percentile.
+        assert "EvaluateLowSampleCountPercentile" not in alarm
 
 
 @pytest.mark.parametrize("which", ["dev", "prod", "scheduled"])
