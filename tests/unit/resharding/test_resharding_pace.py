@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.errors import KeyRangeThrottledError, TableThrottledError
+from dynashard.errors import KeyRangeThrottledError, TableThrottledError, ThrottledError
 from dynashard.resharding.pace import Pace, Speed
 from dynashard.runtime import Runtime
 
 pytestmark = pytest.mark.unit
 
 HOT = KeyRangeThrottledError("hot", operation="TransactWriteItems", aws_code="ThrottlingException")
+UNKNOWN = ThrottledError("no reason", operation="TransactWriteItems", aws_code="TransactionCanceledException")
 FULL = TableThrottledError("full", operation="TransactWriteItems", aws_code="ThrottlingException")
 
 
@@ -85,6 +86,28 @@ def test_a_hot_key_range_slows_its_own_task_only() -> None:
     assert cold.after <= time.now
 
 
+def test_a_throttle_without_a_reason_slows_its_own_task_only() -> None:
+    time = Time()
+    one, other = time.pace(), time.pace()
+
+    one.throttled(UNKNOWN)
+
+    assert (one.width, other.width) == (8, 16)
+
+
+def test_pauses_start_again_after_a_wave_that_succeeded_in_part() -> None:
+    time = Time()
+    pace = time.pace()
+    for _ in range(6):
+        pace.throttled(HOT)
+
+    pace.succeeded()
+    time.now = pace.after
+    pace.throttled(HOT)
+
+    assert pace.after - time.now < 1
+
+
 def test_a_throttled_table_slows_all_tasks() -> None:
     time = Time()
     one, other = time.pace(), time.pace()
@@ -95,23 +118,24 @@ def test_a_throttled_table_slows_all_tasks() -> None:
     assert one.after == other.after > time.now
 
 
-def test_pauses_grow_during_throttling_and_end_after_it() -> None:
+@pytest.mark.parametrize(("error", "longest"), [(FULL, 20), (HOT, 2), (UNKNOWN, 2)])
+def test_pauses_grow_during_throttling_and_end_after_it(error: ThrottledError, longest: float) -> None:
     time = Time()
     pace = time.pace()
     pauses = []
 
     for _ in range(12):
-        pace.throttled(HOT)
+        pace.throttled(error)
         pauses.append(pace.after - time.now)
         time.now = pace.after
     slow = pace.width
     for _ in range(60):
         pace.succeeded()
-    pace.throttled(HOT)
+    pace.throttled(error)
 
     assert pauses == sorted(pauses)
     assert pauses[0] < 1
-    assert 10 < pauses[-1] <= 20
+    assert longest / 2 < pauses[-1] <= longest
     assert (slow, pace.width) == (1, 8)
     assert pace.after - time.now == pauses[0]
 

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Final
 
-from dynashard.errors import KeyRangeThrottledError, ThrottledError
+from dynashard.errors import TableThrottledError, ThrottledError
 from dynashard.runtime import Runtime
 
-_MOVE_UNITS: Final = 4
-"""Write units of the smallest move."""
+_MOVE_UNITS: Final = 4  # write units of the smallest move
 _BURST: Final = 0.03
 """Seconds of its budget that a task sends at a time: a larger burst would delay other writers."""
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 20.0
+_LONGEST_HOT_PAUSE: Final = 2.0
 _FIRST_CONFLICT: Final = 0.02
 _LONGEST_CONFLICT: Final = 1.0
 _LEAST: Final = 1 / 32
@@ -72,14 +72,11 @@ class Pace:
 
     def ready(self, deadline: float) -> bool:
         """Wait until the next write may be sent, at most until the deadline; whether it may be sent."""
-        now = self._runtime.clock()
         after = self.after
-        if after > deadline:
-            self._runtime.sleep(max(0.0, deadline - now))
-            return False
-        if after > now:
-            self._runtime.sleep(after - now)
-        return True
+        wait = min(after, deadline) - self._runtime.clock()
+        if wait > 0:
+            self._runtime.sleep(wait)
+        return after <= deadline
 
     def spent(self, units: float) -> None:
         """Count write units against the budget."""
@@ -88,15 +85,18 @@ class Pace:
             self._own.after = max(self._own.after, self._runtime.clock()) + units / (self._rate * share)
 
     def succeeded(self) -> None:
-        """Speed up after writes that all succeeded."""
+        """Speed up, and pause shorter next time, after writes of which some succeeded."""
         self._conflicts = 0
         self._own.ease()
         self._table.ease()
 
     def throttled(self, error: ThrottledError) -> None:
         """Back off after a throttle."""
-        speed = self._own if isinstance(error, KeyRangeThrottledError) else self._table
-        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**speed.streak) * (0.5 + self._runtime.random())
+        # A throttled transaction has no reason: every task that meets it slows down by itself. A hot partition saves
+        # few units, so long pauses would waste what callers leave.
+        full = isinstance(error, TableThrottledError)
+        speed, longest = (self._table, _LONGEST_PAUSE) if full else (self._own, _LONGEST_HOT_PAUSE)
+        pause = min(longest, _FIRST_PAUSE * 2**speed.streak) * (0.5 + self._runtime.random())
         speed.brake(self._runtime.clock(), pause)
 
     def conflicted(self) -> None:

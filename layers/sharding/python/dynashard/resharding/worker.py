@@ -112,8 +112,10 @@ class Slice:
                 self._pace.succeeded()
                 left = [item for item in left if self._work.in_two_writes(item)]
             if left:
-                stay = {stored_key(item) for item in staying}
+                stay, tried = {stored_key(item) for item in staying}, len(left)
                 left = [item for item in self._current(left) if stored_key(item) not in stay]
+                if len(left) < tried:
+                    self._pace.succeeded()
             if left and self._context.runtime.clock() >= deadline:
                 return False
         return True
@@ -125,14 +127,12 @@ class Slice:
             self._context.transport.call_all(calls, concurrency=self._pace.width)
         except ThrottledError as error:
             self._pace.throttled(error)
-        except (TransactionConflictError, EngineUnavailableError):
+        except (TransactionConflictError, EngineUnavailableError, ConditionFailedError):
             self._pace.conflicted()
         except TransactionCanceledError as error:
             if not all(reason.transient for reason in error.reasons):
                 raise
             staying += self._work.failed(error, items)
-            self._pace.conflicted()
-        except ConditionFailedError:
             self._pace.conflicted()
         else:
             return False
