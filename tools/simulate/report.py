@@ -34,6 +34,8 @@ def _layer_lines(result: Result, layer: LayerResult) -> Iterator[str]:
         yield f"{count:,} operations failed with {error}"
     if layer.lost is not None:
         yield f"{layer.acknowledged:,} items were acknowledged; {layer.lost:,} are lost, {layer.doubled:,} listed twice"
+    if layer.moved:
+        yield f"{layer.moved:,} items were moved"
     for at, event in layer.growth:
         yield f"{at:,.0f} s: growth {event}"
     for at, change in layer.changes[1:]:
@@ -41,7 +43,7 @@ def _layer_lines(result: Result, layer: LayerResult) -> Iterator[str]:
     if layer.adapted_seconds is None:
         yield "operations were throttled until the end"
     elif layer.adapted_seconds:
-        yield f"fewer than 5% of operations were throttled after {layer.adapted_seconds:,.0f} s"
+        yield f"less than a fifth of operations was throttled after {layer.adapted_seconds:,.0f} s"
 
 
 def _row(name: str, result: Result) -> tuple[str, ...]:

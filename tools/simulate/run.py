@@ -52,12 +52,13 @@ class LayerResult:
         failed: operations that were refused for another reason than a throttle, by the name of the error.
         shards: the shard count of each demand's first logical partition at the end.
         optimum: the least power of two that carries its greatest rate, 1,000 write units a second for each shard.
-        adapted_seconds: from the first throttled operation until fewer than 5% were throttled for good; None if that
+        adapted_seconds: from the first throttled operation until less than a fifth was throttled for good; None if that
             did not happen; 0 if none was.
         acknowledged: items that were certainly stored.
         lost: those among them that were not found in the end; None if nothing was read back.
         doubled: items that a listing has returned twice.
-        growth: events of the growth policy: their seconds, and what they say.
+        moved: items that changes of counts have moved.
+        growth: events of the growth policy: their seconds, and what they say, the first of each kind.
         changes: changes of counts: their seconds, and the phase and the counts from then on.
         real_seconds: the CPU that the run took.
     """
@@ -71,6 +72,7 @@ class LayerResult:
     acknowledged: int
     lost: int | None
     doubled: int | None
+    moved: int
     growth: list[tuple[float, str]]
     changes: list[tuple[float, str]]
     real_seconds: float

@@ -125,7 +125,8 @@ class LayerSpec(_Part):
         request_seconds: how long a request takes.
         loaders: how many batches of 400 items a load writes at the same time.
         growth: whether counts grow by themselves.
-        most_shards: the ceiling of growth that the entities declare.
+        placement: the placement that the entities declare; see `Shards`.
+        most_shards: the ceiling of growth that they declare.
         lease: how long a view of the shard counts may be used.
         operation: the longest operation that changes of counts wait for.
         resizes: changes of counts by an operator.
@@ -136,6 +137,7 @@ class LayerSpec(_Part):
     request_seconds: NonNegativeFloat = 0.0
     loaders: PositiveInt = 8
     growth: Literal["on", "off"] = "off"
+    placement: Literal["calculated", "random"] = "calculated"
     most_shards: PositiveInt = 1024
     lease: PositiveFloat = 30.0
     operation: PositiveFloat = 30.0

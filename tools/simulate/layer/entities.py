@@ -37,7 +37,7 @@ class Items:
         declared = {
             "name": prefix,
             "key": Key(partition="{tenant_id}", sort="{id}"),
-            "shards": Shards(demand.shards, max=max(layer.most_shards, demand.shards)),
+            "shards": Shards(demand.shards, layer.placement, max=max(layer.most_shards, demand.shards)),
             "registry": Registry(),
         }
         self.model: type[Item] = new_class("Item", (Item,), declared)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from dynashard import Entity
 from dynashard.resharding import Resharder, Timing
 from dynashard.service import Collection, Dynashard
-from dynashard_serving.growth import growing
+from dynashard_serving.backend import open_entities
 from dynashard_serving.growth_terms import Report
 from dynashard_serving.settings import TableSettings
 from tools.simulate.layer.entities import Items
@@ -16,7 +16,6 @@ from tools.simulate.wire import VirtualTransport, World
 
 TABLE: Final = "items"
 TOPOLOGY: Final = "topology"
-_CURSOR_KEY: Final = "the key of simulated cursors"
 
 
 @dataclass(slots=True)
@@ -30,6 +29,13 @@ class GrowthEvents:
         """Keep an event with its time."""
         self.reports.append((self.clock(), report))
 
+    def first(self) -> list[tuple[float, str]]:
+        """Return the first event of each kind with its time, and all requests for counts."""
+        kept: dict[tuple[str, int | None], tuple[float, str]] = {}
+        for at, report in self.reports:
+            kept.setdefault((report.event, report.target), (round(at, 3), f"{report.event}: {report.reason}"))
+        return list(kept.values())
+
     def growth_failed(self, error: Exception, /) -> None:
         """Fail the run: the policy itself has an error."""
         raise error
@@ -39,19 +45,14 @@ def open_process(world: World, layer: LayerSpec, models: Sequence[type[Entity]],
     """Return a process. Its operations may overlap; it has no threads."""
     transport = VirtualTransport(world, request_seconds=layer.request_seconds)
     settings = TableSettings(
-        table=TABLE, topology_table=TOPOLOGY, topology_lease_seconds=layer.lease, growth_mode=layer.growth
-    )
-    db = Dynashard(
-        transport,
         table=TABLE,
         topology_table=TOPOLOGY,
-        cursor_keys=[_CURSOR_KEY],
-        lease=layer.lease,
-        runtime=world.runtime,
-        throttled=growing(
-            settings, transport, models, events, runtime=world.runtime, open_load=lambda _settings, _transport: None
-        ),
-        operation_seconds=layer.operation - 1.0,
+        topology_lease_seconds=layer.lease,
+        topology_operation_seconds=layer.operation,
+        growth_mode=layer.growth,
+    )
+    db = open_entities(
+        settings, transport, models, events, runtime=world.runtime, open_load=lambda _settings, _transport: None
     )
     # Single writes of a batch are sent by threads of the layer, which virtual time cannot order.
     db.store = replace(db.store, batch_concurrency=1)

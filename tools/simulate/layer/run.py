@@ -81,6 +81,7 @@ class _Run:
         reasons, requests, throttled = dict(traffic.reasons.most_common()), traffic.requests, traffic.throttled
         real = time.process_time() - begun
         shards = {name: self._count(name) for name in self._demands}
+        moved = self._moved()
         lost, doubled = self._read_back()
         tally, resources = self._tally, self._model.resources.values()
         dollars = self._dollars(self._begin + seconds) - self._paid_before
@@ -108,7 +109,8 @@ class _Run:
                 acknowledged=sum(len(demand.acknowledged) for demand in self._demands.values()),
                 lost=lost,
                 doubled=doubled,
-                growth=[(round(at, 3), f"{each.event}: {each.reason}") for at, each in self._events.reports],
+                moved=moved,
+                growth=self._events.first(),
                 changes=self._watch.changes,
                 real_seconds=round(real, 2),
             ),
@@ -176,11 +178,19 @@ class _Run:
             self._count(first),
         )
 
+    def _moved(self) -> int:
+        """Return how many items the last change of each demand has moved."""
+        scopes = [Scope(each.items.entity, partition=self._partition(each.items)) for each in self._demands.values()]
+        moved: list[int] = []
+        self._models.clear()
+        self._world.actors.spawn(lambda: moved.extend(self._resharder.status(scope).moved for scope in scopes))
+        self._world.actors.run(inf)
+        return sum(moved)
+
     def _read_back(self) -> tuple[int | None, int | None]:
         """Read all items by a new process, without limits; return how many are lost and how many come twice."""
         if not self._layer.read_back:
             return None, None
-        self._models.clear()
         process = open_process(self._world, self._layer, self._entities, self._events)
         found: list[tuple[int, int]] = []
 

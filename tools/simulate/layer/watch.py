@@ -8,7 +8,7 @@ from tools.simulate.run import Point
 
 WINDOW: Final = 10.0
 """Seconds over which the share of throttled operations is taken."""
-_BAD_SHARE: Final = 0.05
+_BAD_SHARE: Final = 0.2
 _ROUNDING: Final = 1e-6
 
 
@@ -79,7 +79,7 @@ class Watch:
         self._window = now, counted
 
     def adapted(self) -> float | None:
-        """Return the seconds from the first throttled operation until fewer than 5% were throttled, for good.
+        """Return the seconds from the first throttled operation until less than a fifth was throttled, for good.
 
         None if that did not happen; 0 if it was never otherwise. To the nearest 10 seconds.
         """
