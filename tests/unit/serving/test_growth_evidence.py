@@ -48,12 +48,12 @@ def test_one_request_jumps_to_the_demand() -> None:
     world = World()
     process = Process(world)
 
-    process.throttle(150)
+    process.throttle(100)
     process.admit(10)
     process.wait_and_throttle()
 
     assert world.asked == [(PARTITION, 16)]
-    assert world.reports[0].reason.endswith("a key range is hot, 151 of 161 requests were throttled")
+    assert world.reports[0].reason.endswith("a key range is hot, 101 of 111 requests were throttled")
 
 
 def test_few_requests_are_waited_for_but_not_for_long() -> None:
@@ -196,7 +196,7 @@ def test_a_dry_run_reports_the_jump_once_in_a_cooldown() -> None:
     world = World()
     process = Process(world, mode="dry_run")
 
-    process.throttle(150)
+    process.throttle(100)
     process.admit(10)
     process.wait_and_throttle()
     process.wait_and_throttle(70)

@@ -27,11 +27,11 @@ _TOLERATED: Final = 0.05
 """The share by which demand may exceed what shards take: some may share a physical partition until that is split."""
 _WIDESPREAD: Final = 0.75
 """The share of shards with throttles from which on a shared physical partition is not the reason."""
-_CONCLUSIVE: Final = 32
-"""Requests that show a demand well enough not to wait for more."""
+_CONCLUSIVE: Final = 16
+"""Executed requests that show a demand well enough not to wait for more."""
 _LEAST_HEAT: Final = 0.5
 """The share of a shard's units that a scope must be able to consume, else it is not what makes a key range hot."""
-_BOLDNESS: Final = 4.0
+_BOLDNESS: Final = 2.0
 """The excess that each executed request can prove. Without any, a count only doubles."""
 
 
@@ -60,8 +60,8 @@ class Evidence:
 
     @property
     def conclusive(self) -> bool:
-        """Whether there were enough requests to decide."""
-        return self.requests >= _CONCLUSIVE
+        """Whether enough requests were executed to decide."""
+        return sum(self.shards) >= _CONCLUSIVE
 
     @property
     def full_shard(self) -> float:
@@ -85,7 +85,7 @@ class Evidence:
         """The same by a cautious estimate: few requests prove little."""
         executed = sum(self.shards)
         capacity = self.full_shard * len(self.shards)
-        return min(self.requests / (capacity + 1 + math.sqrt(executed + 1)), _BOLDNESS * executed)
+        return min(self.requests / (capacity + 1 + math.sqrt(executed + 1) / 2), _BOLDNESS * executed)
 
 
 def evidence_of(demand: Demand, scope: Scope, place: Place, count: int | None = None) -> Evidence:
