@@ -54,9 +54,14 @@ def add_dashboard(scope: Construct, metrics: Metrics, parts: "Parts") -> cloudwa
             height=1,
         )
     )
-    for row in (_requests(metrics, parts), _cost(metrics), _table(metrics), _throttles(metrics)):
-        dashboard.add_widgets(*row)
-    for row in (_queues(metrics, parts), _counts(metrics, parts)):
+    for row in (
+        _requests(metrics, parts),
+        _cost(metrics),
+        _table(metrics),
+        _throttles(metrics),
+        _queues(metrics, parts),
+        _counts(metrics, parts),
+    ):
         dashboard.add_widgets(*row)
     return dashboard
 

@@ -39,6 +39,7 @@ def add_alarms(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
     """Add the alarms of all parts of an environment."""
     _table(alarms, metrics, parts)
     _requests(alarms, metrics, parts)
+    _direct_invocations(alarms, metrics)
     _functions(alarms, parts)
     _queues(alarms, metrics, parts)
     _stream(alarms, metrics, parts)
@@ -115,6 +116,16 @@ def _requests(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
         periods=3,
     )
     alarms.add(
+        "shed",
+        "Listings and batches are refused, because DynamoDB refuses over a third of the attempts.",
+        metrics.of_requests(names.SHED, "Sum"),
+        threshold=MOST_SHED,
+        periods=2,
+    )
+
+
+def _direct_invocations(alarms: Alarms, metrics: Metrics) -> None:
+    alarms.add(
         "outcome-unknown-commands",
         f"The outcome of {MOST_UNKNOWN} direct invocations within five minutes is unknown.",
         metrics.own(names.OUTCOME_UNKNOWN, "Sum"),
@@ -126,13 +137,6 @@ def _requests(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
         "Direct invocations of many items are refused, because DynamoDB refuses over a third of the attempts.",
         metrics.own(names.SHED, "Sum"),
         page="shed",
-        threshold=MOST_SHED,
-        periods=2,
-    )
-    alarms.add(
-        "shed",
-        "Listings and batches are refused, because DynamoDB refuses over a third of the attempts.",
-        metrics.of_requests(names.SHED, "Sum"),
         threshold=MOST_SHED,
         periods=2,
     )
