@@ -10,6 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tools.failure import CommandError
+from tools.verify_aws.context import is_local
 
 CONNECTIONS: Final = 128
 """Connections at once, for checks that send much."""
@@ -45,17 +46,17 @@ class Account:
     @property
     def region(self) -> str:
         """The region of all calls."""
-        return str(self.client("sts").meta.region_name)
+        return str(self.client("dynamodb").meta.region_name)
 
     @property
-    def endpoint(self) -> str:
-        """Where DynamoDB is called."""
-        return str(self.client("dynamodb").meta.endpoint_url)
+    def local(self) -> bool:
+        """Whether a local AWS answers, instead of AWS."""
+        return is_local(str(self.client("dynamodb").meta.endpoint_url))
 
     @property
     def local_gateway(self) -> str:
-        """The URL of a local AWS that the environment names for all services; empty on AWS."""
-        return os.environ.get("AWS_ENDPOINT_URL", "")
+        """The URL of a local AWS that serves the API by its `Host` header; empty on AWS."""
+        return os.environ.get("AWS_ENDPOINT_URL", "") if self.local else ""
 
 
 def confirm(number: str, given: str | None, *, assumed: bool, ask: Callable[[], str]) -> None:

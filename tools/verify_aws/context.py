@@ -3,13 +3,16 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
 from tools.verify_aws.environment import Environment
 from tools.verify_aws.scratch import Scratch
+
+ACCEPTED: Final = "accepted"
+"""What comparisons show for a request that was no error."""
 
 
 class ClientFactory(Protocol):
@@ -60,6 +63,11 @@ class Answer:
     document: Mapping[str, Any]
     code: str = ""
     message: str = ""
+
+    @property
+    def result(self) -> str:
+        """The code of the error, or `ACCEPTED`."""
+        return self.code or ACCEPTED
 
 
 def answer_of(call: Callable[..., Mapping[str, Any]], **request: Any) -> Answer:

@@ -20,7 +20,7 @@ from tools.verify_aws import report as reports
 from tools.verify_aws.account import Account, confirm
 from tools.verify_aws.check import Check, Verdict
 from tools.verify_aws.checks import CHECKS
-from tools.verify_aws.context import Context, is_local
+from tools.verify_aws.context import Context
 from tools.verify_aws.deploying import deploy
 from tools.verify_aws.environment import Environment
 from tools.verify_aws.runner import Report, run_checks, select
@@ -85,25 +85,25 @@ def verify(
         as_json: whether the report is JSON.
 
     Raises:
-        CommandError: the environment could not be deployed.
+        CommandError: the environment could not be deployed; no check has run.
         typer.Exit: with status 1 if a fact does not hold, 3 if something is unknown or left.
     """
     # A terminated run cleans up like one that Ctrl-C has ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    local, lasting = is_local(account.endpoint), _scratch(account)
+    lasting = _scratch(account)
     left: list[str] = []
     try:
         token = _deploy(account, lasting, environment, deployment) or os.environ.get(TOKEN_VARIABLE, "")
         deployed = Environment(environment, cache(stack_outputs), token, account.local_gateway)
         context = Context(account.client, _scratch(account), deployed, say=_say)
-        found = run_checks(checks, context, local=local, has_api=_has_api(environment))
+        found = run_checks(checks, context, local=account.local, has_api=_has_api(environment))
     finally:
         left += lasting.remove_all()
         for each in left:
             _say(f"could not remove {each}")
     found = replace(found, left=[*found.left, *left])
     summary = reports.document(
-        found, account=account.number, region=account.region, environment=environment, local=local
+        found, account=account.number, region=account.region, environment=environment, local=account.local
     )
     show(summary, *reports.lines(found), as_json=as_json)
     end(found)
@@ -117,7 +117,10 @@ def _deploy(account: Account, lasting: Scratch, environment: str, deployment: De
         deploy(environment, deployment.options)
         return ""
     refuse_if_signed_in(environment, deployed=_has_api(environment))
-    signed_in = scratch_sign_in(account.client, lasting)
+    try:
+        signed_in = scratch_sign_in(account.client, lasting)
+    except (BotoCoreError, ClientError) as error:
+        raise CommandError(f"the scratch sign-in cannot be created: {error}") from error
     deploy(environment, [*deployment.options, *signed_in.options])
     return signed_in.token
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tools.verify_aws.check import PRICE_MARGIN, Check, Outcome, compare, differs, holds, unclear
-from tools.verify_aws.checks.items import OK, REFUSED
-from tools.verify_aws.context import Answer, Context, answer_of
+from tools.verify_aws.checks.items import REFUSED
+from tools.verify_aws.context import ACCEPTED, Answer, Context, answer_of
 from tools.verify_aws.scratch import INDEX, ON_DEMAND
 
 PROVISIONED: Final = "PROVISIONED"
@@ -27,12 +27,12 @@ def warm_throughput(context: Context) -> Outcome:
         "reads of a new table": warm.get("ReadUnitsPerSecond"),
     }
     raised = {"ReadUnitsPerSecond": _NEW_READS, "WriteUnitsPerSecond": _NEW_WRITES + _MORE}
-    seen["raised"] = answer_of(dynamodb.update_table, TableName=table, WarmThroughput=raised).code
+    seen["raised"] = answer_of(dynamodb.update_table, TableName=table, WarmThroughput=raised).result
     found = context.until(lambda: _warm_writes(context, table) == _NEW_WRITES + _MORE, seconds=900, every=10.0)
     seen["shows what it was raised to"] = found
     lower = {"ReadUnitsPerSecond": _NEW_READS, "WriteUnitsPerSecond": _NEW_WRITES}
-    seen["lowered"] = answer_of(dynamodb.update_table, TableName=table, WarmThroughput=lower).code
-    return compare(dict(zip(seen, (_NEW_WRITES, _NEW_READS, OK, True, REFUSED), strict=True)), seen)
+    seen["lowered"] = answer_of(dynamodb.update_table, TableName=table, WarmThroughput=lower).result
+    return compare(dict(zip(seen, (_NEW_WRITES, _NEW_READS, ACCEPTED, True, REFUSED), strict=True)), seen)
 
 
 def _warm_writes(context: Context, table: str) -> int:
@@ -91,7 +91,7 @@ def switches(context: Context) -> Outcome:
         back = answer_of(dynamodb.update_table, TableName=table, BillingMode=ON_DEMAND)
         context.scratch.wait_until_changed(table)
         codes.append((there.code, back.code))
-        context.say(f"  switch {len(codes)}: {there.code or 'accepted'}, back: {back.code or 'accepted'}")
+        context.say(f"  switch {len(codes)}: {there.result}, back: {back.result}")
         if there.code or back.code:
             break
     return judge_switches(codes)

@@ -8,9 +8,8 @@ from dynashard.codec.encode import MAX_LEVELS
 from dynashard.codec.numeric import MAX_DIGITS
 from dynashard.transport.classification import MAX_STORED_ITEM_BYTES
 from tools.verify_aws.check import Check, Outcome, compare, dollars_of
-from tools.verify_aws.context import Answer, Context, answer_of
+from tools.verify_aws.context import ACCEPTED, Answer, Context, answer_of
 
-OK: Final = ""
 REFUSED: Final = "ValidationException"
 
 
@@ -29,13 +28,13 @@ _KEY_SIZES: Final = {
     "larger sort key": (1, schema.MAX_SORT_KEY_BYTES + 1),
 }
 """The bytes of a partition key and a sort key."""
-_KEY_CODES: Final = {"largest": OK, "larger partition key": REFUSED, "larger sort key": REFUSED}
+_KEY_CODES: Final = {"largest": ACCEPTED, "larger partition key": REFUSED, "larger sort key": REFUSED}
 
 
 def key_sizes(context: Context) -> Outcome:
     """Put keys of the largest sizes, and of one byte more."""
     table = context.scratch.table("keys")
-    seen = {name: _put(context, table, key("p" * pk, "s" * sk)).code for name, (pk, sk) in _KEY_SIZES.items()}
+    seen = {name: _put(context, table, key("p" * pk, "s" * sk)).result for name, (pk, sk) in _KEY_SIZES.items()}
     return compare(_KEY_CODES, seen)
 
 
@@ -45,7 +44,7 @@ def index_key_sizes(context: Context) -> Outcome:
     seen = {}
     for name, (pk, sk) in _KEY_SIZES.items():
         entry = {"GSI1PK": {"S": "p" * pk}, "GSI1SK": {"S": "s" * sk}}
-        seen[name] = _put(context, table, key("a") | entry).code
+        seen[name] = _put(context, table, key("a") | entry).result
     return compare(_KEY_CODES, seen)
 
 
@@ -55,10 +54,10 @@ def item_size(context: Context) -> Outcome:
     overhead = len("PK") + len("a") + len("SK") + len("1") + len("V")
     sizes = {"largest": MAX_STORED_ITEM_BYTES, "one byte more": MAX_STORED_ITEM_BYTES + 1}
     seen = {
-        name: _put(context, table, key("a") | {"V": {"S": "x" * (size - overhead)}}).code
+        name: _put(context, table, key("a") | {"V": {"S": "x" * (size - overhead)}}).result
         for name, size in sizes.items()
     }
-    return compare({"largest": OK, "one byte more": REFUSED}, seen)
+    return compare({"largest": ACCEPTED, "one byte more": REFUSED}, seen)
 
 
 def nesting(context: Context) -> Outcome:
@@ -69,8 +68,8 @@ def nesting(context: Context) -> Outcome:
         return {"S": "x"} if levels == 1 else {"L": [value(levels - 1)]}
 
     levels = {"most levels": MAX_LEVELS, "one level more": MAX_LEVELS + 1}
-    seen = {name: _put(context, table, key("a") | {"V": value(count)}).code for name, count in levels.items()}
-    return compare({"most levels": OK, "one level more": REFUSED}, seen)
+    seen = {name: _put(context, table, key("a") | {"V": value(count)}).result for name, count in levels.items()}
+    return compare({"most levels": ACCEPTED, "one level more": REFUSED}, seen)
 
 
 def numbers(context: Context) -> Outcome:
@@ -78,9 +77,9 @@ def numbers(context: Context) -> Outcome:
     table, dynamodb = context.scratch.table("numbers"), context.client("dynamodb")
     longest = "1" * MAX_DIGITS
     seen: dict[str, Any] = {
-        "most digits": _put(context, table, key("a") | {"V": {"N": longest}}).code,
-        "one digit more": _put(context, table, key("b") | {"V": {"N": longest + "1"}}).code,
-        "too large": _put(context, table, key("b") | {"V": {"N": "1E126"}}).code,
+        "most digits": _put(context, table, key("a") | {"V": {"N": longest}}).result,
+        "one digit more": _put(context, table, key("b") | {"V": {"N": longest + "1"}}).result,
+        "too large": _put(context, table, key("b") | {"V": {"N": "1E126"}}).result,
     }
     added = dynamodb.update_item(
         TableName=table,
@@ -90,7 +89,7 @@ def numbers(context: Context) -> Outcome:
         ReturnValues="ALL_NEW",
     )
     seen["exact sum"] = Decimal(added["Attributes"]["V"]["N"]) == Decimal(longest[:-1] + "2")
-    return compare({"most digits": OK, "one digit more": REFUSED, "too large": REFUSED, "exact sum": True}, seen)
+    return compare({"most digits": ACCEPTED, "one digit more": REFUSED, "too large": REFUSED, "exact sum": True}, seen)
 
 
 def refused_condition(context: Context) -> Outcome:

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from dynashard.errors import CancellationReason
 from tools.verify_aws.check import Check, Outcome, compare, differs, dollars_of, holds, unclear
-from tools.verify_aws.checks.items import OK, REFUSED, key
-from tools.verify_aws.context import Answer, Context, answer_of
+from tools.verify_aws.checks.items import REFUSED, key
+from tools.verify_aws.context import ACCEPTED, Answer, Context, answer_of
 
 CANCELED: Final = "TransactionCanceledException"
 MISMATCH: Final = "IdempotentParameterMismatchException"
@@ -57,8 +57,8 @@ def batch_sizes(context: Context) -> Outcome:
     }
     seen, expected = {}, {}
     for name, (most, send) in requests.items():
-        for count, code in ((most, OK), (most + 1, REFUSED)):
-            seen[f"{name} of {count}"], expected[f"{name} of {count}"] = send(count).code, code
+        for count, code in ((most, ACCEPTED), (most + 1, REFUSED)):
+            seen[f"{name} of {count}"], expected[f"{name} of {count}"] = send(count).result, code
     return compare(expected, seen)
 
 
@@ -90,7 +90,7 @@ def tokens(context: Context) -> Outcome:
 
     def send(token: str, value: str, partition: str, **condition: Any) -> str:
         put = {"TableName": table, "Item": key(partition) | {"V": {"S": value}}, **condition}
-        return answer_of(dynamodb.transact_write_items, TransactItems=[{"Put": put}], ClientRequestToken=token).code
+        return answer_of(dynamodb.transact_write_items, TransactItems=[{"Put": put}], ClientRequestToken=token).result
 
     done, refused, settled = (str(uuid4()) for _ in range(3))
     seen = {
@@ -105,7 +105,7 @@ def tokens(context: Context) -> Outcome:
     seen["settling"] = send(settled, "-", "other")
     seen["the settled one, which arrives later"] = send(settled, "4", "b")
     return compare(
-        dict(zip(seen, (OK, OK, MISMATCH, CANCELED, OK, OK, MISMATCH), strict=True)),
+        dict(zip(seen, (ACCEPTED, ACCEPTED, MISMATCH, CANCELED, ACCEPTED, ACCEPTED, MISMATCH), strict=True)),
         seen,
     )
 
@@ -189,7 +189,7 @@ def judge_conflicts(answers: Iterable[tuple[str, Sequence[str]]]) -> Outcome:
     counts: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     for kind, (code, *reasons) in answers:
-        if code == OK:
+        if not code:
             continue
         known = code in _CONFLICTS or (code == CANCELED and CancellationReason.CONFLICT in reasons)
         (counts if known else unknown)[f"{kind}: {' '.join([code, *reasons])}"] += 1
