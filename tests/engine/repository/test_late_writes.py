@@ -7,8 +7,10 @@ import pytest
 
 from dynashard import Create, Dynashard, Update
 from dynashard.errors import AlreadyExistsError, DynashardError, EngineUnavailableError, OutcomeUnknownError
+from dynashard.repository.relocation import relocation
 from dynashard.transport import Transport
 from tests.engine.repository.late_world import HOW, client, judged, moving_ids, outcome, reach, things, without
+from tests.engine.resharding.mover_world import at
 from tests.engine.resharding.resharding_world import ABC, ENTITIES, STAGES, Moving, Thing, moving_world
 from tests.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 from tools.verify import Declared, Report, Verifier
@@ -293,3 +295,33 @@ def test_a_late_success_that_cannot_be_verified_is_unknown(world: Moving, operat
     answer = outcome(lambda: things(writer).create(item) if operation == "PutItem" else writer.transact(Create(item)))
 
     assert isinstance(answer, OutcomeUnknownError), answer
+
+
+@pytest.mark.parametrize("visible", ["whole", "half"])
+def test_a_late_create_that_the_sweep_moves_is_acknowledged_when_its_move_is_visible(
+    world: Moving, visible: str
+) -> None:
+    [identity] = moving_ids(4, 8, 1)
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "prepare")
+    parts: list[Any] = []
+
+    def moved_by_the_sweep() -> None:
+        [item] = [each for each in world.raw() if each["SK"]["S"] == identity]
+        parts.extend(relocation(world.table, item, at(identity, 8), origin=4, target=8, now=world.clock.now))
+        show(2 if visible == "whole" else 1)
+
+    def show(count: int) -> None:
+        if shown := [parts.pop(0) for _ in range(count)]:
+            world.inner.call("TransactWriteItems", {"TransactItems": shown})
+
+    # A transaction that reads parts of another one conflicts until all of them are visible.
+    conflicts = [conflict("TransactGetItems", nth=None)] if visible == "half" else []
+    late = meanwhile("PutItem", lambda: world.until(ABC, "sweep"))
+    writer = client(world, [late, meanwhile("GetItem", moved_by_the_sweep), *conflicts])
+
+    answer = outcome(lambda: things(writer).create(Thing(tenant="abc", id=identity)))
+
+    assert isinstance(answer, Thing if visible == "whole" else OutcomeUnknownError), answer
+    show(len(parts))
+    judged(world, identity, acknowledged=True)

@@ -34,7 +34,6 @@ FOUND = [
         for rev in REVISIONS
         for prev in ((), *((each,) for each in REVISIONS))
         for born in (None, "born", "other")
-        if rev not in prev
     ),
 ]
 WRITES = {
@@ -54,7 +53,8 @@ def ruled(kind: str, found: dict[str, Any] | None) -> Proof:
     born = (found.get(BORN, {}).get("S") or (None if prev else rev)) if found else None
     if found and kind in ("create", "put", "update", "cas") and (rev == "mine" or "mine" in prev):
         return Proof.DONE
-    replaced = found and kind in ("cas", "cdel") and "awaited" in prev
+    # The first update of an item without a revision stores its own as the one before.
+    replaced = found and kind in ("cas", "cdel") and "awaited" in prev and rev != "awaited"
     replaced = replaced or (found and kind == "cdel" and rev != "awaited" and born == "born")
     return Proof.REFUSED if replaced else Proof.UNKNOWN
 

@@ -90,14 +90,14 @@ def _recorded(item: Mapping[str, Any] | None) -> Revision | None:
 
 def _replaced(write: _Write, recorded: Revision | None) -> bool:
     """Whether another write has replaced the revision that a write demands."""
-    if recorded is None or write.if_match is None:
+    if recorded is None or write.if_match in (None, recorded):
         return False
     if (write.if_match or _NONE) in recorded.replaced:
         return True
     born = _born(write.if_match)
     # A delete leaves nothing: the same item under another revision was changed instead. A compare-and-set may have been
     # done and replaced so often since that its revision is no longer in `Prev`.
-    return not write.revision and born is not None and born == recorded.born and recorded != write.if_match
+    return not write.revision and born is not None and born == recorded.born
 
 
 def _born(revision: str | None) -> str | None:

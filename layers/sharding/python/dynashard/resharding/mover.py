@@ -65,8 +65,8 @@ class Mover(Work):
                 taken.append(item)
                 if not self._yields:
                     raise TakenError(
-                        f"{item[PK]['S']} / {item[SK]['S']} cannot move to {new}: an item stands there already, which "
-                        "something other than this layer has put there. Compare both, delete one of them, and resume."
+                        f"{item[PK]['S']} / {item[SK]['S']} cannot move to {new}: an item stands there already. "
+                        "Compare both, delete one of them, and resume."
                     )
         return taken
 
@@ -76,6 +76,5 @@ class Mover(Work):
         gets = [{"Get": {"TableName": self._context.table, "Key": key}} for key in keys]
         answer = self._context.transport.call("TransactGetItems", {"TransactItems": gets})
         old, there = (response.get("Item") for response in answer["Responses"])
-        if not old or not there or MOVED_TO in old:
-            return False
-        return MOVED_TO in there or not expired(there, self._context.runtime.clock())
+        both = old and there and MOVED_TO not in old
+        return bool(both) and (MOVED_TO in there or not expired(there, self._context.runtime.clock()))
