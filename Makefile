@@ -46,7 +46,7 @@ deploy-local: setup build/host/.done .venv-ministack/.done ## Deploy all stacks 
 	@$(BIN)/python -m local.deploy
 
 TESTED := build/host/.done .venv-ministack/.done
-PYTEST := $(BIN)/pytest -n 3 --dist worksteal
+PYTEST := $(BIN)/pytest -n 4 --dist worksteal
 
 .PHONY: test
 test: check $(TESTED) ## Check everything, then run every test

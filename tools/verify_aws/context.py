@@ -12,7 +12,7 @@ from tools.verify_aws.environment import Environment
 from tools.verify_aws.scratch import Scratch
 
 ACCEPTED: Final = "accepted"
-"""What comparisons show for a request that was no error."""
+"""What comparisons show for a request that was not refused."""
 
 
 class ClientFactory(Protocol):

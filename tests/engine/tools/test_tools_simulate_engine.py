@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dynashard.errors import DynashardError
 from dynashard.transport.interface import Resend, Wire
+from tests.depth import examples
 from tests.resharding.schedule import run_seed
 from tests.resharding.transactions import run_transactions
 from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire, create_tables, port_of_engine_in_memory, wiped
@@ -159,7 +160,7 @@ def updates(draw: st.DrawFn) -> Wire:
     }
 
 
-SOME = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SOME = settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def _tried(wire: ComparedWire, operation: str, request: Mapping[str, Any]) -> None:
