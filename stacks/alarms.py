@@ -85,11 +85,13 @@ class Alarms:
         """
         page = page or name
         command = FIRST_COMMANDS[page].format(env=self.settings.name)
+        # A command with a variable needs the line before it on the page.
+        run = "" if "$" in command else f" Run `{command}`."
         alarm = cloudwatch.Alarm(
             self.scope,
             "".join(part.capitalize() for part in name.split("-")),
             alarm_name=alarm_name(self.settings, name),
-            alarm_description=f"{description} Run `{command}`. {self.settings.monitoring.runbooks}/{page}.md",
+            alarm_description=f"{description}{run} {self.settings.monitoring.runbooks}/{page}.md",
             metric=metric,
             threshold=threshold,
             evaluation_periods=periods,

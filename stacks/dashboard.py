@@ -189,7 +189,7 @@ def _counts(metrics: Metrics, parts: "Parts") -> list[cloudwatch.IWidget]:
         metrics.own(names.OLDEST_RESHARD, "Maximum", _LOOK),
         parts.reshard.machine.metric_failed(period=_LOOK, label="executions failed"),
     ]
-    progress = [metrics.own(names.RESHARD_WORK, "Maximum", _LOOK)]
+    progress = [metrics.own(name, "Maximum", _LOOK) for name in (names.RESHARD_WORK, names.RESHARD_UNITS)]
     percent = [metrics.own(names.RESHARD_PERCENT, "Minimum", _LOOK)]
     events = [metrics.own(name, "Sum") for name in _GROWTH]
     return _row(

@@ -234,13 +234,13 @@ def _resharding(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
         periods=2,
     )
     running = metrics.own(names.RESHARDS_RUNNING, "Minimum", look)
-    work = metrics.own(names.RESHARD_WORK, "Maximum", look)
+    units = metrics.own(names.RESHARD_UNITS, "Maximum", look)
     alarms.add(
         "reshard-idle",
-        "A change of a shard count runs and has moved nothing for an hour.",
+        "A change of a shard count runs and has done nothing for an hour.",
         cloudwatch.MathExpression(
-            expression="IF(FILL(running, 0) > 0 AND DIFF(work) == 0, 1, 0)",
-            using_metrics={"running": running, "work": work},
+            expression="IF(FILL(running, 0) > 0 AND DIFF(units) == 0, 1, 0)",
+            using_metrics={"running": running, "units": units},
             label="changes that stand still",
             period=look,
         ),

@@ -82,6 +82,7 @@ def metrics(environment: str, seen: Seen, now: float) -> str:
         Figure(names.RESHARDS_RUNNING, seen.running),
         Figure(names.RESHARDS_PAUSED, seen.paused),
         Figure(names.RESHARD_WORK, seen.handled),
+        Figure(names.RESHARD_UNITS, seen.units),
         Figure(names.OLDEST_RESHARD, seen.hours, "None"),
     ]
     if seen.percent is not None:

@@ -19,6 +19,7 @@ class Seen:
     Attributes:
         running, paused: how many there are.
         handled: items moved and markers deleted by the running ones.
+        units: read and write units that the running ones have consumed.
         hours: since the oldest was requested; 0 if there is none.
         percent: the share of items moved of the least advanced running one; None if no items were counted.
     """
@@ -26,6 +27,7 @@ class Seen:
     running: int = 0
     paused: int = 0
     handled: int = 0
+    units: float = 0.0
     hours: float = 0.0
     percent: float | None = None
 
@@ -39,6 +41,7 @@ def seen_in(changes: Sequence[Status], now: float) -> Seen:
         running=len(running),
         paused=len(changes) - len(running),
         handled=sum(each.moved + each.late + each.swept_marks for each in running),
+        units=sum(each.read_units + each.write_units for each in running),
         hours=max(0.0, now - min(started, default=now)) / _HOUR,
         percent=min(shares, default=None),
     )

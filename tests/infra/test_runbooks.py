@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dynashard import schema
 from stacks.alarms import FIRST_COMMANDS
+from stacks.data import RECOVERY_DAYS
 from tests.aws_commands import problems
 from tests.infra.templates import PRIME_TIME, Templates, alarms_in, context, synthesise
 from tests.markdown import ROOT, Snippet, snippets
@@ -81,6 +83,15 @@ def test_every_command_of_a_page_exists(page: Path) -> None:
         assert program in PROGRAMS, snippet.place
         if program == "aws":
             assert problems(line) == [], snippet.place
+
+
+def test_a_restored_table_gets_the_settings_of_the_data_stack() -> None:
+    page = (RUNBOOKS / "restore.md").read_text("utf-8")
+
+    assert f"AttributeName={schema.EXPIRES_AT}" in page
+    assert page.count(f"RecoveryPeriodInDays={RECOVERY_DAYS}") == 2
+    assert page.count("StreamViewType=NEW_AND_OLD_IMAGES") == 2
+    assert [slot for slot in schema.INDEX_SLOTS if f"--index-name {slot} " not in page] == []
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import typer
 
 from domain import ENTITIES
+from dynashard import definition
 from dynashard.resharding import Resharder, Scope, Status
-from tools.connection import open_backend
+from tools.connection import Backend, open_backend
+from tools.entities import models
 from tools.failure import CommandError
 from tools.hot.advice import Hot, as_dict, grouped, judged, lines
 from tools.hot.places import Place, place_of
@@ -16,10 +19,13 @@ from tools.hot.throttles import CAUSES, PAGES, SLOTS, CloudWatch, ThrottledKey, 
 from tools.options import AsJson, Environment
 from tools.progress import show
 from tools.reshard.description import line
+from tools.reshard.scopes import own_scopes
 
 MOST_MINUTES: Final = 24 * 60
 """The longest window of one report of CloudWatch."""
 _SHOWN: Final = 20
+_GROWTH: Final = "throttle"
+"""The cause of changes that the growth policy requests."""
 _MANY: Final = 10
 """Throttled partitions above which the table itself is likely the cause."""
 
@@ -27,7 +33,7 @@ _MANY: Final = 10
 def hot(
     environment: Environment = None,
     minutes: Annotated[
-        int, typer.Option("--minutes", min=1, max=MOST_MINUTES, help="How far back to look; CloudWatch is 2 behind.")
+        int, typer.Option("--minutes", min=1, max=MOST_MINUTES, help="How many minutes to look back.")
     ] = 15,
     *,
     as_json: AsJson = False,
@@ -35,11 +41,11 @@ def hot(
     """Show which keys DynamoDB throttles, why, and the command that helps.
 
     With --env it reads CloudWatch: throttles by reason, and the throttled keys of contributor insights. The local stack
-    has neither; there it shows the shard counts that are changing.
+    has neither; there it shows the shard counts that change, and those that have grown because of throttles.
     """
     backend = open_backend(environment)
     if environment is None:
-        _local(backend.resharder(), as_json=as_json)
+        _local(backend, as_json=as_json)
         return
     source = CloudWatch(_client("dynamodb"), _client("cloudwatch"), backend.table, time.time)
     throttles, problems = source.counts(minutes), list[str]()
@@ -112,11 +118,22 @@ def _text(summary: dict[str, Any], throttles: list[Throttles]) -> list[str]:
     return shown + [f"warning: {each}" for each in summary["problems"]]
 
 
-def _local(resharder: Resharder, *, as_json: bool) -> None:
+def _local(backend: Backend, *, as_json: bool) -> None:
+    """Show the shard counts that change, and those that have grown because of throttles, newest first."""
+    resharder = backend.resharder()
     changing = resharder.busy()
+    own = (scope for model in models() for scope in own_scopes(backend, resharder, definition(model)))
+    ended = {status.key: status for status in map(resharder.status, own) if not status.busy}
+    grown = sorted((each for each in ended.values() if each.cause == _GROWTH), key=lambda each: each.since)[::-1]
     text = [line(each) for each in changing] or ["no shard count is changing"]
-    note = "the local stack has no metrics of throttles; these are the shard counts that change:"
-    show({"changing": [each.as_dict() for each in changing]}, note, *text, as_json=as_json)
+    text += [f"{line(each)}, since {_time(each.since)} because of throttles" for each in grown[:_SHOWN]]
+    summary = {name: [each.as_dict() for each in found] for name, found in (("changing", changing), ("grown", grown))}
+    note = "the local stack has no metrics of throttles; these shard counts change, or have grown:"
+    show(summary, note, *text, as_json=as_json)
+
+
+def _time(epoch: float) -> str:
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _client(service: str) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from domain import User
+from dynashard import definition
+from dynashard.resharding import Scope
 from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
 from tools.connection import open_backend
 from tools.hot.throttles import CAUSES, SLOTS, WAYS
@@ -101,3 +103,15 @@ def test_the_local_stack_shows_what_changes(world: ReshardWorld) -> None:
 
     assert still.out.splitlines()[-1] == "no shard count is changing"
     assert [each["target"] for each in json.loads(changing.out)["changing"]] == [32]
+
+
+def test_the_local_stack_shows_what_has_grown_because_of_throttles(world: ReshardWorld) -> None:
+    scope = Scope(definition(User), f"user.v1.User:{TENANT}")
+    world.resharder().start(scope, 32, cause="throttle", survey=False)
+    world.bring_to(scope, "stable")
+
+    shown = world.run("hot").out.splitlines()
+
+    assert shown[1] == "no shard count is changing"
+    assert shown[2].startswith(f"user.v1.User {TENANT}: 32 shards; stable")
+    assert shown[2].endswith("Z because of throttles")
