@@ -150,10 +150,14 @@ def lines(found: Sequence[dict[str, Any]]) -> list[str]:
     shown = []
     for each in found:
         where = each["entity"] + (f" {each['partition']}" if each["index"] is None else f" by index {each['index']}")
-        shards = (
-            "" if each["count"] is None else f" on {len(each['throttled_shards'])} of {max(1, each['count'])} shards"
-        )
-        shown.append(f"{where}: {each['events']:,} throttles{shards}; {each['cause']}")
+        shown.append(f"{where}: {each['events']:,} throttles{_spread(each)}; {each['cause']}")
         if each["command"]:
             shown.append(f"    {each['command']}")
     return shown
+
+
+def _spread(found: Mapping[str, Any]) -> str:
+    """On how much of it there are throttles. An index has its count for each of its partitions."""
+    if found["count"] is None or found["index"] is not None:
+        return f" on {found['throttled']} partition keys" if found["throttled"] > 1 else ""
+    return f" on {found['throttled']} of {max(1, found['count'])} shards"

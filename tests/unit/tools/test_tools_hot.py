@@ -191,6 +191,20 @@ def test_a_count_at_the_maximum_of_its_declaration_is_raised_by_hand() -> None:
     assert verdict.command == "reshard start users abc --to 32"
 
 
+def test_an_index_is_described_by_its_partition_keys() -> None:
+    keys = [f"user.v1.User:{tenant}:legal:{shard}" for tenant in ("abc", "xyz") for shard in range(4)]
+    place = place_of(keys[0], "GSI2", ENTITIES)
+    assert place is not None
+    hot, state = Hot(place, dict.fromkeys(keys, 10)), status(partition=None, index="GSI2", count=4)
+
+    found = as_dict(hot, state, judged(hot, state, most=1024), environment=None)
+
+    assert lines([found]) == [
+        "user.v1.User by index by_department: 80 throttles on 8 partition keys; it has too few shards for its traffic",
+        "    dynashard reshard start users --index by_department --to 8",
+    ]
+
+
 def test_a_person_reads_where_how_many_why_and_what_to_type() -> None:
     hot = users(*SIXTEEN)
     found = as_dict(hot, status(), judged(hot, status(), most=1024), environment="prod")
