@@ -20,7 +20,7 @@ def test_a_demand_of_16000_units_is_met_within_five_minutes_and_never_by_64_shar
 
     loop.run(300)
     within_five_minutes = loop.count(HOT)
-    loop.run(420)
+    loop.run(320)
 
     assert within_five_minutes in {16, 32}
     assert max(target for _, target in loop.world.asked) <= 32
@@ -72,9 +72,9 @@ def test_a_table_that_gives_little_bounds_the_count(*, provisioned: bool) -> Non
 def test_a_cold_table_that_is_not_described_stops_at_the_default_quota() -> None:
     loop = Loop({HOT: 16_000.0}, units=4_000, described=False)
 
-    loop.run(1_000)
+    loop.run(640)
 
-    assert loop.count(HOT) <= 64
+    assert max(target for _, target in loop.world.asked) == 64
 
 
 @pytest.mark.parametrize(("processes", "described"), [(1, True), (10, True), (10, False)])
@@ -101,7 +101,7 @@ def test_a_cold_table_with_sharded_tenants_changes_no_count() -> None:
 def test_neighbours_of_a_hot_key_are_left_alone_and_raise_no_alarm() -> None:
     loop = Loop({HOT: 6_000.0, **dict.fromkeys(TENANTS[:400], 5.0)}, processes=3)
 
-    loop.run(600)
+    loop.run(400)
 
     assert {key for key, _ in loop.world.asked} == {HOT}
     assert loop.count(HOT) in {8, 16}
@@ -113,7 +113,7 @@ def test_counts_never_shrink_by_demand() -> None:
     loop.run(300)
     loop.rates[HOT] = 500.0
 
-    loop.run(400)
+    loop.run(200)
 
     assert all(earlier < later for (_, earlier), (_, later) in pairwise([(HOT, 1), *loop.world.asked]))
 

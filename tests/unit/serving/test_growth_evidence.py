@@ -163,8 +163,8 @@ def test_a_table_whose_shards_can_use_all_of_it_is_at_its_limit() -> None:
 
     assert (world.asked, world.events) == ([], [GrowthEvent.LIMIT])
     assert world.reports[0].reason == (
-        f"{PARTITION} is hot, but 8 shards can use all that there is: the table gives 8,000 write units a second now; "
-        "pre-warm it, or raise its maximum"
+        f"{PARTITION} is hot, but a count of 8 can use all that there is: "
+        "the table gives 8,000 write units a second now; pre-warm it, or raise its maximum"
     )
 
 

@@ -171,7 +171,9 @@ def test_the_evidence_of_an_index_is_that_of_its_hottest_partition() -> None:
 
     evidence = evidence_of(demand, Scope(THING, index=index), place, 4)
 
-    assert (sorted(evidence.shards), evidence.all_requests) == ([0, 0, 1, 2], 7)
+    assert (evidence.shards, evidence.all_requests) == ((1, 2, 0, 0), 7)
+    assert evidence_of(demand, Scope(THING, index=index), place, 1).shards == (1,)
+    assert evidence_of(counted(place=place), Scope(THING, index=index), place, 2).shards == (0, 0)
 
 
 def test_without_an_executed_request_the_excess_is_infinite_but_nothing_is_proven() -> None:

@@ -233,16 +233,17 @@ class Growth:
             if self._read(scope) != state:
                 self._report_change(GrowthEvent.LOST, scope, f"another process has changed the count of {scope.key}")
                 return
+        evidence = self._evidence(scope, place, state.count)
+        if evidence is not None and enough(evidence):
+            self._recheck(scope.key)
+            return
         if state.count >= supply.most_shards:
-            reason = f"{scope.key} is hot, but {state.count} shards can use all that there is: {supply.remedy}"
+            reason = f"{scope.key} is hot, but a count of {state.count} can use all that there is: {supply.remedy}"
             self._report_change(GrowthEvent.LIMIT, scope, reason)
             return
         target, why = state.count * 2, "a key range is hot"
-        evidence = self._evidence(scope, place, state.count)
         if evidence is not None:
             self._recheck(scope.key)
-            if enough(evidence):
-                return
             ceiling = scope.shards.max if scope.shards else target
             target = target_count(evidence, ceiling=min(ceiling, supply.most_shards))
             why += f", {evidence.throttled:,} of {evidence.requests:,} requests were throttled"

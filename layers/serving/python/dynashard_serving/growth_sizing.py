@@ -94,11 +94,9 @@ def evidence_of(demand: Demand, scope: Scope, place: Place, count: int | None = 
     Cost: no request; a millisecond if the process has seen thousands of stored partition keys.
     """
     tallies = demand.tallies(place)
-    keys = scope.shard_keys(count) if scope.index is None and count is not None else _seen(scope, tallies)
-    shards = [_admitted(key, tallies) for key in keys]
-    shards += [0] * ((count or 1) - len(shards))
+    keys = _shard_keys(scope, count, tallies)
     return Evidence(
-        tuple(shards),
+        tuple(_admitted(key, tallies) for key in keys) or (0,),
         refusing=sum(any(key in tally.refused for tally in tallies) for key in keys),
         throttled=sum(tally.throttled.get(scope.key, 0) for tally in tallies),
         all_requests=sum(tally.all_admitted + tally.all_throttled for tally in tallies),
@@ -110,11 +108,13 @@ def _admitted(key: str, tallies: Iterable[Tally]) -> int:
     return sum(tally.admitted.get(key, 0) for tally in tallies)
 
 
-def _seen(scope: Scope, tallies: Collection[Tally]) -> list[str]:
-    """Return the stored partition keys of a partition that a process has seen.
+def _shard_keys(scope: Scope, count: int | None, tallies: Collection[Tally]) -> list[str]:
+    """Return the stored partition keys of a partition under a count; those that a process has seen if it is unknown.
 
     Of an index, those of the partition that executed most, because one count holds for all of its partitions.
     """
+    if scope.index is None and count is not None:
+        return scope.shard_keys(count)
     keyed = scope.index or scope.entity
     prefix = f"{keyed.prefix}{keyed.separator}" if keyed.prefix else ""
     if scope.partition is not None:
@@ -124,8 +124,12 @@ def _seen(scope: Scope, tallies: Collection[Tally]) -> list[str]:
         partition = key.rpartition(keyed.separator)[0]
         if scope.partition in (None, partition):
             partitions.setdefault(partition, []).append(key)
-    hottest = max(partitions.values(), key=lambda keys: sum(_admitted(key, tallies) for key in keys), default=[])
-    return sorted(hottest)
+    if not partitions:
+        return [""] * (count or 0)
+    hottest = max(partitions, key=lambda name: sum(_admitted(key, tallies) for key in partitions[name]))
+    if count is None:
+        return sorted(partitions[hottest])
+    return [f"{hottest}{keyed.separator}{number}" for number in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
