@@ -98,6 +98,7 @@ def test_leftovers_of_a_killed_run_are_removed(deployment: Deployment) -> None:
     assert scratch_names(deployment) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stop", STOPS)
 def test_an_interrupted_run_removes_its_tables_and_reports(stop: signal.Signals, deployment: Deployment) -> None:
     with signals_as_by_default():

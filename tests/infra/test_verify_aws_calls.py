@@ -183,6 +183,7 @@ def test_throttles_without_reasons_are_a_difference(context: Context, time: Virt
     assert "had no reason" in outcome.seen
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("check", hot_keys.CHECKS, ids=lambda check: check.name)
 def test_the_experiment_on_the_model_itself_holds(check: Check, context: Context, time: VirtualTime) -> None:
     outcome = check.run(modelled(context, time))

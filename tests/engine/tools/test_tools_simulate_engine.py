@@ -81,6 +81,7 @@ def wire() -> Iterator[ComparedWire]:
         opened.close()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("first", range(0, 30, 15))
 def test_answers_are_equal_while_clients_and_movers_change_a_count(wire: ComparedWire, first: int) -> None:
     before = wire.compared

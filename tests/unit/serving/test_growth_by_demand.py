@@ -14,6 +14,7 @@ HOT = "thing.v1.Thing:hot"
 TENANTS = [f"thing.v1.Thing:{number}" for number in range(1000)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("processes", [1, 2, 10])
 def test_a_demand_of_16000_units_is_met_within_five_minutes_and_never_by_64_shards(processes: int) -> None:
     loop = Loop({HOT: 16_000.0}, processes=processes)
@@ -58,6 +59,7 @@ def test_a_demand_just_above_one_shard_takes_two() -> None:
     assert loop.world.asked == [(HOT, 2)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("provisioned", [False, True])
 def test_a_table_that_gives_little_bounds_the_count(*, provisioned: bool) -> None:
     loop = Loop({HOT: 16_000.0}, units=4_000, provisioned=provisioned)
@@ -69,6 +71,7 @@ def test_a_table_that_gives_little_bounds_the_count(*, provisioned: bool) -> Non
     assert "the table gives 4,000 write units a second now" in loop.world.reports[-1].reason
 
 
+@pytest.mark.deep
 def test_a_cold_table_that_is_not_described_stops_at_the_default_quota() -> None:
     loop = Loop({HOT: 16_000.0}, units=4_000, described=False)
 
@@ -77,6 +80,7 @@ def test_a_cold_table_that_is_not_described_stops_at_the_default_quota() -> None
     assert max(target for _, target in loop.world.asked) == 64
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("processes", "described"), [(1, True), (10, True), (10, False)])
 def test_throttles_of_a_cold_table_that_are_spread_over_its_tenants_change_no_count(
     processes: int, *, described: bool

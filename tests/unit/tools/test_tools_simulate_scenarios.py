@@ -99,6 +99,7 @@ def test_two_large_tenants_of_the_scenario_share_a_quarter_of_the_key_space() ->
     assert len({hash_of(each.partition) * 4 >> 64 for each in demands}) == 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", names())
 def test_every_scenario_runs(name: str) -> None:
     for scenario in load(name, ["seconds=60", "tick=20", "rehearsal_seconds=0"]).values():
