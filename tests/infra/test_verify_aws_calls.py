@@ -30,8 +30,10 @@ ON_MOTO = {
     "queue-characters": HOLDS,
     "queue-sizes": HOLDS,
     "queue-groups": HOLDS,
+    "scan-positions": HOLDS,
     "transaction-conflicts": UNCLEAR,
     "key-range-throttle": UNCLEAR,
+    "cold-table-throttle": UNCLEAR,
     "index-key-range-throttle": UNCLEAR,
     "provisioned-throttle": UNCLEAR,
     "maximum-throttle": UNCLEAR,
@@ -159,8 +161,9 @@ def modelled(
     return Context(client, context.scratch, context.environment, time.clock)
 
 
-def test_a_hot_key_of_the_model_is_throttled_with_its_reason(context: Context, time: VirtualTime) -> None:
-    outcome = BY_NAME["key-range-throttle"].run(modelled(context, time))
+@pytest.mark.parametrize("name", ["key-range-throttle", "cold-table-throttle"])
+def test_a_table_of_the_model_throttles_with_its_reason(name: str, context: Context, time: VirtualTime) -> None:
+    outcome = BY_NAME[name].run(modelled(context, time))
 
     assert outcome.verdict is HOLDS, outcome.seen
 

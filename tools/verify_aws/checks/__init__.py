@@ -3,11 +3,23 @@
 from typing import Final
 
 from tools.verify_aws.check import Check
-from tools.verify_aws.checks import api, capacity, hot_keys, items, logs, queues, streams, throttles, transactions
+from tools.verify_aws.checks import (
+    api,
+    capacity,
+    hot_keys,
+    items,
+    logs,
+    queues,
+    reads,
+    streams,
+    throttles,
+    transactions,
+)
 
 CHECKS: Final[tuple[Check, ...]] = (
     *api.CHECKS,
     *items.CHECKS,
+    *reads.CHECKS,
     *transactions.CHECKS,
     *queues.CHECKS,
     *streams.CHECKS,

@@ -9,11 +9,13 @@ from dynashard.errors import CancellationReason
 from tools.verify_aws.check import PRICE_MARGIN, Check, Outcome, Verdict, differs, dollars_of, holds, unclear
 from tools.verify_aws.checks.items import key
 from tools.verify_aws.context import Answer, Context, answer_of
-from tools.verify_aws.load import ITEM_UNITS, Traffic, filler, send
+from tools.verify_aws.load import ITEM_UNITS, WORKERS, Traffic, filler, send
 from tools.verify_aws.scratch import INDEX
 
 _HOT_RATE: Final = 250.0
 """2,500 units a second: above what a partition admits, below what a new table admits."""
+_COLD_RATE: Final = 800.0
+"""8,000 units a second: twice what a new table is warm for."""
 _HOT_SECONDS: Final = 20
 _METRIC_SECONDS: Final = 600.0
 _TRIES: Final = 60
@@ -65,6 +67,14 @@ def key_range(context: Context) -> Outcome:
     table = context.scratch.table("key-range")
     put = put_large(context, table, lambda _number: "hot")
     traffic = send(put, rate=_HOT_RATE, seconds=_HOT_SECONDS, clock=context.clock)
+    return judge_reasons(traffic, "TableWriteKeyRangeThroughputExceeded", arn_of(context, table))
+
+
+def cold_table(context: Context) -> Outcome:
+    """Write more to a new on-demand table than it is warm for, in as many partition keys as items."""
+    table = context.scratch.table("cold")
+    put = put_large(context, table, lambda number: f"{number:016x}")
+    traffic = send(put, rate=_COLD_RATE, seconds=_HOT_SECONDS, clock=context.clock, workers=2 * WORKERS)
     return judge_reasons(traffic, "TableWriteKeyRangeThroughputExceeded", arn_of(context, table))
 
 
@@ -178,6 +188,12 @@ CHECKS: Final = (
         "a hot partition key is throttled with TableWriteKeyRangeThroughputExceeded and the table's ARN",
         key_range,
         dollars=dollars_of(write_units=_HOT_UNITS),
+    ),
+    Check(
+        "cold-table-throttle",
+        "a new on-demand table throttles what it is not warm for as a key range, though no key is hot",
+        cold_table,
+        dollars=dollars_of(write_units=_COLD_RATE * _HOT_SECONDS * ITEM_UNITS),
     ),
     Check(
         "index-key-range-throttle",
