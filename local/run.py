@@ -14,12 +14,13 @@ from starlette.applications import Starlette
 
 from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 from local import stopping
-from local.engine import Engine, running_engine
+from local.engine import Engine
 from local.environments import Environments, FunctionSpec
 from local.errors import LocalStackError
 from local.functions import cursor_key, function_named, function_specs
 from local.gateway import Gateway
 from local.invoking import COMMANDS, COMMANDS_NAME, Invoker
+from local.limits import limited_engine
 from local.queues import QUEUE_LOG, WRITER, running_queues, writer_variables
 from local.reloading import Reloader
 from local.routes import route_table
@@ -58,7 +59,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     _prepare(settings.data_dir)
     listener = stack.enter_context(_listener(settings.port))
     port = int(listener.getsockname()[1])
-    engine = stack.enter_context(running_engine(settings))
+    engine = stack.enter_context(limited_engine(settings))
     templates = synthesised(notice=_say)
     routes = route_table(templates)
     ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))

@@ -43,6 +43,8 @@ class Settings(BaseModel):
     """Most Queries that one request may send: a listing of more shards than that is refused."""
     queue_visibility_seconds: int = Field(default=30, ge=1, le=43200)
     """How long a received message of a queue is hidden."""
+    simulate: str | None = None
+    """A scenario of `dynashard simulate` whose table's limits, scaled down, the functions meet; none by default."""
     local_workers: int = Field(default=4, ge=1, le=64)
     """How many execution environments a function may have; each handles one event at a time, as on Lambda."""
     local_queue: int = Field(default=256, ge=0, le=10_000)

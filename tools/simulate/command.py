@@ -11,6 +11,7 @@ from tools.options import AsJson
 from tools.plot.figure import picture_format
 from tools.progress import show
 from tools.simulate import picture
+from tools.simulate.growing import run_growing
 from tools.simulate.layer.run import run_layer
 from tools.simulate.report import lines
 from tools.simulate.run import Result, run
@@ -60,8 +61,10 @@ def simulate(
 
 
 def run_scenario(scenario: Scenario) -> Result:
-    """Run a scenario: through the layer if it says so, otherwise against the model alone."""
-    return run(scenario) if scenario.layer is None else run_layer(scenario, scenario.layer)
+    """Run a scenario: through the layer or with many tenants if it says so, otherwise against the model alone."""
+    if scenario.layer is not None:
+        return run_layer(scenario, scenario.layer)
+    return run(scenario) if scenario.growing is None else run_growing(scenario, scenario.growing)
 
 
 def _title(name: str) -> str:

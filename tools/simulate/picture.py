@@ -25,7 +25,8 @@ def draw(path: Path, title: str, results: Mapping[str, Result]) -> None:
         (_HOUR, "hours") if longest > 4 * _HOUR else (60.0, "minutes") if longest > _HOUR / 6 else (1.0, "seconds")
     )
     with figure_for(path, title) as figure:
-        rows = _ROWS if all(result.layer is None for result in results.values()) else (*_ROWS[:-1], _SHARDS)
+        sharded = any(point.shards for result in results.values() for point in result.points)
+        rows = (*_ROWS[:-1], _SHARDS) if sharded else _ROWS
         all_axes = figure.subplots(len(rows), 1, sharex=True)
         for axes, (label, value) in zip(all_axes, rows, strict=True):
             for variant, result in results.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tools.simulate.run import LayerResult, Result
+from tools.simulate.run import GrowingResult, LayerResult, Result
 from tools.simulate.scenario import Scenario
 
 _HEADINGS = ("", "admitted/s", "settled/s", "throttled", "partitions", "splits", "seconds", "$/month")
@@ -26,6 +26,8 @@ def lines(scenario: Scenario, results: Mapping[str, Result]) -> Iterator[str]:
             yield f"{title}: not all items were written in {result.seconds:,.0f} seconds"
         if result.layer is not None:
             yield from (f"{title}: {line}" for line in _layer_lines(result, result.layer))
+        if result.growing is not None:
+            yield f"{title}: {_growing_line(result.growing)}"
 
 
 def _layer_lines(result: Result, layer: LayerResult) -> Iterator[str]:
@@ -44,6 +46,14 @@ def _layer_lines(result: Result, layer: LayerResult) -> Iterator[str]:
         yield "operations were throttled until the end"
     elif layer.adapted_seconds:
         yield f"less than a fifth of operations was throttled after {layer.adapted_seconds:,.0f} s"
+
+
+def _growing_line(growing: GrowingResult) -> str:
+    sharded = sum(growing.counts.values())
+    if not sharded:
+        return f"all of {growing.tenants:,} tenants have 1 shard"
+    counts = ", ".join(f"{tenants} with {count}" for count, tenants in growing.counts.items())
+    return f"{sharded} of {growing.tenants:,} tenants have more than 1 shard after {growing.changes} changes: {counts}"
 
 
 def _row(name: str, result: Result) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class Point:
         throttled: the rate of those that were throttled.
         partitions: the table's partitions at the end.
         write_units: the write units a second that the table had at the end.
-        shards: the shard count for new items of the first demand, in a run of the layer.
+        shards: the shard count for new items of the first demand, in a run of the layer; the largest with many tenants.
     """
 
     seconds: float
@@ -40,6 +40,21 @@ class Point:
     partitions: int
     write_units: float
     shards: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingResult:
+    """What only a run with many tenants shows.
+
+    Attributes:
+        tenants: how many there are.
+        counts: how many tenants have each shard count above 1 at the end.
+        changes: how often a count has grown.
+    """
+
+    tenants: int
+    counts: dict[int, int]
+    changes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +112,7 @@ class Result:
         dollars_a_month: what the capacity of table and indexes costs if every month is like this run.
         points: the run over time.
         layer: what a run of the layer shows; None without one.
+        growing: what a run with many tenants shows; None without one.
     """
 
     seconds: float
@@ -113,6 +129,7 @@ class Result:
     dollars_a_month: float
     points: list[Point] = field(repr=False)
     layer: LayerResult | None = None
+    growing: GrowingResult | None = None
 
 
 def run(scenario: Scenario) -> Result:

@@ -145,6 +145,24 @@ class LayerSpec(_Part):
     read_back: bool = True
 
 
+class GrowingSpec(_Part):
+    """Many tenants over a long time, whose counts grow by the policy's decisions: see `tools.simulate.growing`.
+
+    The first demand has their number, their skew, their first count and the rate of all of them.
+
+    Attributes:
+        grows: whether counts grow.
+        hottest: how many tenants have shards of their own; the others share 256 stored partition keys.
+        daily: by which part of the mean the rate rises and falls in a day.
+        most_shards: the ceiling of a count.
+    """
+
+    grows: bool = True
+    hottest: PositiveInt = 300
+    daily: float = Field(0.4, ge=0, lt=1)
+    most_shards: PositiveInt = 1024
+
+
 class Scenario(_Part):
     """A question, and all that is needed to answer it by a run.
 
@@ -159,6 +177,7 @@ class Scenario(_Part):
         indexes: its indexes, by name.
         demands: the traffic, by name.
         layer: runs the sharding layer; without it, requests are single reads and writes of the model alone.
+        growing: lets many tenants grow; not together with a layer.
     """
 
     title: str
@@ -171,6 +190,7 @@ class Scenario(_Part):
     indexes: dict[str, TableSpec] = {}
     demands: dict[str, DemandSpec] = Field(min_length=1)
     layer: LayerSpec | None = None
+    growing: GrowingSpec | None = None
 
 
 def names() -> list[str]:

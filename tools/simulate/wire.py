@@ -43,7 +43,8 @@ class World:
 
     Args:
         engine: executes requests.
-        models: decide about requests, by table. A table without a model is never throttled.
+        models: decide about requests, by table. A table without a model never throttles, and answers at once, because
+            the layer holds locks while it reads the topology.
         seed: of all random numbers of the layer.
         begin: the models' time at the start, in seconds.
     """
@@ -61,6 +62,7 @@ class World:
         self.traffic = Traffic()
         self._engine = engine
         self._models = models
+        self._timed = frozenset(models)
         self._special: dict[str, Callable[[Mapping[str, Any]], Wire]] = {
             "BatchWriteItem": self._batch_write,
             "BatchGetItem": self._batch_get,
@@ -87,6 +89,13 @@ class World:
         except RefusedError as refused:
             raise self._classified(operation, refused) from None
         return {**plan.answer, "ConsumedCapacity": _capacity(plan.table.name, plan.units)}
+
+    def takes_time(self, request: Mapping[str, Any]) -> bool:
+        """Whether a request is a transaction, or one to a table with a model."""
+        if "TransactItems" in request:
+            return True
+        tables = request.get("RequestItems") or (request.get("TableName"),)
+        return not self._timed.isdisjoint(tables)
 
     def _classified(self, operation: str, refused: RefusedError) -> DynashardError:
         refusal = Refusal(operation, _BAD_REQUEST, refused.code, refused.message, refused.body)
@@ -238,7 +247,7 @@ class VirtualTransport:
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
-        self._take(1)
+        self._take([request])
         return self._run(operation, request, resend, None)
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
@@ -255,7 +264,7 @@ class VirtualTransport:
 
         Only those that fail at first get an actor of their own, in which they are sent again.
         """
-        self._take(-(-len(calls) // concurrency))
+        self._take([call.request for call in calls], concurrency)
         answers = [self._first(call) for call in calls]
         failed = [at for at, answer in enumerate(answers) if isinstance(answer, DynashardError)]
         if len(failed) == 1:
@@ -267,9 +276,11 @@ class VirtualTransport:
     def close(self) -> None:
         """Do nothing: there are no sockets."""
 
-    def _take(self, waves: int) -> None:
-        if self._request_seconds:
-            self._world.actors.sleep(self._request_seconds * waves)
+    def _take(self, requests: Sequence[Mapping[str, Any]], concurrency: int = 1) -> None:
+        """Let the time of some requests pass, of which so many are under way at a time."""
+        timed = sum(map(self._world.takes_time, requests)) if self._request_seconds else 0
+        if timed:
+            self._world.actors.sleep(self._request_seconds * -(-timed // concurrency))
 
     def _first(self, call: Call) -> Wire | DynashardError:
         try:
@@ -297,7 +308,7 @@ class VirtualTransport:
             if attempt == 1 and isinstance(failed, DynashardError):
                 raise failed
             if attempt > 1:
-                self._take(1)
+                self._take([asking])
             return self._world.send(operation, asking)
 
         with within(self._operation_seconds):

@@ -7,7 +7,7 @@ import pytest
 from tools.failure import CommandError
 from tools.simulate.layer.run import run_layer
 from tools.simulate.run import Result
-from tools.simulate.scenario import Scenario
+from tools.simulate.scenario import Scenario, load
 
 pytestmark = pytest.mark.unit
 
@@ -56,6 +56,15 @@ def test_load_in_batches_takes_as_long_as_the_partition() -> None:
     assert result.seconds == pytest.approx(3.0, abs=1.0)
 
 
+def test_loaders_of_one_process_do_not_wait_for_each_other() -> None:
+    layer = {"request_seconds": 0.01, "processes": 1, "loaders": 4, "lease": 0.5}
+
+    result = ran({"shards": 16, "items": 4_000, "item_bytes": 1_024, "rate": 1.0}, layer, seconds=600.0)
+
+    assert result.finished
+    assert result.admitted == 4_000
+
+
 def test_count_that_an_operator_changes_under_load_loses_nothing() -> None:
     resize = {"at": 5.0, "demand": "users", "to": 4}
     layer = {"lease": 2.0, "operation": 3.0, "resizes": [resize]}
@@ -69,15 +78,33 @@ def test_count_that_an_operator_changes_under_load_loses_nothing() -> None:
     assert result.layer.acknowledged == result.admitted > 1_500
 
 
-def test_growth_policy_hears_of_throttles_and_its_request_is_carried_out() -> None:
-    layer = {"growth": "on", "lease": 2.0, "operation": 3.0}
+def test_growth_reaches_16_times_what_a_shard_takes_within_a_factor_of_two_and_loses_nothing() -> None:
+    # Limits are a 125th of DynamoDB's: 128 writes a second are what 16 shards take.
+    units = {"partition_write_units": 8.0, "on_demand_write_units": 32.0, "table_write_quota": 320.0}
+    demand = {"item_bytes": 1_024, "rate": [[0.0, 1.0], [5.0, 1.0], [6.0, 128.0]]}
+    layer = {"growth": "on", "placement": "random", "lease": 4.0, "operation": 5.0}
 
-    result = ran({"rate": [[0.0, 1.0], [310.0, 1.0], [311.0, 60.0]]}, layer, seconds=400.0)
+    result = ran(demand, layer, seconds=150.0, settings=units, table={"warm_write_units": 320.0})
 
     assert result.layer is not None
-    assert any("a key range is hot" in text for _, text in result.layer.growth)
-    assert result.layer.shards["users"] >= 2
-    assert result.layer.lost == 0
+    assert result.layer.optimum == {"users": 16}
+    assert 8 <= result.layer.shards["users"] <= 32
+    assert result.layer.adapted_seconds is not None
+    assert [point.admitted >= 0.7 * 128 for point in result.points[-20:]].count(False) <= 2
+    assert (result.layer.lost, result.layer.doubled) == (0, 0)
+
+
+def test_hot_tenant_creates_16_times_as_much_with_16_shards_and_40_times_with_64() -> None:
+    quick = ["settings.heat_split_seconds=60", "settings.heat_pause_seconds=5", "rehearsal_seconds=600", "seconds=6"]
+    variants = load("layer-hot-tenant", quick)
+    found = {}
+    for name in ("1 shard", "16 shards", "64 shards"):
+        scenario = variants[name]
+        assert scenario.layer is not None
+        found[name] = run_layer(scenario, scenario.layer).admitted
+
+    assert found["16 shards"] >= 15 * found["1 shard"]
+    assert found["64 shards"] >= 38 * found["1 shard"]
 
 
 @pytest.mark.parametrize("wrong", [{"shards": 0}, {"transactional": True}, {"operation": "read"}])

@@ -116,6 +116,22 @@ def _short(scenario: Scenario) -> dict[str, Any]:
     return {"demands": demands, "seconds": seconds, "tick": min(seconds, scenario.tick)}
 
 
+def test_large_tenants_of_a_month_get_the_shards_that_they_need() -> None:
+    quick = ["seconds=172800", "tick=3600", "demands.tenants.rate=24000", "growing.hottest=40"]
+    warm = "table.warm_write_units=40000"
+    found = {name: run_scenario(each) for name, each in load("growing-pains", [*quick, warm]).items()}
+
+    stays, grows = found["counts stay"], found["counts grow"]
+
+    assert stays.growing is not None
+    assert grows.growing is not None
+    assert stays.growing.counts == {}
+    # The largest tenant has 13% of 33,600 writes a second.
+    assert max(grows.growing.counts) in {4, 8, 16}
+    assert sum(grows.growing.counts.values()) < 10
+    assert grows.throttled < stays.throttled / 2
+
+
 def test_the_same_scenario_gives_the_same_result() -> None:
     first, second = (results("two-large-tenants", "seconds=700") for _ in range(2))
 

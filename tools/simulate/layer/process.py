@@ -43,7 +43,7 @@ class GrowthEvents:
 
 def open_process(world: World, layer: LayerSpec, models: Sequence[type[Entity]], events: GrowthEvents) -> Dynashard:
     """Return a process. Its operations may overlap; it has no threads."""
-    transport = VirtualTransport(world, request_seconds=layer.request_seconds)
+    transport = VirtualTransport(world, request_seconds=layer.request_seconds, operation_seconds=layer.operation)
     settings = TableSettings(
         table=TABLE,
         topology_table=TOPOLOGY,
@@ -62,7 +62,7 @@ def open_process(world: World, layer: LayerSpec, models: Sequence[type[Entity]],
 def open_resharder(world: World, layer: LayerSpec, models: Sequence[type[Entity]]) -> Resharder:
     """Return what carries out changes of counts: the controller and the mover."""
     return Resharder(
-        VirtualTransport(world, request_seconds=layer.request_seconds),
+        VirtualTransport(world, request_seconds=layer.request_seconds, operation_seconds=layer.operation),
         table=TABLE,
         topology_table=TOPOLOGY,
         entities=list(models),

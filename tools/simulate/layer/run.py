@@ -21,7 +21,7 @@ from tools.simulate.model import TABLE as OWN
 from tools.simulate.run import LayerResult, Result, build, dollars_of, rehearse, settled_rate
 from tools.simulate.scenario import LayerSpec, Resize, Scenario
 from tools.simulate.traffic import flows, units_of
-from tools.simulate.wire import World
+from tools.simulate.wire import Traffic, World
 
 _POINTS: Final = 240
 _MONTH_SECONDS: Final = 730 * 3_600
@@ -66,23 +66,19 @@ class _Run:
 
     def result(self) -> Result:
         begun = time.process_time()
-        actors = self._world.actors
+        actors, tick = self._world.actors, self._scenario.tick
         for demand in self._demands.values():
             demand.start(self._layer.loaders)
         actors.spawn(Driver(actors, self._resharder).run)
         for resize in self._layer.resizes:
             actors.spawn(lambda resize=resize: self._resize(resize), after=resize.at)  # type: ignore[misc]
-        tick = self._scenario.tick
         actors.spawn(lambda: self._watch.run(actors, tick=tick, every=max(tick, self._scenario.seconds / _POINTS)))
         actors.run(self._scenario.seconds)
         seconds = actors.seconds
         self._watch.point(seconds)
-        traffic = self._world.traffic
-        reasons, requests, throttled = dict(traffic.reasons.most_common()), traffic.requests, traffic.throttled
-        real = time.process_time() - begun
-        shards = {name: self._count(name) for name in self._demands}
-        moved = self._moved()
-        lost, doubled = self._read_back()
+        traffic = replace(self._world.traffic)
+        reasons = dict(traffic.reasons.most_common())
+        layer = self._layer_result(traffic, round(time.process_time() - begun, 2))
         tally, resources = self._tally, self._model.resources.values()
         dollars = self._dollars(self._begin + seconds) - self._paid_before
         return Result(
@@ -99,21 +95,29 @@ class _Run:
             size_splits=sum(each.partitions.size_splits for each in resources),
             dollars_a_month=dollars / seconds * _MONTH_SECONDS,
             points=self._watch.points,
-            layer=LayerResult(
-                requests=requests,
-                throttled_requests=throttled,
-                failed=dict(tally.failed),
-                shards=shards,
-                optimum={name: self._optimum(name) for name in self._demands},
-                adapted_seconds=self._watch.adapted(),
-                acknowledged=sum(len(demand.acknowledged) for demand in self._demands.values()),
-                lost=lost,
-                doubled=doubled,
-                moved=moved,
-                growth=self._events.first(),
-                changes=self._watch.changes,
-                real_seconds=round(real, 2),
-            ),
+            layer=layer,
+        )
+
+    def _layer_result(self, traffic: Traffic, real_seconds: float) -> LayerResult:
+        shards = {name: self._count(name) for name in self._demands}
+        # What follows reads without limits.
+        self._models.clear()
+        moved = self._moved()
+        lost, doubled = self._read_back()
+        return LayerResult(
+            requests=traffic.requests,
+            throttled_requests=traffic.throttled,
+            failed=dict(self._tally.failed),
+            shards=shards,
+            optimum={name: self._optimum(name) for name in self._demands},
+            adapted_seconds=self._watch.adapted(),
+            acknowledged=sum(len(demand.acknowledged) for demand in self._demands.values()),
+            lost=lost,
+            doubled=doubled,
+            moved=moved,
+            growth=self._events.first(),
+            changes=self._watch.changes,
+            real_seconds=real_seconds,
         )
 
     def _dollars(self, now: float) -> float:
@@ -148,9 +152,9 @@ class _Run:
     def _optimum(self, name: str) -> int:
         demand, settings = self._scenario.demands[name], self._model.settings
         rates = [demand.rate] if isinstance(demand.rate, float) else [rate for _, rate in demand.rate]
-        reading = demand.operation == "read"
-        limit = settings.partition_read_units if reading else settings.partition_write_units
-        needed = ceil(max(rates) * units_of(demand, settings) / limit)
+        limit = settings.partition_write_units
+        share = 1.0 / sum(1.0 / rank**demand.skew for rank in range(1, demand.partitions + 1))
+        needed = ceil(max(rates) * share * units_of(demand, settings) / limit)
         return int(1 << max(0, needed - 1).bit_length())
 
     def _load_ended(self) -> None:
@@ -182,13 +186,12 @@ class _Run:
         """Return how many items the last change of each demand has moved."""
         scopes = [Scope(each.items.entity, partition=self._partition(each.items)) for each in self._demands.values()]
         moved: list[int] = []
-        self._models.clear()
         self._world.actors.spawn(lambda: moved.extend(self._resharder.status(scope).moved for scope in scopes))
         self._world.actors.run(inf)
         return sum(moved)
 
     def _read_back(self) -> tuple[int | None, int | None]:
-        """Read all items by a new process, without limits; return how many are lost and how many come twice."""
+        """Read all items by a new process; return how many are lost and how many come twice."""
         if not self._layer.read_back:
             return None, None
         process = open_process(self._world, self._layer, self._entities, self._events)

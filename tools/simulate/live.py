@@ -1,0 +1,224 @@
+"""The model of partitions before a real engine: which requests it throttles, with limits that suit one machine.
+
+Only requests to the table of items are limited: those whose keys are `PK` and `SK`. What a request costs is estimated
+from the request, and the rest is charged when its answer names the units that it consumed.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from threading import Lock
+from typing import Any, Final
+
+from dynashard.codec import item_size
+from dynashard.schema import PK, SK
+from dynashard.transport.interface import READING, Wire, consumed_of
+from tools.plan.units import Consistency, read_units, write_units
+from tools.simulate.engine.expressions import names_of, values_of
+from tools.simulate.engine.parsing import Tree, condition_tree
+from tools.simulate.engine.refusal import RefusedError
+from tools.simulate.engine.tables import ITEM_TABLE
+from tools.simulate.model import TABLE, Access, TableModel
+from tools.simulate.run import build
+from tools.simulate.scenario import Scenario, TableSpec
+from tools.simulate.throttle import Throttle, cancelled
+
+SCALE: Final = 1 / 50
+"""The limits of the live mode: a partition writes 20 units and reads 60 a second."""
+_LIMITS: Final = (
+    "partition_write_units", "partition_read_units", "on_demand_write_units", "on_demand_read_units",
+    "table_write_quota", "table_read_quota",
+)  # fmt: skip
+_UNITS: Final = (
+    "write_units", "read_units", "warm_write_units", "warm_read_units", "most_write_units", "lowest_write_units",
+    "highest_write_units",
+)  # fmt: skip
+_SINGLE: Final = frozenset({"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query"})
+
+
+def scaled(scenario: Scenario, scale: float = SCALE) -> Scenario:
+    """Return a scenario whose limits are a part of what they were; times stay."""
+    settings = replace(scenario.settings, **{name: getattr(scenario.settings, name) * scale for name in _LIMITS})
+    indexes = {name: _scaled_table(spec, scale) for name, spec in scenario.indexes.items()}
+    table = _scaled_table(scenario.table, scale)
+    return scenario.model_copy(update={"settings": settings, "table": table, "indexes": indexes})
+
+
+def _scaled_table(spec: TableSpec, scale: float) -> TableSpec:
+    values = {name: getattr(spec, name) for name in _UNITS}
+    changed: dict[str, Any] = {name: value * scale for name, value in values.items() if value is not None}
+    return spec.model_copy(update={**changed, "schedule": [(at, units * scale) for at, units in spec.schedule]})
+
+
+@dataclass(slots=True)
+class Decision:
+    """What becomes of a request.
+
+    Attributes:
+        request: what to send to the engine: the request, or the part of a batch that is admitted.
+        refused: the body of the answer, whose status is 400, if the request is throttled.
+        unprocessed: the parts of a batch that are throttled, as DynamoDB returns them.
+        estimated: the units that are consumed already.
+        access: where more units are charged.
+    """
+
+    request: Mapping[str, Any]
+    refused: Wire | None = None
+    unprocessed: Wire = field(default_factory=dict)
+    estimated: float = 0.0
+    access: Access | None = None
+
+
+class LiveModel:
+    """A scenario's table in real time. Safe to share between threads.
+
+    Args:
+        scenario: has the table, its indexes and the assumptions; see `scaled`.
+        clock: seconds that never go back.
+    """
+
+    def __init__(self, scenario: Scenario, clock: Callable[[], float]) -> None:
+        indexes = {name: scenario.indexes.get(name, scenario.table) for name in ITEM_TABLE.indexes}
+        self._model: TableModel = build(scenario.model_copy(update={"indexes": indexes}))
+        self._clock = clock
+        self._began = clock()
+        self._lock = Lock()
+
+    def decide(self, operation: str, request: Mapping[str, Any]) -> Decision:
+        """Decide about a request, and consume what it costs as far as that is known."""
+        with self._lock:
+            if operation in _SINGLE:
+                return self._single(operation, request)
+            if operation in ("BatchWriteItem", "BatchGetItem"):
+                return self._batch(operation, request)
+            if operation in ("TransactWriteItems", "TransactGetItems"):
+                return self._transaction(request)
+        return Decision(request)
+
+    def answered(self, operation: str, decision: Decision, answer: Wire) -> Wire:
+        """Charge the units that an answer names beyond the estimate; return it with the unprocessed parts of a batch.
+
+        Answers without `ConsumedCapacity` are not charged.
+        """
+        consumed = consumed_of(operation, answer)
+        more = consumed.read_units + consumed.write_units - decision.estimated
+        if more > 0 and decision.access is not None:
+            with self._lock:
+                self._model.charge(self._now(), decision.access._replace(units=more, size=0.0))
+        if not decision.unprocessed:
+            return answer
+        name = "UnprocessedKeys" if operation in READING else "UnprocessedItems"
+        return {**answer, name: {**answer.get(name, {}), **decision.unprocessed}}
+
+    def _now(self) -> float:
+        return self._clock() - self._began
+
+    def _single(self, operation: str, request: Mapping[str, Any]) -> Decision:
+        accesses = list(_accesses(request, reading=operation in READING))
+        throttle = self._model.admit(self._now(), *accesses) if accesses else None
+        if throttle is not None:
+            return Decision(request, refused=throttle.body())
+        return Decision(request, estimated=_sum(accesses), access=accesses[0] if accesses else None)
+
+    def _batch(self, operation: str, request: Mapping[str, Any]) -> Decision:
+        kept: dict[str, list[Wire]] = {}
+        left: dict[str, list[Wire]] = {}
+        throttles: list[Throttle] = []
+        decision = Decision(request)
+        for table, part, asked in _parts(operation, request):
+            accesses = list(_accesses(asked, reading=operation in READING))
+            throttle = self._model.admit(self._now(), *accesses) if accesses else None
+            (kept if throttle is None else left).setdefault(table, []).append(part)
+            if throttle is not None:
+                throttles.append(throttle)
+            elif accesses:
+                decision.estimated += _sum(accesses)
+                decision.access = accesses[0]
+        if throttles and not kept:
+            reasons = tuple(dict.fromkeys(chain.from_iterable(each.reasons for each in throttles)))
+            decision.refused = Throttle(reasons, throttles[0].provisioned).body()
+        elif throttles:
+            decision.request = {**request, "RequestItems": _with_parts(operation, request, kept)}
+            decision.unprocessed = _with_parts(operation, request, left)
+        return decision
+
+    def _transaction(self, request: Mapping[str, Any]) -> Decision:
+        named = [next(iter(action.items())) for action in request["TransactItems"]]
+        actions = [list(_accesses(asked, reading=kind == "Get")) for kind, asked in named]
+        throttles = self._model.transact(self._now(), actions)
+        if any(throttles):
+            return Decision(request, refused=cancelled(throttles))
+        factor, flat = self._model.settings.transaction_factor, [access for each in actions for access in each]
+        doubled = sum(access.units * (1.0 if access.target else factor) for access in flat)
+        return Decision(request, estimated=doubled, access=flat[0] if flat else None)
+
+
+def _parts(operation: str, request: Mapping[str, Any]) -> Iterator[tuple[str, Wire, Wire]]:
+    """Yield the table of each part of a batch, the part, and the request that it stands for."""
+    for table, asked in request["RequestItems"].items():
+        if operation == "BatchGetItem":
+            consistent = asked.get("ConsistentRead", False)
+            yield from ((table, key, {"Key": key, "ConsistentRead": consistent}) for key in asked["Keys"])
+        else:
+            yield from ((table, action, next(iter(action.values()))) for action in asked)
+
+
+def _with_parts(operation: str, request: Mapping[str, Any], parts: Mapping[str, list[Wire]]) -> Wire:
+    if operation == "BatchWriteItem":
+        return dict(parts)
+    return {table: {**request["RequestItems"][table], "Keys": keys} for table, keys in parts.items()}
+
+
+def _sum(accesses: list[Access]) -> float:
+    return sum(access.units for access in accesses)
+
+
+def _accesses(request: Mapping[str, Any], *, reading: bool) -> Iterator[Access]:
+    """Yield what a request consumes at least, as far as it shows: nothing if it concerns another table."""
+    if "KeyConditionExpression" in request:
+        yield from _query(request)
+        return
+    item = request.get("Item")
+    key = request.get("Key", {}) if item is None else item
+    if PK not in key or SK not in key:
+        return
+    place = key[PK]["S"], key[SK]["S"]
+    if reading:
+        yield Access(*place, _least_read(request), reading=True)
+        return
+    size = 0 if item is None else item_size(item)
+    units = float(write_units(size))
+    yield Access(*place, units, size=float(size))
+    for index, names in ITEM_TABLE.indexes.items():
+        if names.hash in key and names.sort in key:
+            yield Access(key[names.hash]["S"], key[names.sort]["S"], units, target=index, size=float(size))
+
+
+def _query(request: Mapping[str, Any]) -> Iterator[Access]:
+    index = request.get("IndexName", TABLE)
+    own = ITEM_TABLE.key if index == TABLE else ITEM_TABLE.indexes.get(index)
+    if own is None:
+        return
+    names, values = names_of(request), values_of(request)
+    for kind, *operands in _flat(_tree(request["KeyConditionExpression"])):
+        if kind == "=" and operands[0][0] == "path" and operands[1][0] == "value":
+            name = operands[0][1]
+            hash_key = values.get(operands[1][1], {}).get("S")
+            if names.get(name, name) == own.hash and hash_key is not None:
+                yield Access(hash_key, "", _least_read(request), reading=True, target=index)
+
+
+def _tree(text: str) -> Tree:
+    try:
+        return condition_tree(text)
+    except RefusedError:
+        # The engine says what is wrong with it.
+        return ("unknown",)
+
+
+def _flat(tree: Tree) -> Iterator[Tree]:
+    return chain(_flat(tree[1]), _flat(tree[2])) if tree[0] == "and" else iter((tree,))
+
+
+def _least_read(request: Mapping[str, Any]) -> float:
+    return read_units(0, Consistency.STRONG if request.get("ConsistentRead") else Consistency.EVENTUAL)
