@@ -65,5 +65,5 @@ def test_batch_returns_what_is_throttled(limited: Transport) -> None:
     ],
 )
 def test_settings_that_do_not_fit_are_refused(tmp_path: Path, values: dict[str, str], said: str) -> None:
-    with pytest.raises(LocalStackError, match=said), limited_engine(Settings(data_dir=tmp_path, **values)):  # type: ignore[arg-type]
+    with pytest.raises(LocalStackError, match=said), limited_engine(Settings(data_dir=tmp_path, **values)):
         pass
