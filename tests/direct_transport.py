@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dynashard.transport import Transport, connect
-from dynashard.transport.client import Opened, Settings
-from dynashard.transport.interface import Wire
+from dynashard.transport.client import Opened
+from dynashard.transport.interface import Settings, Wire
 from dynashard.transport.sdk import SdkTransport
 from tests.resharding.wire import HTTP_OK, EngineSocket, error_of
 

@@ -9,7 +9,7 @@ import pytest
 from bench.canned import Asked, Reply, canned_server
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.attempts import Attempts
-from dynashard.transport.client import Settings
+from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
 from tests.unit.transport.scripted_server import Script
 

@@ -23,7 +23,7 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.transport.classification import Refusal, classify, throttle_names
-from dynashard.transport.client import WireParser, refusal_of
+from dynashard.transport.wire_format import parsed_answer, refusal_of
 
 pytestmark = pytest.mark.unit
 
@@ -71,14 +71,7 @@ KINDS: dict[str, type[DynashardError]] = {
 def refusal(name: str, *, attempts: int = 1) -> Refusal:
     """Return a stored answer as the parser returns it."""
     stored = json.loads((RESPONSES / f"{name}.json").read_text())
-    answer = WireParser().parse(
-        {
-            "status_code": stored["status"],
-            "headers": stored["headers"],
-            "body": json.dumps(stored["body"]).encode(),
-        },
-        None,
-    )
+    answer = parsed_answer(stored["status"], stored["headers"], json.dumps(stored["body"]).encode())
     return refusal_of(stored["operation"], answer, attempts)
 
 
@@ -253,7 +246,7 @@ def test_a_cancelled_transaction_has_a_reason_for_each_action_with_the_stored_it
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 def test_an_answer_of_another_server_is_unavailability(status: int) -> None:
-    answer = WireParser().parse({"status_code": status, "headers": {}, "body": b"<html>Gone</html>"}, None)
+    answer = parsed_answer(status, {}, b"<html>Gone</html>")
 
     error = classify(refusal_of("Query", answer))
 
@@ -262,7 +255,7 @@ def test_an_answer_of_another_server_is_unavailability(status: int) -> None:
 
 
 def test_an_unknown_error_with_status_429_is_a_throttle() -> None:
-    answer = WireParser().parse({"status_code": 429, "headers": {}, "body": b""}, None)
+    answer = parsed_answer(429, {}, b"")
 
     error = classify(refusal_of("Query", answer))
 

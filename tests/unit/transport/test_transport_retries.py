@@ -13,9 +13,8 @@ from dynashard.errors import (
 from dynashard.runtime import Runtime
 from dynashard.transport import Call, Resend, metered
 from dynashard.transport.attempts import Attempts
-from dynashard.transport.client import Settings
 from dynashard.transport.deadline import within
-from dynashard.transport.interface import Consumed
+from dynashard.transport.interface import Consumed, Settings
 from dynashard.transport.sdk import SdkTransport
 from tests.unit.transport.scripted_server import FOUND, GET, HTTP_OK_BUT_CUT, Script, stored
 from tests.waiting import until

@@ -17,9 +17,8 @@ from dynashard.errors import (
     InvalidValueError,
 )
 from dynashard.transport import Call, Transport, connect, metered
-from dynashard.transport.client import Settings
 from dynashard.transport.deadline import remaining
-from dynashard.transport.interface import Consumed
+from dynashard.transport.interface import Consumed, Settings
 from dynashard.transport.sdk import SdkTransport
 from tests.unit.transport.scripted_server import FOUND, GET, HTTP_OK_BUT_CUT, Script, stored
 from tests.waiting import until

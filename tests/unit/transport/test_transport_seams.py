@@ -8,7 +8,8 @@ import pytest
 from botocore.session import Session
 
 from dynashard.errors import ConfigurationError
-from dynashard.transport.client import Settings, open_client
+from dynashard.transport.client import open_client
+from dynashard.transport.interface import Settings
 from dynashard.transport.seams import replace_parts
 
 pytestmark = pytest.mark.unit

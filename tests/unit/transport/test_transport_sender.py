@@ -17,7 +17,8 @@ from cryptography.x509.oid import NameOID
 from bench.canned import Reply, canned_server
 from dynashard.errors import EngineUnavailableError
 from dynashard.transport import connect
-from dynashard.transport.client import Settings, open_client
+from dynashard.transport.client import open_client
+from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
 from dynashard.transport.sender import MAX_IDLE_SECONDS
 

@@ -6,7 +6,7 @@ The AWS SDK is imported when `connect` is called.
 from typing import TYPE_CHECKING
 
 from dynashard.transport.deadline import LONGEST_OPERATION
-from dynashard.transport.interface import Call, Resend, Transport, Wire, metered
+from dynashard.transport.interface import Call, Resend, Settings, Transport, Wire, metered
 
 if TYPE_CHECKING:
     from dynashard.transport.sdk import SdkTransport
@@ -50,7 +50,6 @@ def connect(
     Cost: no request. Importing the SDK takes about 150 ms, once.
     """
     # Importing the SDK is slow, and code that only declares entities or reads `schema` does not need it.
-    from dynashard.transport.client import Settings  # noqa: PLC0415
     from dynashard.transport.sdk import SdkTransport  # noqa: PLC0415
 
     return SdkTransport(

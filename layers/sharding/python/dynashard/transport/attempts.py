@@ -97,42 +97,61 @@ class Attempts:
 
     def run(self, once: Once, operation: str, resend: Resend) -> Wire:
         """Send a request until it is answered or may not be sent again; raises as `Transport.call`."""
-        doubt: OutcomeUnknownError | None = None
-        number = 0
+        course = Course(self, operation, resend)
         while True:
-            number += 1
             try:
-                answer = once(number)
+                answer = once(course.number)
             except DynashardError as error:
-                if isinstance(error, OutcomeUnknownError):
-                    doubt = error
-                if self._again(error, doubt, number, resend):
-                    continue
-                if doubt is not None and operation in WRITING:
-                    raise self._after_doubt(error, doubt, operation, number) from error
-                raise
-            self.quota.release(number - 1)
-            return answer
+                pause = course.pause_after(error)
+            else:
+                course.answered()
+                return answer
+            self.runtime.sleep(pause)
 
-    def _again(self, error: DynashardError, doubt: OutcomeUnknownError | None, number: int, resend: Resend) -> bool:
-        """Whether to send again after a failure; pauses first if so."""
-        if doubt is not None and resend is not Resend.ALWAYS:
-            return False
+
+@dataclass(slots=True)
+class Course:
+    """The attempts of one request so far, and what follows them. It neither sends nor waits.
+
+    `number` counts from 1 to the attempt under way.
+    """
+
+    rules: Attempts
+    operation: str
+    resend: Resend
+    number: int = 1
+    _doubt: OutcomeUnknownError | None = None
+
+    def answered(self) -> None:
+        """Note that the attempt under way was answered."""
+        self.rules.quota.release(self.number - 1)
+
+    def pause_after(self, error: DynashardError) -> float:
+        """Return the seconds to wait before the next attempt. Raises the error of the whole call if there is none."""
+        if isinstance(error, OutcomeUnknownError):
+            self._doubt = error
+        pause = self._pause(error)
+        if pause is not None:
+            self.number += 1
+            return pause
+        if self._doubt is not None and self.operation in WRITING:
+            raise self._after_doubt(error, self._doubt) from error
+        raise error
+
+    def _pause(self, error: DynashardError) -> float | None:
+        rules, doubtful = self.rules, self._doubt is not None
+        if doubtful and self.resend is not Resend.ALWAYS:
+            return None
         evidence = seeks_evidence()
-        most = _EVIDENCE_ATTEMPTS if evidence else self.most
-        if number >= most or not _passing(error, after_doubt=doubt is not None) or not self.quota.acquire():
-            return False
-        first = self.throttled_pause if isinstance(error, ThrottledError) else self.first_pause
-        bound = self.first_pause if evidence else min(first * 2.0 ** (number - 1), self.longest_pause)
-        pause = self.runtime.random() * bound
-        if pause >= remaining():
-            return False
-        self.runtime.sleep(pause)
-        return True
+        most = _EVIDENCE_ATTEMPTS if evidence else rules.most
+        if self.number >= most or not _passing(error, after_doubt=doubtful) or not rules.quota.acquire():
+            return None
+        first = rules.throttled_pause if isinstance(error, ThrottledError) else rules.first_pause
+        bound = rules.first_pause if evidence else min(first * 2.0 ** (self.number - 1), rules.longest_pause)
+        pause = rules.runtime.random() * bound
+        return pause if pause < remaining() else None
 
-    def _after_doubt(
-        self, error: DynashardError, doubt: OutcomeUnknownError, operation: str, number: int
-    ) -> EngineError:
+    def _after_doubt(self, error: DynashardError, doubt: OutcomeUnknownError) -> EngineError:
         """Return the error to raise for a write after an ambiguous attempt."""
         if isinstance(error, ConditionFailedError | TransactionCanceledError):
             error.ambiguous = True
@@ -140,11 +159,11 @@ class Attempts:
         if isinstance(error, EngineError) and error.aws_code == TOKEN_MISMATCH:
             # Another request has used the token up. That holds whatever became of the attempts of this one.
             return error
-        sent = "1 attempt" if number == 1 else f"{number} attempts"
+        sent = "1 attempt" if self.number == 1 else f"{self.number} attempts"
         return OutcomeUnknownError(
-            f"{operation}: no usable answer came ({doubt.aws_code or doubt}, {sent}). It may have been applied, or "
-            "may still be. Read what it concerns before you decide.",
-            operation=operation,
+            f"{self.operation}: no usable answer came ({doubt.aws_code or doubt}, {sent}). It may have been applied, "
+            "or may still be. Read what it concerns before you decide.",
+            operation=self.operation,
             aws_code=doubt.aws_code,
         )
 

@@ -144,6 +144,13 @@ def unanswered(operation: str, code: str, what: str) -> EngineUnavailableError:
     return EngineUnavailableError(f"{operation}: {what}. Try again.", operation=operation, aws_code=code)
 
 
+def unreached(operation: str, code: str, why: str) -> EngineUnavailableError:
+    """Return the error of an attempt that was certainly not sent; `code` names the kind of failure."""
+    return EngineUnavailableError(
+        f"DynamoDB cannot be reached ({why}); {operation} was not sent. Try again.", operation=operation, aws_code=code
+    )
+
+
 def refused_sum(operation: str, message: str) -> InvalidValueError | None:
     """Return the error if DynamoDB's message says that it cannot store a sum; DynamoDB does not name the field."""
     if not any(said in message for said in ("significant digits in a Number", "Number overflow", "Number underflow")):

@@ -11,7 +11,8 @@ from enum import Enum, auto
 from threading import Lock
 from typing import Any, Final, Protocol
 
-from dynashard.errors import DynashardError
+from dynashard.errors import ConfigurationError, DynashardError
+from dynashard.transport.deadline import LONGEST_OPERATION, require_time
 
 Wire = dict[str, Any]
 """A request or an answer in DynamoDB JSON."""
@@ -43,6 +44,28 @@ class Call:
     operation: str
     request: Mapping[str, Any]
     resend: Resend | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a transport reaches DynamoDB; `connect` describes each setting and what is refused."""
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    attempts: int = 4
+    connect_timeout: float = 2.0
+    read_timeout: float = 10.0
+    max_connections: int = 50
+    operation_seconds: float = LONGEST_OPERATION
+    profile: str | None = None
+
+    def __post_init__(self) -> None:
+        require_time(self.operation_seconds)
+        if (self.access_key is None) != (self.secret_key is None):
+            raise ConfigurationError("Give both access_key and secret_key, or neither.")
 
 
 class Transport(Protocol):
@@ -148,3 +171,17 @@ def metered() -> Iterator[Meter]:
 def meters() -> tuple[Meter, ...]:
     """Return the meters in force; transports record into each."""
     return _METERS.get()
+
+
+def with_capacity(operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the request with `ReturnConsumedCapacity`, which it may have already or not take."""
+    if operation in METERED and "ReturnConsumedCapacity" not in request:
+        return {**request, "ReturnConsumedCapacity": "TOTAL"}
+    return request
+
+
+def record(operation: str, answer: Mapping[str, Any]) -> None:
+    """Record what an answered request consumed in the meters in force."""
+    if operation in METERED:
+        for meter in meters():
+            meter.record(operation, consumed_of(operation, answer))

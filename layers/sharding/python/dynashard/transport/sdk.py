@@ -17,13 +17,14 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
-from dynashard.errors import ConfigurationError, DynashardError, EngineError, EngineUnavailableError
+from dynashard.errors import ConfigurationError, DynashardError, EngineError
 from dynashard.transport.attempts import Attempts, resend_of
-from dynashard.transport.classification import classify, unanswered
-from dynashard.transport.client import Opened, Settings, open_client, refusal_of
-from dynashard.transport.deadline import remaining, within
-from dynashard.transport.interface import METERED, Call, Resend, Wire, consumed_of, meters
+from dynashard.transport.classification import unanswered, unreached
+from dynashard.transport.client import Opened, open_client
+from dynashard.transport.deadline import within
+from dynashard.transport.interface import Call, Resend, Settings, Wire, record, with_capacity
 from dynashard.transport.sender import HandshakeError
+from dynashard.transport.wire_format import accepted, require_remaining
 from dynashard.transport.worker_pool import WorkerPool
 
 _NOT_SENT = (
@@ -57,15 +58,11 @@ class SdkTransport:
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
         method = self._methods.get(operation) or self._method(operation)
-        measured = operation in METERED
         resend = resend or resend_of(operation, request)
-        if measured and "ReturnConsumedCapacity" not in request:
-            request = {**request, "ReturnConsumedCapacity": "TOTAL"}
+        request = with_capacity(operation, request)
         with within(self._settings.operation_seconds):
             answer = self._attempts.run(lambda attempt: _once(method, operation, request, attempt), operation, resend)
-        if measured:
-            for meter in meters():
-                meter.record(operation, consumed_of(operation, answer))
+        record(operation, answer)
         return answer
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
@@ -119,30 +116,20 @@ class SdkTransport:
 
 
 def _once(method: Any, operation: str, request: Mapping[str, Any], attempt: int) -> Wire:
-    if remaining() <= 0:
-        raise EngineUnavailableError(
-            f"The operation's deadline has passed: {operation} was not sent. Try again.", operation=operation
-        )
+    require_remaining(operation)
     try:
         answer: Wire = method(**request)
     except ClientError as error:
-        raise classify(refusal_of(operation, error.response, attempt)) from error
+        answer = error.response
     except BotoCoreError as error:
         raise _failed(operation, error) from error
-    metadata = answer.pop("ResponseMetadata")
-    if "Error" in answer:
-        raise classify(refusal_of(operation, {**answer, "ResponseMetadata": metadata}, attempt))
-    return answer
+    return accepted(operation, answer, attempt)
 
 
 def _failed(operation: str, error: Exception) -> DynashardError:
     """Return the layer's error for one of botocore's own: nothing was sent, or no answer came."""
     if isinstance(error, _NOT_SENT):
-        return EngineUnavailableError(
-            f"DynamoDB cannot be reached ({error}); {operation} was not sent. Try again.",
-            operation=operation,
-            aws_code=type(error).__name__,
-        )
+        return unreached(operation, type(error).__name__, str(error))
     if isinstance(error, _UNANSWERED):
         return unanswered(operation, type(error).__name__, f"DynamoDB did not answer ({error})")
     return ConfigurationError(f"{operation} cannot be sent: {error}. Check region, credentials and endpoint.")

@@ -7,9 +7,8 @@ results of both replacements with those of botocore's own.
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
-
-from dynashard.errors import ConfigurationError, InvalidValueError
+from dynashard.errors import ConfigurationError
+from dynashard.transport.wire_format import body_of
 
 _SERIALIZER: Final = "_serializer"
 _RESOLVER: Final = "_ruleset_resolver"
@@ -35,18 +34,12 @@ class WireSerializer:
 
     def serialize_to_request(self, parameters: Mapping[str, Any], operation_model: Any) -> dict[str, Any]:
         """Return the request to sign and send; raises `InvalidValueError` if JSON cannot express a value of it."""
-        try:
-            body = orjson.dumps(parameters)
-        except TypeError as error:
-            raise InvalidValueError(
-                f"The request is not valid DynamoDB JSON ({error}): encode its values with dynashard.codec."
-            ) from error
         return {
             "url_path": "/",
             "query_string": "",
             "method": "POST",
             "headers": {"X-Amz-Target": f"{self._prefix}.{operation_model.name}", "Content-Type": self._content_type},
-            "body": body,
+            "body": body_of(operation_model.name, parameters),
         }
 
 
