@@ -21,6 +21,7 @@ WHEEL: Final = Path("requirements") / f"{NAME}-{VERSION}-py3-none-any.whl"
 REQUIREMENTS: Final = Path("requirements.txt")
 PACKAGES: Final = (
     "layers/sharding/python",
+    "layers/direct/python",
     "layers/patterns/python",
     "layers/serving/python",
     "layers/domain/python",

@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PLACES = {
     "dynashard": ROOT / "layers/sharding/python/dynashard",
+    "dynashard_direct": ROOT / "layers/direct/python/dynashard_direct",
     "dynashard_patterns": ROOT / "layers/patterns/python/dynashard_patterns",
     "dynashard_serving": ROOT / "layers/serving/python/dynashard_serving",
     "dynashard_client": ROOT / "clients/python/dynashard_client",
@@ -20,6 +21,7 @@ PLACES = {
 }
 PACKAGES = {
     "dynashard": set(),
+    "dynashard_direct": {"dynashard"},
     "dynashard_patterns": {"dynashard"},
     "dynashard_serving": {"dynashard", "dynashard_patterns"},
     "dynashard_client": {"dynashard", "dynashard_serving"},

@@ -22,7 +22,7 @@ def body_of(operation: str, request: Mapping[str, Any]) -> bytes:
         ) from error
 
 
-def parsed_answer(status: int, headers: Mapping[str, str], body: bytes) -> Wire:
+def parsed_answer(status: int, headers: Mapping[str, str], body: bytes | bytearray) -> Wire:
     """Return the body with `ResponseMetadata`, and that of an error with `{"Error": {"Code", "Message"}}` too."""
     answer = _parsed(body)
     checksum = headers.get("x-amz-crc32")
@@ -39,7 +39,7 @@ def parsed_answer(status: int, headers: Mapping[str, str], body: bytes) -> Wire:
     return answer
 
 
-def _parsed(body: bytes) -> Wire | None:
+def _parsed(body: bytes | bytearray) -> Wire | None:
     if not body:
         return {}
     try:

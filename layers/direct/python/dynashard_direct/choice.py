@@ -1,0 +1,37 @@
+"""Whether the direct transport can do what the settings ask for; botocore's does the rest."""
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from dynashard.transport.attempts import Attempts
+from dynashard.transport.interface import Settings
+from dynashard_direct.credentials import source_of
+from dynashard_direct.endpoint import UnusualSettingsError, endpoint_of
+from dynashard_direct.transport import DirectTransport
+
+if TYPE_CHECKING:
+    from dynashard.transport.sdk import SdkTransport
+
+
+def transport_for(
+    settings: Settings, environ: Mapping[str, str], attempts: Attempts | None = None
+) -> "DirectTransport | SdkTransport":
+    """Return the direct transport, or botocore's for settings that are unusual, which is logged once for each reason.
+
+    Raises `ConfigurationError` for explicit keys that cannot be keys.
+    """
+    try:
+        endpoint = endpoint_of(settings, environ)
+    except UnusualSettingsError as unusual:
+        from dynashard.transport.sdk import SdkTransport  # noqa: PLC0415 - it imports botocore
+
+        _log_fallback(str(unusual))
+        return SdkTransport(settings, attempts)
+    return DirectTransport(settings, endpoint, source_of(settings, environ), attempts)
+
+
+@cache
+def _log_fallback(reason: str) -> None:
+    logging.getLogger(__name__).info("Requests to DynamoDB are sent by botocore: %s.", reason)

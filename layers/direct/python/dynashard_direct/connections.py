@@ -1,0 +1,163 @@
+"""Connections to one endpoint: opened, kept alive, and checked before a request is written to one.
+
+A kept connection that died while it was idle is the most common fault. It is noticed before a byte is written, so the
+request is certainly not executed: a connection is dropped after `MAX_IDLE_SECONDS` by the wall clock, because a frozen
+Lambda does not notice a reset, and if anything can be read from it, which is a close or bytes that nobody asked for.
+"""
+
+import select
+import socket
+import ssl
+from collections.abc import Callable
+from threading import Condition, Lock
+from typing import Final
+
+from dynashard_direct.endpoint import Endpoint
+
+MAX_IDLE_SECONDS: Final = 30.0
+"""A connection that was idle for longer is replaced: its other end may be gone unnoticed."""
+
+
+class ConnectionsInUseError(Exception):
+    """All connections are in use, and none became free in time."""
+
+
+class Connection:
+    """An open connection, for one request at a time."""
+
+    __slots__ = ("_poll", "_timeout", "secure", "socket", "used")
+
+    def __init__(self, opened: socket.socket, now: float, timeout: float | None) -> None:
+        self.socket = opened
+        self.secure = isinstance(opened, ssl.SSLSocket)
+        self.used = now
+        self._timeout = timeout
+        self._poll = select.poll()
+        self._poll.register(opened, select.POLLIN)
+
+    def set_timeout(self, seconds: float) -> None:
+        """Bound each wait of the socket from now on; 0 makes it wait for nothing."""
+        if seconds != self._timeout:
+            self.socket.settimeout(seconds)
+            self._timeout = seconds
+
+    def pending(self) -> bool:
+        """Whether bytes have arrived that no poll reports, because TLS has decrypted them already."""
+        return isinstance(self.socket, ssl.SSLSocket) and self.socket.pending() > 0
+
+    def usable(self, now: float) -> bool:
+        """Whether a request may be written; `now` is the wall clock."""
+        if not 0 <= now - self.used <= MAX_IDLE_SECONDS:
+            return False
+        return not self._poll.poll(0) and not self.pending()
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.socket.close()
+
+
+class Dialer:
+    """Opens sockets to an endpoint, verified if it is secure. Safe to share between threads."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._lock = Lock()
+        self._context: ssl.SSLContext | None = None
+
+    def addresses(self) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
+        """Return the endpoint's addresses, in the order to try them; raises `OSError` if its name has none."""
+        found = socket.getaddrinfo(self._endpoint.host, self._endpoint.port, type=socket.SOCK_STREAM)
+        return [(family, address) for family, _, _, _, address in found]
+
+    def open(self, seconds: float) -> socket.socket:
+        """Return an open socket; each address, and the handshake, takes at most so long. Raises `OSError`."""
+        opened = socket.create_connection((self._endpoint.host, self._endpoint.port), seconds)
+        try:
+            prepare(opened)
+            return self.secured(opened, handshake=True)
+        except BaseException:
+            opened.close()
+            raise
+
+    def secured(self, opened: socket.socket, *, handshake: bool) -> socket.socket:
+        """Return the socket with TLS around it if the endpoint is secure; the certificate and its host are verified."""
+        if not self._endpoint.secure:
+            return opened
+        return self.context().wrap_socket(
+            opened, server_hostname=self._endpoint.host, do_handshake_on_connect=handshake
+        )
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return the one context of all connections, None without TLS. Cost: reads the root certificates, once."""
+        with self._lock:
+            if self._context is None and self._endpoint.secure:
+                self._context = ssl.create_default_context(cafile=self._endpoint.ca_bundle)
+            return self._context
+
+
+def prepare(opened: socket.socket) -> None:
+    """Set the options of every socket: small requests leave at once, and dead peers are noticed."""
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+class ConnectionPool:
+    """At most `most` connections, in use or idle; the one used last is the next. Safe to share between threads.
+
+    `clock` is the wall clock, in epoch seconds.
+    """
+
+    def __init__(self, most: int, clock: Callable[[], float]) -> None:
+        self._most = max(1, most)
+        self._clock = clock
+        self._idle: list[Connection] = []
+        self._open = 0
+        self._closed = False
+        self._changed = Condition(Lock())
+
+    def acquire(self, seconds: float) -> Connection | None:
+        """Return a usable connection, or None if the caller may open one; `release` or `discard` ends either.
+
+        Raises `ConnectionsInUseError` if none becomes free within so many seconds.
+        """
+        with self._changed:
+            while True:
+                now = self._clock()
+                while self._idle:
+                    kept = self._idle.pop()
+                    if kept.usable(now):
+                        return kept
+                    kept.close()
+                    self._open -= 1
+                if self._open < self._most:
+                    self._open += 1
+                    return None
+                if seconds <= 0 or not self._changed.wait(seconds):
+                    raise ConnectionsInUseError(f"all {self._most} connections are in use")
+
+    def release(self, connection: Connection) -> None:
+        """Keep a connection, whose answer was read to its end, for the next request."""
+        connection.used = self._clock()
+        with self._changed:
+            if not self._closed:
+                self._idle.append(connection)
+                self._changed.notify()
+                return
+        self.discard(connection)
+
+    def discard(self, connection: Connection | None) -> None:
+        """Close a connection of an unknown state; None gives back the permission to open one."""
+        if connection is not None:
+            connection.close()
+        with self._changed:
+            self._open -= 1
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Close idle connections now, and those in use when they are released."""
+        with self._changed:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            self._open -= len(idle)
+        for connection in idle:
+            connection.close()

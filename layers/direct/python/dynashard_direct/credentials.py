@@ -1,0 +1,108 @@
+"""Credentials: explicit keys, those of the environment, or those of botocore's providers.
+
+Secrets are in no `repr`, so they reach neither logs nor tracebacks.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynashard.errors import ConfigurationError, DynashardError
+from dynashard.transport.classification import unreached
+from dynashard.transport.interface import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """An access key with its secret, and the token of temporary ones."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for value in (self.access_key, self.secret_key, self.token or ""):
+            if not value.isascii() or not value.isprintable() or " " in value:
+                raise ConfigurationError(
+                    "The credentials contain a space, a line break or another character that no AWS credentials have. "
+                    "Copy them again."
+                )
+
+
+Source = Callable[[str], Credentials]
+"""Returns the credentials for a request of an operation, refreshed if they are about to expire."""
+
+
+def environment_credentials(environ: Mapping[str, str]) -> Credentials | None:
+    """Return the credentials of the environment's variables, which Lambda sets; None if botocore must find them."""
+    access_key, secret_key = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
+    if not access_key or not secret_key or environ.get("AWS_CREDENTIAL_EXPIRATION"):
+        return None
+    token = environ.get("AWS_SECURITY_TOKEN") or environ.get("AWS_SESSION_TOKEN")
+    return Credentials(access_key, secret_key, token)
+
+
+def source_of(settings: Settings, environ: Mapping[str, str]) -> Source:
+    """Return where a transport gets its credentials; imports botocore only if nothing else has them.
+
+    Explicit keys come first, then a named profile, then the environment's variables, then botocore's other providers,
+    which read files or call a service. The environment's variables are read once: they do not change in a process.
+    """
+    if settings.access_key is not None and settings.secret_key is not None:
+        fixed: Credentials | None = Credentials(settings.access_key, settings.secret_key, settings.token)
+    else:
+        fixed = None if settings.profile is not None else environment_credentials(environ)
+    if fixed is None:
+        return ProviderCredentials(settings.profile)
+    given = fixed
+    return lambda _operation: given
+
+
+class ProviderCredentials:
+    """Credentials of botocore's providers, which refresh them before they expire. Looked up on first use."""
+
+    def __init__(self, profile: str | None) -> None:
+        self._profile = profile
+        self._provided: Any = None
+        self._frozen: Any = None
+        self._converted: Credentials | None = None
+
+    def __call__(self, operation: str) -> Credentials:
+        """Return what is valid now.
+
+        Raises:
+            EngineUnavailableError: a provider does not answer; nothing was sent.
+            ConfigurationError: there are no credentials.
+
+        Cost: the first call imports botocore, about 100 ms; calls to a provider's service before credentials expire.
+        """
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - only callers without keys need botocore
+
+        try:
+            if self._provided is None:
+                self._provided = self._found()
+            frozen = self._provided.get_frozen_credentials()
+        except BotoCoreError as error:
+            raise _failure(operation, error) from error
+        if self._converted is None or frozen != self._frozen:
+            self._frozen = frozen
+            self._converted = Credentials(frozen.access_key, frozen.secret_key, frozen.token)
+        return self._converted
+
+    def _found(self) -> Any:
+        from dynashard.transport.client import open_session  # noqa: PLC0415 - it imports botocore
+
+        found = open_session(self._profile).get_credentials()
+        if found is None:
+            raise ConfigurationError(
+                "There are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role."
+            )
+        return found
+
+
+def _failure(operation: str, error: Exception) -> DynashardError:
+    from botocore.exceptions import CredentialRetrievalError, MetadataRetrievalError  # noqa: PLC0415 - as above
+
+    if isinstance(error, CredentialRetrievalError | MetadataRetrievalError):
+        return unreached(operation, type(error).__name__, str(error))
+    return ConfigurationError(f"{operation} cannot be sent: {error}. Check region, credentials and endpoint.")

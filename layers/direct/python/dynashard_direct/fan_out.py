@@ -1,0 +1,155 @@
+"""Many calls on one thread: requests are written to many sockets, and answers are read in the order of arrival.
+
+Each call follows the rules of `dynashard.transport.attempts`; a pause before a retry holds up no other call, and takes
+none of the places under way. While an answer is decoded, the others travel.
+"""
+
+import heapq
+import selectors
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dynashard.errors import DynashardError
+from dynashard.transport.attempts import Attempts, Course
+from dynashard.transport.deadline import remaining, within
+from dynashard.transport.interface import Call, Wire, record
+from dynashard.transport.wire_format import require_remaining
+from dynashard_direct.flight import Flight, launch
+from dynashard_direct.http1 import Answer
+from dynashard_direct.sending import Line, Prepared, meaning, prepared
+
+_LONGEST_WAIT: Final = 60.0
+
+
+@dataclass(slots=True)
+class _Task:
+    """One call: its place in the sequence, its attempts, and when its first one began."""
+
+    at: int
+    call: Prepared
+    course: Course
+    began: float | None = None
+
+
+class FanOut:
+    """One run of many calls. It belongs to the calling thread."""
+
+    def __init__(self, line: Line, attempts: Attempts, operation_seconds: float, concurrency: int) -> None:
+        self._line = line
+        self._attempts = attempts
+        self._seconds = operation_seconds
+        self._concurrency = max(1, concurrency)
+        self._ready: deque[_Task] = deque()
+        self._paused: list[tuple[float, int, _Task]] = []
+        self._flying: dict[Flight, _Task] = {}
+        self._answers: dict[int, Wire | DynashardError] = {}
+
+    def run(self, calls: Sequence[Call]) -> list[Wire | DynashardError]:
+        """Send every call; return the answers in the same order, with errors in the places of failed calls."""
+        for at, call in enumerate(calls):
+            try:
+                made = prepared(call.operation, call.request, call.resend)
+            except DynashardError as error:
+                self._answers[at] = error
+            else:
+                self._ready.append(_Task(at, made, Course(self._attempts, made.operation, made.resend)))
+        with selectors.DefaultSelector() as selector:
+            try:
+                while self._ready or self._paused or self._flying:
+                    self._resume()
+                    self._launch(selector)
+                    self._collect(selector)
+            finally:
+                for flight in self._flying:
+                    flight.abandon()
+        return [self._answers[at] for at in range(len(calls))]
+
+    def _resume(self) -> None:
+        """Make ready what has paused for long enough; sleep first if nothing else is to be done."""
+        if not self._paused:
+            return
+        runtime = self._attempts.runtime
+        if not self._ready and not self._flying:
+            due, _, task = heapq.heappop(self._paused)
+            runtime.sleep(max(0.0, due - runtime.monotonic()))
+            self._ready.append(task)
+        while self._paused and self._paused[0][0] <= runtime.monotonic():
+            self._ready.append(heapq.heappop(self._paused)[2])
+
+    def _launch(self, selector: selectors.BaseSelector) -> None:
+        """Begin attempts, as many as may be under way and as there are connections."""
+        while self._ready and len(self._flying) < self._concurrency:
+            task = self._ready[0]
+            task.began = self._line.runtime.clock() if task.began is None else task.began
+            try:
+                with within(self._left(task)):
+                    require_remaining(task.call.operation)
+                    flight = launch(self._line, task.call, selector, wait=not self._flying)
+            except DynashardError as error:
+                self._ready.popleft()
+                self._failed(task, error)
+                continue
+            if flight is None:
+                return
+            self._ready.popleft()
+            self._flying[flight] = task
+
+    def _collect(self, selector: selectors.BaseSelector) -> None:
+        """Wait until something happens, and advance the attempts that it concerns."""
+        if not self._flying:
+            return
+        landed: list[tuple[_Task, Answer]] = []
+        for key, _ in selector.select(self._wait()):
+            flight: Flight = key.data
+            try:
+                answer = flight.advance()
+            except DynashardError as error:
+                self._failed(self._flying.pop(flight), error)
+                continue
+            if answer is not None:
+                landed.append((self._flying.pop(flight), answer))
+        self._expire()
+        # The next requests leave before these answers are decoded.
+        self._launch(selector)
+        for task, answer in landed:
+            self._landed(task, answer)
+
+    def _wait(self) -> float:
+        """Return the seconds until an attempt expires or a pause ends."""
+        first = min(flight.expires for flight in self._flying) - time.monotonic()
+        if self._paused:
+            first = min(first, self._paused[0][0] - self._attempts.runtime.monotonic())
+        return max(0.0, min(first, _LONGEST_WAIT))
+
+    def _expire(self) -> None:
+        now = time.monotonic()
+        for flight in [each for each in self._flying if each.expires <= now]:
+            self._failed(self._flying.pop(flight), flight.timed_out())
+
+    def _landed(self, task: _Task, answer: Answer) -> None:
+        try:
+            meant = meaning(task.call.operation, answer, task.course.number)
+        except DynashardError as error:
+            self._failed(task, error)
+            return
+        task.course.answered()
+        record(task.call.operation, meant)
+        self._answers[task.at] = meant
+
+    def _failed(self, task: _Task, error: DynashardError) -> None:
+        """Let the call pause and try again, or end with an error."""
+        try:
+            with within(self._left(task)):
+                pause = task.course.pause_after(error)
+        except DynashardError as final:
+            self._answers[task.at] = final
+            return
+        heapq.heappush(self._paused, (self._attempts.runtime.monotonic() + pause, task.at, task))
+
+    def _left(self, task: _Task) -> float:
+        """Return the seconds that an operation has left: each call has its own, from its first attempt on."""
+        now = self._line.runtime.clock()
+        return min(remaining(), self._seconds - (now - (now if task.began is None else task.began)))

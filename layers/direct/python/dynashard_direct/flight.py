@@ -1,0 +1,246 @@
+"""One attempt that never waits: it opens its connection, writes and reads as far as the socket allows."""
+
+import errno
+import os
+import selectors
+import socket
+import ssl
+import time
+from typing import Final
+
+from dynashard.errors import DynashardError
+from dynashard.transport.deadline import remaining
+from dynashard_direct.blocking import RECEIVED, not_opened
+from dynashard_direct.connections import Connection, ConnectionsInUseError, prepare
+from dynashard_direct.exchange import TIMED_OUT, Exchange
+from dynashard_direct.http1 import Answer
+from dynashard_direct.sending import SHORTEST, Line, Prepared
+
+_UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAIN})
+
+
+class Opening:
+    """Opens a connection without waiting: one address after the other, then the handshake."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._addresses = line.dialer.addresses()
+        self._connected = False
+        self.socket = self._begun()
+
+    def advance(self) -> int:
+        """Go on, and return the events to wait for; 0 once the connection is open. Raises `OSError`."""
+        if not self._connected:
+            failure = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if failure:
+                raise OSError(failure, os.strerror(failure))
+            self._connected = True
+            self.socket = self._line.dialer.secured(self.socket, handshake=False)
+        if isinstance(self.socket, ssl.SSLSocket):
+            try:
+                self.socket.do_handshake()
+            except ssl.SSLWantReadError:
+                return selectors.EVENT_READ
+            except ssl.SSLWantWriteError:
+                return selectors.EVENT_WRITE
+        return 0
+
+    def next_address(self) -> bool:
+        """Begin with the next address after a failure; False if there is none, or the handshake has begun."""
+        if self._connected or not self._addresses:
+            return False
+        self.socket.close()
+        self.socket = self._begun()
+        return True
+
+    def _begun(self) -> socket.socket:
+        """Return a socket that connects to the next address which does not fail at once."""
+        while True:
+            family, address = self._addresses.pop(0)
+            opened = socket.socket(family, socket.SOCK_STREAM)
+            opened.settimeout(0.0)
+            prepare(opened)
+            failure = opened.connect_ex(address)
+            if not failure or failure in _UNDER_WAY:
+                return opened
+            opened.close()
+            if not self._addresses:
+                raise OSError(failure, os.strerror(failure))
+
+
+class Flight:
+    """An attempt under way, registered with a selector.
+
+    `expires` is when it fails, by the monotonic clock; each progress puts it off, up to the operation's deadline.
+    """
+
+    def __init__(self, line: Line, call: Prepared, selector: selectors.BaseSelector, kept: Connection | None) -> None:
+        self._line = line
+        self._call = call
+        self._selector = selector
+        self._connection = kept
+        self._opening: Opening | None = None
+        self._exchange: Exchange | None = None
+        self._registered = -1
+        self._events = 0
+        self._writing = True
+        self._ended = False
+        self._end = time.monotonic() + max(SHORTEST, remaining())
+        self.expires = self._end
+
+    def begin(self) -> None:
+        """Open a connection, or write to the kept one. Raises as `advance`."""
+        try:
+            if self._connection is None:
+                self._put_off(self._line.connect_timeout)
+                self._open_first()
+            else:
+                self._connection.set_timeout(0.0)
+                self._begin_writing(self._connection)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def advance(self) -> Answer | None:
+        """Go on as far as the socket allows; return the answer once it is complete.
+
+        Raises `EngineUnavailableError`, or `OutcomeUnknownError` for a write, if the attempt fails.
+        """
+        try:
+            if self._exchange is None or self._connection is None:
+                self._open()
+                return None
+            if self._writing:
+                self._write(self._exchange, self._connection)
+                return None
+            answer = self._read(self._exchange, self._connection)
+        except BaseException:
+            self.abandon()
+            raise
+        if answer is not None:
+            self._ended = True
+            self._await(-1, 0)
+            self._line.finish(self._connection, answer)
+        return answer
+
+    def timed_out(self) -> DynashardError:
+        """Return the error of an attempt that has expired, and close its connection."""
+        self.abandon()
+        if self._exchange is None:
+            return not_opened(self._call.operation, TimeoutError("no connection was made in time"))
+        return self._exchange.failed(TIMED_OUT, "no answer came in time")
+
+    def abandon(self) -> None:
+        """Close the connection, unless the attempt has ended."""
+        if self._ended:
+            return
+        self._ended = True
+        self._await(-1, 0)
+        if self._opening is not None:
+            self._opening.socket.close()
+        self._line.pool.discard(self._connection)
+
+    def _open_first(self) -> None:
+        try:
+            self._opening = Opening(self._line)
+        except OSError as error:
+            raise not_opened(self._call.operation, error) from error
+        self._await(self._opening.socket.fileno(), selectors.EVENT_WRITE)
+
+    def _open(self) -> None:
+        opening = self._opening
+        assert opening is not None  # noqa: S101 - without a connection there is an attempt to open one
+        try:
+            events = opening.advance()
+        except OSError as error:
+            self._await(-1, 0)
+            self._open_next(opening, error)
+            return
+        if events:
+            self._await(opening.socket.fileno(), events)
+            return
+        self._opening = None
+        self._connection = Connection(opening.socket, self._line.runtime.clock(), 0.0)
+        self._begin_writing(self._connection)
+
+    def _open_next(self, opening: Opening, failure: OSError) -> None:
+        try:
+            again = opening.next_address()
+        except OSError as error:
+            raise not_opened(self._call.operation, error) from error
+        if not again:
+            raise not_opened(self._call.operation, failure) from failure
+        self._await(opening.socket.fileno(), selectors.EVENT_WRITE)
+
+    def _begin_writing(self, connection: Connection) -> None:
+        self._exchange = self._line.exchange(self._call)
+        self._put_off(self._line.read_timeout)
+        self._write(self._exchange, connection)
+
+    def _write(self, exchange: Exchange, connection: Connection) -> None:
+        try:
+            while unsent := exchange.unsent():
+                exchange.wrote(connection.socket.send(unsent))
+                self._put_off(self._line.read_timeout)
+        except (BlockingIOError, ssl.SSLWantWriteError):
+            self._await(connection.socket.fileno(), selectors.EVENT_WRITE)
+        except ssl.SSLWantReadError:
+            self._await(connection.socket.fileno(), selectors.EVENT_READ)
+        except OSError as error:
+            raise exchange.broken(error) from error
+        else:
+            self._writing = False
+            self._await(connection.socket.fileno(), selectors.EVENT_READ)
+
+    def _read(self, exchange: Exchange, connection: Connection) -> Answer | None:
+        try:
+            while True:
+                answer = exchange.received(connection.socket.recv(RECEIVED))
+                if answer is not None:
+                    return answer
+                self._put_off(self._line.read_timeout)
+                if not connection.pending():
+                    break
+        except (BlockingIOError, ssl.SSLWantReadError):
+            pass
+        except ssl.SSLWantWriteError:
+            self._await(connection.socket.fileno(), selectors.EVENT_WRITE)
+            return None
+        except OSError as error:
+            raise exchange.broken(error) from error
+        self._await(connection.socket.fileno(), selectors.EVENT_READ)
+        return None
+
+    def _put_off(self, seconds: float) -> None:
+        self.expires = min(self._end, time.monotonic() + seconds)
+
+    def _await(self, number: int, events: int) -> None:
+        """Wait for these events of the socket with this file number; none with 0 events.
+
+        Numbers are registered rather than sockets, because TLS wraps a socket and keeps its number.
+        """
+        if (number, events) == (self._registered, self._events):
+            return
+        if self._events:
+            self._selector.unregister(self._registered)
+        if events:
+            self._selector.register(number, events, self)
+        self._registered, self._events = number, events
+
+
+def launch(line: Line, call: Prepared, selector: selectors.BaseSelector, *, wait: bool) -> Flight | None:
+    """Begin an attempt within the deadline in force.
+
+    Returns None if all connections are in use and `wait` is false. Raises as `Flight.advance`, or
+    `EngineUnavailableError` if none becomes free in time.
+    """
+    if wait:
+        kept = line.acquire(call.operation, min(remaining(), line.connect_timeout + line.read_timeout))
+    else:
+        try:
+            kept = line.pool.acquire(0.0)
+        except ConnectionsInUseError:
+            return None
+    flight = Flight(line, call, selector, kept)
+    flight.begin()
+    return flight

@@ -1,0 +1,92 @@
+"""What one attempt needs, whichever way it waits: the signed request, a connection, and the meaning of the answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynashard.errors import EngineError
+from dynashard.runtime import Runtime
+from dynashard.transport.attempts import resend_of
+from dynashard.transport.classification import unreached
+from dynashard.transport.deadline import remaining
+from dynashard.transport.interface import Resend, Settings, Wire, with_capacity
+from dynashard.transport.wire_format import accepted, body_of, parsed_answer
+from dynashard_direct.connections import Connection, ConnectionPool, ConnectionsInUseError, Dialer
+from dynashard_direct.credentials import Source
+from dynashard_direct.endpoint import Endpoint
+from dynashard_direct.exchange import Exchange
+from dynashard_direct.http1 import Answer
+from dynashard_direct.operations import OPERATIONS
+from dynashard_direct.signing import RequestWriter
+
+SHORTEST: Final = 0.001
+"""Seconds; a socket with a timeout of 0 would not wait at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call whose body is made; each attempt signs it again."""
+
+    operation: str
+    body: bytes
+    resend: Resend
+
+
+def prepared(operation: str, request: Mapping[str, Any], resend: Resend | None) -> Prepared:
+    """Return a call ready to be sent.
+
+    Raises `EngineError` if DynamoDB has no such operation, `InvalidValueError` if JSON cannot express a value.
+    """
+    if operation not in OPERATIONS:
+        raise EngineError(
+            f"DynamoDB has no operation {operation}: use a name of its API reference, such as GetItem.",
+            operation=operation,
+        )
+    body = body_of(operation, with_capacity(operation, request))
+    return Prepared(operation, body, resend or resend_of(operation, request))
+
+
+class Line:
+    """Connections to one endpoint, and what signs the requests on them. Safe to share between threads."""
+
+    def __init__(self, endpoint: Endpoint, credentials: Source, settings: Settings, runtime: Runtime) -> None:
+        self.dialer = Dialer(endpoint)
+        self.pool = ConnectionPool(settings.max_connections, runtime.clock)
+        self.connect_timeout = settings.connect_timeout
+        self.read_timeout = settings.read_timeout
+        self.runtime = runtime
+        self._credentials = credentials
+        self._writer = RequestWriter(endpoint.authority, endpoint.region)
+
+    def exchange(self, call: Prepared) -> Exchange:
+        """Return an attempt with a request signed now; raises as the credentials' source."""
+        credentials = self._credentials(call.operation)
+        request = self._writer.request(call.operation, call.body, credentials, self.runtime.clock())
+        return Exchange(call.operation, request)
+
+    def acquire(self, operation: str, seconds: float) -> Connection | None:
+        """Return a usable connection, or None if the caller opens one; raises `EngineUnavailableError`."""
+        try:
+            return self.pool.acquire(seconds)
+        except ConnectionsInUseError as error:
+            raise unreached(operation, type(error).__name__, str(error)) from error
+
+    def connect_bound(self) -> float:
+        """Return the seconds that opening a connection may take, within the deadline in force."""
+        return max(SHORTEST, min(self.connect_timeout, remaining()))
+
+    def read_bound(self) -> float:
+        """Return the seconds that a wait for bytes may take, within the deadline in force."""
+        return max(SHORTEST, min(self.read_timeout, remaining()))
+
+    def finish(self, connection: Connection, answer: Answer) -> None:
+        """Keep the connection of a complete answer for the next request, if it may be used again."""
+        if answer.reusable:
+            self.pool.release(connection)
+        else:
+            self.pool.discard(connection)
+
+
+def meaning(operation: str, answer: Answer, attempt: int) -> Wire:
+    """Return DynamoDB's answer; raises the error that it says. `attempt` is the number of the attempt."""
+    return accepted(operation, parsed_answer(answer.status, answer.headers, answer.body), attempt)
