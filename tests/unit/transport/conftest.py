@@ -1,4 +1,4 @@
-"""A transport to a server with scripted answers."""
+"""Transports to a server with scripted answers. Every test that uses `opened` or `scripted` runs on each of them."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,7 +11,8 @@ from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
-from tests.unit.transport.scripted_server import Script
+from dynashard_direct.choice import transport_for
+from tests.unit.transport.scripted_server import Opened, Script
 
 
 @pytest.fixture
@@ -26,14 +27,26 @@ def asked() -> list[Asked]:
     return []
 
 
+@pytest.fixture(params=["botocore", "direct"])
+def opened(request: pytest.FixtureRequest) -> Opened:
+    """Return a function that opens a transport."""
+
+    def opened(settings: Settings, attempts: Attempts | None = None) -> Any:
+        if request.param == "botocore":
+            return SdkTransport(settings, attempts)
+        return transport_for(settings, {}, attempts)
+
+    return opened
+
+
 @pytest.fixture
-def scripted(asked: list[Asked], waits: list[float]) -> Iterator[Script]:
+def scripted(asked: list[Asked], waits: list[float], opened: Opened) -> Iterator[Script]:
     """Return a function that connects to a server with these `replies` in turn. The last one is repeated."""
     with ExitStack() as stack:
 
         def start(
             *replies: Reply, attempts: int = 4, pauses: Any = None, random: Any = SYSTEM.random, **options: Any
-        ) -> SdkTransport:
+        ) -> Any:
             def answer(request: Asked) -> Reply:
                 asked.append(request)
                 return replies[min(len(asked), len(replies)) - 1]
@@ -41,7 +54,7 @@ def scripted(asked: list[Asked], waits: list[float]) -> Iterator[Script]:
             url = stack.enter_context(canned_server(answer))
             settings = Settings(url, "eu-west-1", "local", "local", **options)
             runtime = Runtime(sleep=waits.append, random=random)
-            transport = SdkTransport(settings, Attempts(attempts, runtime=runtime, **(pauses or {})))
+            transport = opened(settings, Attempts(attempts, runtime=runtime, **(pauses or {})))
             stack.callback(transport.close)
             return transport
 

@@ -7,6 +7,7 @@ import orjson
 
 from bench.canned import Reply
 from dynashard.transport.sdk import SdkTransport
+from dynashard_direct import DirectTransport
 
 RESPONSES = Path(__file__).parent / "responses"
 GET = {"TableName": "users", "Key": {"PK": {"S": "a"}}}
@@ -20,7 +21,9 @@ FOUND = Reply(
 )
 HTTP_OK_BUT_CUT = Reply(b'{"Item": {"PK": {"S": ')
 
-Script = Callable[..., SdkTransport]
+Opened = Callable[..., SdkTransport | DirectTransport]
+"""Opens a transport with `Settings` and `Attempts`."""
+Script = Callable[..., SdkTransport | DirectTransport]
 """Starts a server with scripted answers, and returns a transport to it."""
 
 

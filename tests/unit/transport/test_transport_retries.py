@@ -15,8 +15,7 @@ from dynashard.transport import Call, Resend, metered
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Consumed, Settings
-from dynashard.transport.sdk import SdkTransport
-from tests.unit.transport.scripted_server import FOUND, GET, HTTP_OK_BUT_CUT, Script, stored
+from tests.unit.transport.scripted_server import FOUND, GET, HTTP_OK_BUT_CUT, Opened, Script, stored
 from tests.waiting import until
 
 pytestmark = pytest.mark.unit
@@ -209,11 +208,11 @@ def test_an_attempt_does_not_wait_beyond_the_deadline(scripted: Script, asked: l
 
 
 @pytest.mark.parametrize("operation", ["GetItem", "PutItem"])
-def test_a_refused_connection_is_tried_again_because_nothing_was_executed(operation: str) -> None:
+def test_a_refused_connection_is_tried_again_because_nothing_was_executed(opened: Opened, operation: str) -> None:
     with canned_server(lambda _: FOUND) as url:
         pass
     waits: list[float] = []
-    transport = SdkTransport(Settings(url, "eu-west-1", "a", "b"), Attempts(2, runtime=Runtime(sleep=waits.append)))
+    transport = opened(Settings(url, "eu-west-1", "a", "b"), Attempts(2, runtime=Runtime(sleep=waits.append)))
 
     with pytest.raises(EngineUnavailableError) as caught:
         transport.call(operation, GET)
