@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.measure import Fact, Figure, Row, measure
-from bench.rows import imports, items, lists, scans, simulator, wire, work
+from bench.rows import direct, imports, items, lists, scans, simulator, wire, work
 from bench.world import World, world
 
 SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
     "wire": wire.rows,
+    "direct": direct.rows,
     "items": items.rows,
     "lists": lists.rows,
     "work": work.rows,

@@ -6,8 +6,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from dynashard.cursor_keys import CursorKeys, cursor_key_reader, keys_in
+from dynashard.cursor_keys import CursorKeys, keys_in
 from dynashard.errors import ConfigurationError, EngineUnavailableError
+from dynashard_serving.backend import cursor_key_reader
 
 pytestmark = pytest.mark.unit
 

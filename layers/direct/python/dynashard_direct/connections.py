@@ -81,11 +81,10 @@ class Dialer:
 
     def secured(self, opened: socket.socket, *, handshake: bool) -> socket.socket:
         """Return the socket with TLS around it if the endpoint is secure; the certificate and its host are verified."""
-        if not self._endpoint.secure:
+        context = self.context()
+        if context is None:
             return opened
-        return self.context().wrap_socket(
-            opened, server_hostname=self._endpoint.host, do_handshake_on_connect=handshake
-        )
+        return context.wrap_socket(opened, server_hostname=self._endpoint.host, do_handshake_on_connect=handshake)
 
     def context(self) -> ssl.SSLContext | None:
         """Return the one context of all connections, None without TLS. Cost: reads the root certificates, once."""

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynashard.errors import ConfigurationError, DynashardError
-from dynashard.transport.classification import unreached
+from dynashard.errors import ConfigurationError
 from dynashard.transport.interface import Settings
 
 
@@ -76,14 +75,17 @@ class ProviderCredentials:
 
         Cost: the first call imports botocore, about 100 ms; calls to a provider's service before credentials expire.
         """
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - only callers without keys need botocore
+        # Only callers without keys need botocore.
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+
+        from dynashard.transport.sdk import failure_of  # noqa: PLC0415
 
         try:
             if self._provided is None:
                 self._provided = self._found()
             frozen = self._provided.get_frozen_credentials()
         except BotoCoreError as error:
-            raise _failure(operation, error) from error
+            raise failure_of(operation, error) from error
         if self._converted is None or frozen != self._frozen:
             self._frozen = frozen
             self._converted = Credentials(frozen.access_key, frozen.secret_key, frozen.token)
@@ -98,11 +100,3 @@ class ProviderCredentials:
                 "There are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role."
             )
         return found
-
-
-def _failure(operation: str, error: Exception) -> DynashardError:
-    from botocore.exceptions import CredentialRetrievalError, MetadataRetrievalError  # noqa: PLC0415 - as above
-
-    if isinstance(error, CredentialRetrievalError | MetadataRetrievalError):
-        return unreached(operation, type(error).__name__, str(error))
-    return ConfigurationError(f"{operation} cannot be sent: {error}. Check region, credentials and endpoint.")

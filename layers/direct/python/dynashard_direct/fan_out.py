@@ -135,7 +135,7 @@ class FanOut:
         except DynashardError as error:
             self._failed(task, error)
             return
-        task.course.answered()
+        self._attempts.quota.release(task.course.number - 1)
         record(task.call.operation, meant)
         self._answers[task.at] = meant
 

@@ -1,14 +1,15 @@
 """The sharding layer as a function uses it, opened from the function's settings."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dynashard.cursor_keys import CursorKeys, cursor_key_reader
+from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.entity import Entity
 from dynashard.repository import RetryPolicy
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.service import Collection, Dynashard
+from dynashard.transport.aws import secret_reader
 from dynashard.transport.interface import Transport
 from dynashard_serving.growth import GrowthObserver, OpenLoad, Throttled, counting, growing
 from dynashard_serving.growth_demand import Demand
@@ -34,6 +35,14 @@ class Backend:
         found = self._collections.get(models)
         # Two threads may each make one; that of the first is kept.
         return found or self._collections.setdefault(models, self.entities.collection(*models))
+
+
+def cursor_key_reader(keys: Keys, secret_arn: str | None) -> Callable[[], Keys]:
+    """Return a function that reads signing keys: from a secret if there is one, else `keys`, newest first."""
+    if secret_arn is None:
+        return lambda: keys
+    read = secret_reader(secret_arn, "cursor keys")
+    return lambda: keys_in(read())
 
 
 def open_backend(

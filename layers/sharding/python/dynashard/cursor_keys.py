@@ -6,7 +6,6 @@ from threading import Lock
 from typing import Final
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
-from dynashard.transport.aws import secret_reader
 
 LIFETIME_SECONDS: Final = 900.0
 """The longest time for which keys are used without reading them again."""
@@ -46,14 +45,6 @@ class CursorKeys:
                         raise
                 self._read_at = now
             return self._keys
-
-
-def cursor_key_reader(keys: Keys, secret_arn: str | None) -> Callable[[], Keys]:
-    """Return a function that reads signing keys: from a secret if there is one, else `keys`, newest first."""
-    if secret_arn is None:
-        return lambda: keys
-    read = secret_reader(secret_arn, "cursor keys")
-    return lambda: keys_in(read())
 
 
 def keys_in(secret: str) -> Keys:

@@ -104,27 +104,20 @@ class Attempts:
             except DynashardError as error:
                 pause = course.pause_after(error)
             else:
-                course.answered()
+                self.quota.release(course.number - 1)
                 return answer
             self.runtime.sleep(pause)
 
 
 @dataclass(slots=True)
 class Course:
-    """The attempts of one request so far, and what follows them. It neither sends nor waits.
-
-    `number` counts from 1 to the attempt under way.
-    """
+    """The attempts of one request, decided without sending or waiting; `number` is that of the one under way."""
 
     rules: Attempts
     operation: str
     resend: Resend
     number: int = 1
     _doubt: OutcomeUnknownError | None = None
-
-    def answered(self) -> None:
-        """Note that the attempt under way was answered."""
-        self.rules.quota.release(self.number - 1)
 
     def pause_after(self, error: DynashardError) -> float:
         """Return the seconds to wait before the next attempt. Raises the error of the whole call if there is none."""

@@ -120,10 +120,4 @@ def _config(settings: Settings) -> Config:
 def _sender(settings: Settings, url: str, ca_bundle: str | None) -> PooledSender | None:
     if get_environ_proxies(url):
         return None
-    return PooledSender(
-        url,
-        ca_bundle=ca_bundle or get_cert_path(verify=True),
-        connect_timeout=settings.connect_timeout,
-        read_timeout=settings.read_timeout,
-        max_connections=settings.max_connections,
-    )
+    return PooledSender(url, settings, ca_bundle or get_cert_path(verify=True))

@@ -23,7 +23,6 @@ from dynashard.transport.classification import unanswered, unreached
 from dynashard.transport.client import Opened, open_client
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Call, Resend, Settings, Wire, record, with_capacity
-from dynashard.transport.sender import HandshakeError
 from dynashard.transport.wire_format import accepted, require_remaining
 from dynashard.transport.worker_pool import WorkerPool
 
@@ -31,7 +30,6 @@ _NOT_SENT = (
     EndpointConnectionError,
     ConnectTimeoutError,
     ProxyConnectionError,
-    HandshakeError,
     CredentialRetrievalError,
     MetadataRetrievalError,
 )
@@ -111,7 +109,7 @@ class SdkTransport:
                 try:
                     self._opened = open_client(self._settings)
                 except (BotoCoreError, ValueError) as error:
-                    raise _failed("connect", error) from error
+                    raise failure_of("connect", error) from error
             return self._opened
 
 
@@ -122,11 +120,11 @@ def _once(method: Any, operation: str, request: Mapping[str, Any], attempt: int)
     except ClientError as error:
         answer = error.response
     except BotoCoreError as error:
-        raise _failed(operation, error) from error
+        raise failure_of(operation, error) from error
     return accepted(operation, answer, attempt)
 
 
-def _failed(operation: str, error: Exception) -> DynashardError:
+def failure_of(operation: str, error: Exception) -> DynashardError:
     """Return the layer's error for one of botocore's own: nothing was sent, or no answer came."""
     if isinstance(error, _NOT_SENT):
         return unreached(operation, type(error).__name__, str(error))

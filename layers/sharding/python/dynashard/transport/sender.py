@@ -15,23 +15,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import urllib3
-from botocore.exceptions import (
-    BotoCoreError,
-    ConnectionClosedError,
-    ConnectTimeoutError,
-    EndpointConnectionError,
-    HTTPClientError,
-    ReadTimeoutError,
-    SSLError,
-)
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import ConnectTimeoutError as PoolConnectTimeoutError
-from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
-from urllib3.exceptions import ReadTimeoutError as PoolReadTimeoutError
-from urllib3.exceptions import SSLError as PoolSSLError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError
 from urllib3.util.timeout import _DEFAULT_TIMEOUT
 
+from dynashard.errors import EngineUnavailableError
+from dynashard.transport.classification import unanswered, unreached
 from dynashard.transport.deadline import remaining
+from dynashard.transport.interface import Settings
 
 MAX_IDLE_SECONDS: Final = 30.0
 """A connection that was idle for longer is replaced: its other end may be gone unnoticed."""
@@ -40,12 +31,16 @@ _SHORTEST: Final = 0.001
 _KEEPALIVE: Final = (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
-class HandshakeError(SSLError):  # type: ignore[misc]
+class HandshakeError(HTTPError):
     """A connection was not made: no byte of a request was written."""
 
 
-class _HandshakeFailedError(HTTPError):
-    """As `HandshakeError`, inside urllib3."""
+_NOT_SENT: Final[Mapping[type[HTTPError], str]] = {
+    HandshakeError: "HandshakeError",
+    NewConnectionError: "EndpointConnectionError",
+    ConnectTimeoutError: "ConnectTimeoutError",
+}
+"""Failures before a byte was written."""
 
 
 class _Aged:
@@ -59,7 +54,7 @@ class _Aged:
             super().connect()  # type: ignore[misc]
         except OSError as error:
             # Urllib3's own errors say already that there is no connection; they do not extend OSError.
-            raise _HandshakeFailedError(str(error)) from error
+            raise HandshakeError(str(error)) from error
         self.used = self.clock()
 
     def getresponse(self) -> Any:
@@ -96,32 +91,29 @@ class Received(NamedTuple):
 class PooledSender:
     """A handler of `before-send` for the endpoint `url`; botocore sends requests to any other.
 
-    `ca_bundle` is the file of the trusted root certificates; timeouts are in seconds. Safe to share between threads.
+    `ca_bundle` is the file of the trusted root certificates. Safe to share between threads.
     """
 
-    def __init__(
-        self, url: str, *, ca_bundle: str, connect_timeout: float, read_timeout: float, max_connections: int
-    ) -> None:
+    def __init__(self, url: str, settings: Settings, ca_bundle: str) -> None:
         parsed = urllib3.util.parse_url(url)
         options: dict[str, Any] = {
-            "timeout": urllib3.Timeout(connect=connect_timeout, read=read_timeout),
-            "maxsize": max_connections,
+            "timeout": urllib3.Timeout(connect=settings.connect_timeout, read=settings.read_timeout),
+            "maxsize": settings.max_connections,
             "socket_options": [*HTTPConnection.default_socket_options, _KEEPALIVE],
         }
         self._url = url.rstrip("/") + "/"
         self._target = parsed.path or "/"
-        self._connect_timeout, self._read_timeout = connect_timeout, read_timeout
-        self._pool: urllib3.HTTPConnectionPool
-        if parsed.scheme == "https":
+        self._connect_timeout, self._read_timeout = settings.connect_timeout, settings.read_timeout
+        secure = parsed.scheme == "https"
+        if secure:
             # One context for all connections, so the bundle is read once.
             options["ssl_context"] = ssl.create_default_context(cafile=ca_bundle)
-            self._pool = urllib3.HTTPSConnectionPool(parsed.host or "", parsed.port, **options)
-        else:
-            self._pool = urllib3.HTTPConnectionPool(parsed.host or "", parsed.port, **options)
-        self._pool.ConnectionCls = _Secure if parsed.scheme == "https" else _Plain
+        kind = urllib3.HTTPSConnectionPool if secure else urllib3.HTTPConnectionPool
+        self._pool = kind(parsed.host or "", parsed.port, **options)
+        self._pool.ConnectionCls = _Secure if secure else _Plain
 
     def __call__(self, request: Any, **_: Any) -> Received | None:
-        """Return the answer, waiting at most until the operation's deadline; raises as botocore's own sender."""
+        """Return the answer, waiting at most until the operation's deadline; raises `EngineUnavailableError`."""
         url = request.url
         if url != self._url:
             return None
@@ -137,7 +129,7 @@ class PooledSender:
                 timeout=self._timeout(),
             )
         except HTTPError as error:
-            raise _as_botocore(error, request) from error
+            raise _failed(request.headers["X-Amz-Target"].rpartition(".")[2], error) from error
         return Received(answer.status, answer.headers, answer.data)
 
     def close(self) -> None:
@@ -152,16 +144,10 @@ class PooledSender:
         return urllib3.Timeout(connect=min(left, self._connect_timeout), read=min(left, self._read_timeout))
 
 
-def _as_botocore(error: HTTPError, request: Any) -> BotoCoreError:
-    kinds: tuple[tuple[type[HTTPError], type[BotoCoreError]], ...] = (
-        (_HandshakeFailedError, HandshakeError),
-        (PoolSSLError, SSLError),
-        (NewConnectionError, EndpointConnectionError),
-        (PoolConnectTimeoutError, ConnectTimeoutError),
-        (PoolReadTimeoutError, ReadTimeoutError),
-        (ProtocolError, ConnectionClosedError),
-    )
-    for kind, named in kinds:
+def _failed(operation: str, error: HTTPError) -> EngineUnavailableError:
+    """Return the layer's error; codes are the names that botocore has for the same failures."""
+    for kind, code in _NOT_SENT.items():
         if isinstance(error, kind):
-            return named(error=error, request=request, endpoint_url=request.url)
-    return HTTPClientError(error=error)
+            return unreached(operation, code, str(error))
+    code = "ReadTimeoutError" if isinstance(error, ReadTimeoutError) else "ConnectionClosedError"
+    return unanswered(operation, code, f"DynamoDB did not answer ({error})")

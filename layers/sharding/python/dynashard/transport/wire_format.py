@@ -40,10 +40,8 @@ def parsed_answer(status: int, headers: Mapping[str, str], body: bytes | bytearr
 
 
 def _parsed(body: bytes | bytearray) -> Wire | None:
-    if not body:
-        return {}
     try:
-        parsed = orjson.loads(body)
+        parsed = orjson.loads(body or b"{}")
     except orjson.JSONDecodeError:
         return None
     return parsed if isinstance(parsed, dict) else None
