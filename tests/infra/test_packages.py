@@ -73,6 +73,12 @@ with Dynashard.local({"DYNAMODB_PORT": "1", "DATA_DIR": "."}) as db:
 """,
     ),
     Package(
+        "layers/direct",
+        "dynashard_direct",
+        "layers/direct/python/dynashard_direct",
+        "import dynashard_direct; dynashard_direct.connect('http://127.0.0.1:1', 'eu-west-1').close()",
+    ),
+    Package(
         "layers/patterns",
         "dynashard_patterns",
         "layers/patterns/python/dynashard_patterns",

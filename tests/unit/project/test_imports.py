@@ -53,10 +53,12 @@ def layer_allows(module: str, imported: str) -> bool:
 
 def package_allows(module: str, imported: str) -> bool:
     mine, top = module.split(".", maxsplit=1)[0], imported.split(".", maxsplit=1)[0]
+    if mine == "dynashard_direct" and top == "dynashard":
+        return room(imported) in {"errors", "transport"}
     if top in PLACES:
         return top == mine or top in PACKAGES[mine]
-    # The client invokes functions, which is an AWS interface of its own.
-    return top not in SDK or mine == "dynashard_client"
+    # The client invokes functions, which is an AWS interface of its own; the direct transport asks for credentials.
+    return top not in SDK or mine in {"dynashard_client", "dynashard_direct"}
 
 
 def stacks_allow(_module: str, imported: str) -> bool:
@@ -198,6 +200,10 @@ VIOLATIONS = [
     ("dynashard.reads.query", "from domain import User"),
     ("dynashard.service", "from functions.api import app"),
     ("dynashard.service", "from dynashard_patterns import Edges"),
+    ("dynashard.transport.sdk", "def late():\n    from dynashard_direct import connect"),
+    ("dynashard_direct.transport", "from dynashard.topology import LeasedTopology"),
+    ("dynashard_direct.transport", "from dynashard_serving.limits import MAX_QUERIES"),
+    ("dynashard_patterns.edges.store", "from dynashard_direct import connect"),
     ("dynashard_patterns.edges.store", "from dynashard_serving.limits import MAX_QUERIES"),
     ("dynashard_patterns.edges.store", "import botocore.session"),
     ("dynashard_serving.backend", "from domain import User"),

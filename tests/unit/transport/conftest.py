@@ -1,5 +1,6 @@
 """Transports to a server with scripted answers. Every test that uses `opened` or `scripted` runs on each of them."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -34,7 +35,7 @@ def opened(request: pytest.FixtureRequest) -> Opened:
     def opened(settings: Settings, attempts: Attempts | None = None) -> Any:
         if request.param == "botocore":
             return SdkTransport(settings, attempts)
-        return transport_for(settings, {}, attempts)
+        return transport_for(settings, os.environ, attempts)
 
     return opened
 

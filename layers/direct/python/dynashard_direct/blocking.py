@@ -45,7 +45,7 @@ def _opened(line: Line, operation: str) -> Connection:
         opened = line.dialer.open(seconds)
     except OSError as error:
         raise not_opened(operation, error) from error
-    return Connection(opened, line.runtime.clock(), seconds)
+    return Connection(opened, line.clock(), seconds)
 
 
 def not_opened(operation: str, error: OSError) -> DynashardError:

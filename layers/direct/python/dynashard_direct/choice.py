@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.interface import Settings
 from dynashard_direct.credentials import source_of
-from dynashard_direct.endpoint import UnusualSettingsError, endpoint_of
+from dynashard_direct.endpoint import endpoint_of
 from dynashard_direct.transport import DirectTransport
+from dynashard_direct.unusual import UnusualSettingsError
 
 if TYPE_CHECKING:
     from dynashard.transport.sdk import SdkTransport

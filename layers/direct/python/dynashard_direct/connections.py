@@ -8,6 +8,7 @@ Lambda does not notice a reset, and if anything can be read from it, which is a 
 import select
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from threading import Condition, Lock
 from typing import Final
@@ -119,6 +120,7 @@ class ConnectionPool:
 
         Raises `ConnectionsInUseError` if none becomes free within so many seconds.
         """
+        end = time.monotonic() + seconds
         with self._changed:
             while True:
                 now = self._clock()
@@ -131,7 +133,8 @@ class ConnectionPool:
                 if self._open < self._most:
                     self._open += 1
                     return None
-                if seconds <= 0 or not self._changed.wait(seconds):
+                left = end - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
                     raise ConnectionsInUseError(f"all {self._most} connections are in use")
 
     def release(self, connection: Connection) -> None:

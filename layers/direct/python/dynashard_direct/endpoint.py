@@ -7,17 +7,14 @@ proxy, an unknown partition or a URL with a path works as before.
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from dynashard.transport.interface import Settings
-
-Variable = Callable[[str], str | None]
-"""Returns a setting by botocore's name of it; None if it is not set."""
+from dynashard_direct.unusual import UnusualSettingsError, Variable
 
 _PARTITIONS: Final = (
     # Names of regions, and the domains of plain and of dual-stack endpoints.
@@ -25,6 +22,7 @@ _PARTITIONS: Final = (
     (r"cn-\w+-\d+", "amazonaws.com.cn", "api.amazonwebservices.com.cn"),
     (r"us-gov-\w+-\d+", "amazonaws.com", "api.aws"),
 )
+_LONGEST_LABEL: Final = 63
 _GOVERNMENT: Final = "us-gov-"
 _NAMES: Final = {
     "region": ("AWS_DEFAULT_REGION", "AWS_REGION"),
@@ -39,10 +37,6 @@ _FILES: Final = (
     ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
 )
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy")
-
-
-class UnusualSettingsError(Exception):
-    """The direct transport does not do what the settings ask for; the message says what that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +90,10 @@ def endpoint_of(settings: Settings, environ: Mapping[str, str]) -> Endpoint:
 def _variables(settings: Settings, environ: Mapping[str, str]) -> Variable:
     """Return how settings are looked up: in the environment, or by botocore if there are configuration files."""
     local = settings.region and settings.endpoint_url and settings.endpoint_url.startswith("http://")
-    files = [Path(environ.get(name) or default).expanduser() for name, default in _FILES]
+    files = [os.path.expanduser(environ.get(name) or default) for name, default in _FILES]  # noqa: PTH111 - see below
     profiled = settings.profile or environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE")
-    if not local and (profiled or any(file.is_file() for file in files)):
+    if not local and (profiled or any(map(os.path.isfile, files))):
+        # `Path.expanduser` would fail for a user without a home folder.
         from dynashard_direct.sdk_settings import sdk_variables  # noqa: PLC0415 - it imports botocore
 
         return sdk_variables(settings.profile, environ)
@@ -129,8 +124,11 @@ def _parts(url: str) -> tuple[bool, str, int]:
         raise UnusualSettingsError("the endpoint is not a URL of HTTP")
     if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
         raise UnusualSettingsError("the endpoint's URL has more than a host and a port")
-    if re.search(r"[^\w.:-]", parts.hostname, re.ASCII):
-        raise UnusualSettingsError("the endpoint's host has unusual characters")
+    labels = parts.hostname.split(".")
+    if re.search(r"[^\w.:-]", parts.hostname, re.ASCII) or not all(
+        0 < len(label) <= _LONGEST_LABEL for label in labels
+    ):
+        raise UnusualSettingsError("the endpoint's host is not a plain name")
     return secure, parts.hostname, port or _default_port(secure=secure)
 
 

@@ -83,7 +83,7 @@ class FanOut:
         """Begin attempts, as many as may be under way and as there are connections."""
         while self._ready and len(self._flying) < self._concurrency:
             task = self._ready[0]
-            task.began = self._line.runtime.clock() if task.began is None else task.began
+            task.began = self._line.clock() if task.began is None else task.began
             try:
                 with within(self._left(task)):
                     require_remaining(task.call.operation)
@@ -151,5 +151,5 @@ class FanOut:
 
     def _left(self, task: _Task) -> float:
         """Return the seconds that an operation has left: each call has its own, from its first attempt on."""
-        now = self._line.runtime.clock()
+        now = self._line.clock()
         return min(remaining(), self._seconds - (now - (now if task.began is None else task.began)))

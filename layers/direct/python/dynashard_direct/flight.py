@@ -160,7 +160,7 @@ class Flight:
             self._await(opening.socket.fileno(), events)
             return
         self._opening = None
-        self._connection = Connection(opening.socket, self._line.runtime.clock(), 0.0)
+        self._connection = Connection(opening.socket, self._line.clock(), 0.0)
         self._begin_writing(self._connection)
 
     def _open_next(self, opening: Opening, failure: OSError) -> None:

@@ -1,11 +1,10 @@
 """What one attempt needs, whichever way it waits: the signed request, a connection, and the meaning of the answer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dynashard.errors import EngineError
-from dynashard.runtime import Runtime
 from dynashard.transport.attempts import resend_of
 from dynashard.transport.classification import unreached
 from dynashard.transport.deadline import remaining
@@ -19,6 +18,8 @@ from dynashard_direct.http1 import Answer
 from dynashard_direct.operations import OPERATIONS
 from dynashard_direct.signing import RequestWriter
 
+Clock = Callable[[], float]
+"""The wall clock, in epoch seconds."""
 SHORTEST: Final = 0.001
 """Seconds; a socket with a timeout of 0 would not wait at all."""
 
@@ -49,19 +50,19 @@ def prepared(operation: str, request: Mapping[str, Any], resend: Resend | None) 
 class Line:
     """Connections to one endpoint, and what signs the requests on them. Safe to share between threads."""
 
-    def __init__(self, endpoint: Endpoint, credentials: Source, settings: Settings, runtime: Runtime) -> None:
+    def __init__(self, endpoint: Endpoint, credentials: Source, settings: Settings, clock: Clock) -> None:
         self.dialer = Dialer(endpoint)
-        self.pool = ConnectionPool(settings.max_connections, runtime.clock)
+        self.pool = ConnectionPool(settings.max_connections, clock)
         self.connect_timeout = settings.connect_timeout
         self.read_timeout = settings.read_timeout
-        self.runtime = runtime
+        self.clock = clock
         self._credentials = credentials
         self._writer = RequestWriter(endpoint.authority, endpoint.region)
 
     def exchange(self, call: Prepared) -> Exchange:
         """Return an attempt with a request signed now; raises as the credentials' source."""
         credentials = self._credentials(call.operation)
-        request = self._writer.request(call.operation, call.body, credentials, self.runtime.clock())
+        request = self._writer.request(call.operation, call.body, credentials, self.clock())
         return Exchange(call.operation, request)
 
     def acquire(self, operation: str, seconds: float) -> Connection | None:

@@ -29,7 +29,7 @@ class DirectTransport:
     ) -> None:
         self._attempts = attempts or Attempts(settings.attempts)
         self._seconds = settings.operation_seconds
-        self._line = Line(endpoint, credentials, settings, self._attempts.runtime)
+        self._line = Line(endpoint, credentials, settings, self._attempts.runtime.clock)
         self._closed = False
 
     def warm(self) -> None:

@@ -1,0 +1,146 @@
+"""Credentials: where they come from, when they are refreshed, and that they are shown to nobody."""
+
+import logging
+import subprocess
+import sys
+import traceback
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+from botocore.credentials import RefreshableCredentials
+from botocore.exceptions import CredentialRetrievalError
+
+from bench.canned import Reply, canned_server
+from dynashard.errors import ConfigurationError, EngineUnavailableError, OutcomeUnknownError
+from dynashard.transport.interface import Settings
+from dynashard_direct.choice import transport_for
+from dynashard_direct.credentials import Credentials, ProviderCredentials, source_of
+
+pytestmark = pytest.mark.unit
+
+LAMBDA = {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "hidden-secret", "AWS_SESSION_TOKEN": "hidden-token"}
+
+
+def test_explicit_keys_come_before_those_of_the_environment() -> None:
+    settings = Settings(access_key="mine", secret_key="s", token="t")  # noqa: S106
+
+    assert source_of(settings, LAMBDA)("GetItem") == Credentials("mine", "s", "t")
+
+
+@pytest.mark.parametrize(
+    ("environ", "token"),
+    [
+        (LAMBDA, "hidden-token"),
+        ({**LAMBDA, "AWS_SECURITY_TOKEN": "older"}, "older"),
+        ({**LAMBDA, "AWS_SESSION_TOKEN": ""}, None),
+    ],
+)
+def test_the_environments_keys_are_used_as_botocore_uses_them(environ: dict[str, str], token: str | None) -> None:
+    assert source_of(Settings(), environ)("GetItem") == Credentials("AKIA", "hidden-secret", token)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ"),
+    [
+        (Settings(profile="work"), LAMBDA),
+        (Settings(), {}),
+        (Settings(), {"AWS_ACCESS_KEY_ID": "AKIA"}),
+        (Settings(), {**LAMBDA, "AWS_CREDENTIAL_EXPIRATION": "2030-01-01T00:00:00Z"}),
+    ],
+    ids=["profile", "nothing", "half", "expiring"],
+)
+def test_everything_else_is_left_to_botocores_providers(settings: Settings, environ: dict[str, str]) -> None:
+    assert isinstance(source_of(settings, environ), ProviderCredentials)
+
+
+def test_the_keys_of_a_lambda_function_need_no_botocore() -> None:
+    program = (
+        "import sys, dynashard_direct\n"
+        "transport = dynashard_direct.connect('http://127.0.0.1:1', 'eu-west-1', attempts=1)\n"
+        "try: transport.call('GetItem', {})\n"
+        "except Exception as error: print(type(error).__name__)\n"
+        "assert not {'botocore', 'urllib3', 'http.client'} & set(sys.modules), sorted(sys.modules)\n"
+    )
+
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=LAMBDA
+    )
+
+    assert (done.stdout, done.stderr) == ("EngineUnavailableError\n", "")
+
+
+class Provider:
+    """A provider whose first credentials expire in a minute, and the next ones in an hour."""
+
+    def __init__(self) -> None:
+        self.fetched = 0
+        self.fails = False
+
+    def metadata(self) -> dict[str, str]:
+        if self.fails:
+            raise CredentialRetrievalError(provider="test", error_msg="no answer")
+        self.fetched += 1
+        expires = datetime.now(UTC) + (timedelta(minutes=1) if self.fetched == 1 else timedelta(hours=1))
+        names = ("access_key", "secret_key", "token")
+        return {**{name: f"{name}-{self.fetched}" for name in names}, "expiry_time": expires.isoformat()}
+
+    def credentials(self) -> RefreshableCredentials:
+        return RefreshableCredentials.create_from_metadata(self.metadata(), self.metadata, "test")
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Provider:
+    provider = Provider()
+    session = SimpleNamespace(get_credentials=provider.credentials)
+    monkeypatch.setattr("dynashard.transport.client.open_session", lambda _profile: session)
+    return provider
+
+
+def test_credentials_of_a_provider_are_refreshed_before_they_expire(provider: Provider) -> None:
+    source = ProviderCredentials(None)
+
+    used = [source("GetItem") for _ in range(3)]
+
+    # The first ones expire too soon, so they are refreshed before they are used at all.
+    assert [each.access_key for each in used] == ["access_key-2"] * 3
+    assert used[0] is used[2]
+    assert provider.fetched == 2
+
+
+def test_a_provider_that_does_not_answer_is_unavailability_and_nothing_is_sent(provider: Provider) -> None:
+    provider.fails = True
+
+    with pytest.raises(EngineUnavailableError, match="was not sent") as caught:
+        ProviderCredentials(None)("PutItem")
+
+    assert not isinstance(caught.value, OutcomeUnknownError)
+
+
+def test_no_credentials_at_all_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = SimpleNamespace(get_credentials=lambda: None)
+    monkeypatch.setattr("dynashard.transport.client.open_session", lambda _profile: session)
+
+    with pytest.raises(ConfigurationError, match="no AWS credentials"):
+        ProviderCredentials(None)("GetItem")
+
+
+@pytest.mark.parametrize("bad", ["hidden\r\nX-Injected: 1", "hidden value", "hidden\u00e9", "hidden\n"])
+def test_credentials_that_cannot_be_sent_are_refused_and_not_shown(bad: str) -> None:
+    for keys in (("AKIA", bad), (bad, "s"), ("AKIA", "s", bad)):
+        with pytest.raises(ConfigurationError, match="line break") as caught:
+            Credentials(*keys)
+        assert "hidden" not in str(caught.value)
+
+
+def test_secrets_are_in_no_repr_no_log_and_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with canned_server(lambda _: Reply(hang_up=True)) as url:
+        transport = transport_for(Settings(url, "eu-west-1", attempts=1), LAMBDA)
+        with pytest.raises(OutcomeUnknownError) as caught:
+            transport.call("PutItem", {})
+        transport.close()
+
+    shown = [repr(source_of(Settings(), LAMBDA)("GetItem")), caplog.text, *traceback.format_exception(caught.value)]
+
+    assert not any("hidden" in text for text in shown)

@@ -1,0 +1,124 @@
+"""The pool: the connection used last comes first, dead ones are replaced, and the number is bounded."""
+
+import socket
+from collections.abc import Iterator
+from threading import Event, Thread
+
+import pytest
+
+from dynashard_direct.connections import MAX_IDLE_SECONDS, Connection, ConnectionPool, ConnectionsInUseError
+from tests.waiting import HANG_SECONDS, until
+
+pytestmark = pytest.mark.unit
+
+
+class Pairs:
+    """Connections whose other ends are in the test's hands, and a clock."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.ends: list[socket.socket] = []
+        self.pool = ConnectionPool(2, lambda: self.now)
+
+    def connection(self) -> Connection:
+        """Acquire a connection and open it if it is new."""
+        kept = self.pool.acquire(0.0)
+        if kept is not None:
+            return kept
+        mine, theirs = socket.socketpair()
+        self.ends.append(theirs)
+        return Connection(mine, self.now, None)
+
+
+@pytest.fixture
+def pairs() -> Iterator[Pairs]:
+    pairs = Pairs()
+    yield pairs
+    pairs.pool.close()
+    for end in pairs.ends:
+        end.close()
+
+
+def test_the_connection_used_last_is_used_next(pairs: Pairs) -> None:
+    first, second = pairs.connection(), pairs.connection()
+    pairs.pool.release(first)
+    pairs.pool.release(second)
+
+    assert pairs.pool.acquire(0.0) is second
+    assert pairs.pool.acquire(0.0) is first
+
+
+@pytest.mark.parametrize("elapsed", [MAX_IDLE_SECONDS + 1, -1.0])
+def test_a_connection_that_was_idle_for_long_or_since_the_future_is_replaced(pairs: Pairs, elapsed: float) -> None:
+    pairs.pool.release(pairs.connection())
+    pairs.now += elapsed
+
+    assert pairs.pool.acquire(0.0) is None
+
+
+def test_a_connection_within_its_age_is_kept(pairs: Pairs) -> None:
+    kept = pairs.connection()
+    pairs.pool.release(kept)
+    pairs.now += MAX_IDLE_SECONDS
+
+    assert pairs.pool.acquire(0.0) is kept
+
+
+def test_a_closed_connection_is_replaced(pairs: Pairs) -> None:
+    pairs.pool.release(pairs.connection())
+    pairs.ends[0].close()
+
+    assert pairs.pool.acquire(0.0) is None
+
+
+def test_a_connection_with_bytes_that_nobody_asked_for_is_replaced(pairs: Pairs) -> None:
+    pairs.pool.release(pairs.connection())
+    pairs.ends[0].sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    assert pairs.pool.acquire(0.0) is None
+
+
+def test_no_more_connections_than_allowed_are_open(pairs: Pairs) -> None:
+    pairs.connection()
+    pairs.connection()
+
+    with pytest.raises(ConnectionsInUseError, match="all 2 connections"):
+        pairs.pool.acquire(0.0)
+
+
+def test_a_discarded_connection_makes_room_for_another(pairs: Pairs) -> None:
+    pairs.connection()
+    gone = pairs.connection()
+    pairs.pool.discard(gone)
+
+    assert pairs.pool.acquire(0.0) is None
+    assert gone.socket.fileno() == -1
+
+
+def test_a_caller_waits_for_a_connection_that_becomes_free(pairs: Pairs) -> None:
+    pairs.connection()
+    busy = pairs.connection()
+    waited: list[Connection | None] = []
+    begun = Event()
+
+    def wait() -> None:
+        begun.set()
+        waited.append(pairs.pool.acquire(HANG_SECONDS))
+
+    thread = Thread(target=wait)
+    thread.start()
+    assert begun.wait(HANG_SECONDS)
+    pairs.pool.release(busy)
+    until(lambda: bool(waited))
+    thread.join()
+
+    assert waited == [busy]
+
+
+def test_a_closed_pool_keeps_no_connection(pairs: Pairs) -> None:
+    idle, used = pairs.connection(), pairs.connection()
+    pairs.pool.release(idle)
+    pairs.pool.close()
+    pairs.pool.release(used)
+
+    assert idle.socket.fileno() == used.socket.fileno() == -1

@@ -1,0 +1,169 @@
+"""Connections of both transports: certificates are verified, and dead connections are replaced in time."""
+
+import socket
+import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event, Thread
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from bench.canned import Reply, canned_server
+from dynashard.errors import EngineUnavailableError
+from dynashard.runtime import Runtime
+from dynashard.transport import Call
+from dynashard.transport.attempts import Attempts
+from dynashard.transport.interface import Settings
+from dynashard.transport.sender import MAX_IDLE_SECONDS
+from tests.unit.transport.scripted_server import Opened
+
+pytestmark = pytest.mark.unit
+
+
+def certificate_for(host: str, folder: Path, *, expired: bool = False) -> Path:
+    """Write a self-signed certificate and its key to one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=3))
+        .not_valid_after(now + timedelta(days=-1 if expired else 1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / f"{host}.pem"
+    file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    return file
+
+
+def served(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=lambda _: None))
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "AWS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def transport_to(opened: Opened) -> Callable[[str], Any]:
+    return lambda url: opened(Settings(url, "eu-west-1", "local", "local", attempts=1))
+
+
+def test_a_server_whose_certificate_is_in_the_configured_bundle_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport_to: Callable[[str], Any]
+) -> None:
+    certificate = certificate_for("localhost", tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+
+    with canned_server(lambda _: Reply(b'{"TableNames": []}'), tls=served(certificate)) as url:
+        transport = transport_to(url)
+        answers = [transport.call("ListTables", {}), *transport.call_all([Call("ListTables", {})] * 3)]
+        transport.close()
+
+    assert answers == [{"TableNames": []}] * 4
+
+
+def test_a_server_with_an_untrusted_certificate_is_refused(tmp_path: Path, transport_to: Callable[[str], Any]) -> None:
+    with canned_server(lambda _: Reply(), tls=served(certificate_for("localhost", tmp_path))) as url:
+        assert_refused(transport_to(url))
+
+
+@pytest.mark.parametrize(("host", "expired"), [("elsewhere", False), ("localhost", True)])
+def test_a_server_whose_certificate_is_for_another_host_or_has_expired_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport_to: Callable[[str], Any], *, host: str, expired: bool
+) -> None:
+    certificate = certificate_for(host, tmp_path, expired=expired)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+
+    with canned_server(lambda _: Reply(), tls=served(certificate)) as url:
+        assert_refused(transport_to(url))
+
+
+def assert_refused(transport: Any) -> None:
+    """No way of sending gets past the handshake, so the write is certainly not executed."""
+    with pytest.raises(EngineUnavailableError, match="certificate") as caught:
+        transport.call("PutItem", {})
+    [together] = transport.try_all([Call("PutItem", {})])
+    transport.close()
+
+    for error in (caught.value, together):
+        assert type(error) is EngineUnavailableError
+        assert error.aws_code == "HandshakeError"
+
+
+class _OneAnswer:
+    """A server that answers one request on each connection, and then closes it or stays silent."""
+
+    def __init__(self, *, closes: bool) -> None:
+        self.closes = closes
+        self.connections = 0
+        self.requests = 0
+        self.closed = Event()
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._kept: list[socket.socket] = []
+        Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._socket.accept()
+            self.connections += 1
+            connection.recv(65536)
+            self.requests += 1
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            if self.closes:
+                connection.close()
+                self.closed.set()
+            else:
+                self._kept.append(connection)
+
+
+def test_a_closed_idle_connection_is_replaced_before_a_byte_is_written(transport_to: Callable[[str], Any]) -> None:
+    server = _OneAnswer(closes=True)
+    transport = transport_to(server.url)
+    transport.call("PutItem", {"TableName": "t", "Item": {}})
+    assert server.closed.wait(60)
+
+    transport.call("PutItem", {"TableName": "t", "Item": {}})
+
+    assert (server.connections, server.requests) == (2, 2)
+    transport.close()
+
+
+def test_a_connection_that_was_idle_for_long_by_the_wall_clock_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, opened: Opened
+) -> None:
+    """A frozen Lambda does not notice that the other side has closed the connection."""
+    now = [1_000_000.0]
+    monkeypatch.setattr("dynashard.transport.sender._Aged.clock", staticmethod(lambda: now[0]))
+    server = _OneAnswer(closes=False)
+    settings = Settings(server.url, "eu-west-1", "local", "local")
+    transport = opened(settings, Attempts(1, runtime=Runtime(clock=lambda: now[0])))
+    transport.call("PutItem", {"TableName": "t", "Item": {}})
+    now[0] += MAX_IDLE_SECONDS + 1
+
+    transport.call("PutItem", {"TableName": "t", "Item": {}})
+
+    assert (server.connections, server.requests) == (2, 2)
+    transport.close()
