@@ -74,7 +74,7 @@ def update(key: str) -> Call:
 
 
 def open_connections(transport: DirectTransport) -> int:
-    return transport._line.pool._open
+    return transport._channel.pool._open
 
 
 def test_answers_are_in_the_order_of_the_calls_and_no_thread_is_started(start: Start, server: Server) -> None:
@@ -206,9 +206,9 @@ def test_an_unreachable_endpoint_fails_every_call_as_not_sent() -> None:
 
 def test_the_second_address_of_a_name_is_tried(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     transport = start()
-    [(family, address)] = transport._line.dialer.addresses()
+    [(family, address)] = transport._channel.dialer.addresses()
     closed = ("127.0.0.1", 1)
-    monkeypatch.setattr(transport._line.dialer, "addresses", lambda: [(family, closed), (family, address)])
+    monkeypatch.setattr(transport._channel.dialer, "addresses", lambda: [(family, closed), (family, address)])
 
     assert transport.call_all([get("a"), get("b")]) == [orjson.loads(FOUND.body)] * 2
 
@@ -232,15 +232,15 @@ def test_an_interruption_leaves_no_connection_behind(start: Start, monkeypatch: 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("dynashard_direct.fan_out.meaning", interrupted)
+        patched.setattr("dynashard_direct.fan_out.read_answer", interrupted)
         with pytest.raises(KeyboardInterrupt):
             transport.call_all([get("a"), get("b")])
     with monkeypatch.context() as patched:
-        patched.setattr("dynashard_direct.flight.Flight.advance", interrupted)
+        patched.setattr("dynashard_direct.nonblocking.PendingAttempt.advance", interrupted)
         with pytest.raises(KeyboardInterrupt):
             transport.call_all([get("a"), get("b")])
 
-    assert open_connections(transport) == len(transport._line.pool._idle)
+    assert open_connections(transport) == len(transport._channel.pool._idle)
     assert transport.call_all([get("a")] * 60) == [orjson.loads(FOUND.body)] * 60
 
 

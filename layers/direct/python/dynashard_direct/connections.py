@@ -74,7 +74,7 @@ class Dialer:
         """Return an open socket; each address, and the handshake, takes at most so long. Raises `OSError`."""
         opened = socket.create_connection((self._endpoint.host, self._endpoint.port), seconds)
         try:
-            prepare(opened)
+            set_options(opened)
             return self.secured(opened, handshake=True)
         except BaseException:
             opened.close()
@@ -95,7 +95,7 @@ class Dialer:
             return self._context
 
 
-def prepare(opened: socket.socket) -> None:
+def set_options(opened: socket.socket) -> None:
     """Set the options of every socket: small requests leave at once, and dead peers are noticed."""
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from dynashard.errors import DynashardError
-from dynashard.transport.attempts import Attempts, Course
+from dynashard.transport.attempts import Attempts, RetryState
 from dynashard.transport.deadline import remaining, within
 from dynashard.transport.interface import Call, Wire, record
 from dynashard.transport.wire_format import require_remaining
-from dynashard_direct.flight import Flight, launch
 from dynashard_direct.http1 import Answer
-from dynashard_direct.sending import Line, Prepared, meaning, prepared
+from dynashard_direct.nonblocking import PendingAttempt, begin_attempt
+from dynashard_direct.sending import Channel, PreparedCall, prepare_call, read_answer
 
 _LONGEST_WAIT: Final = 60.0
 
@@ -29,42 +29,42 @@ class _Task:
     """One call: its place in the sequence, its attempts, and when its first one began."""
 
     at: int
-    call: Prepared
-    course: Course
+    call: PreparedCall
+    retries: RetryState
     began: float | None = None
 
 
 class FanOut:
     """One run of many calls. It belongs to the calling thread."""
 
-    def __init__(self, line: Line, attempts: Attempts, operation_seconds: float, concurrency: int) -> None:
-        self._line = line
+    def __init__(self, channel: Channel, attempts: Attempts, operation_seconds: float, concurrency: int) -> None:
+        self._channel = channel
         self._attempts = attempts
         self._seconds = operation_seconds
         self._concurrency = max(1, concurrency)
         self._ready: deque[_Task] = deque()
         self._paused: list[tuple[float, int, _Task]] = []
-        self._flying: dict[Flight, _Task] = {}
+        self._under_way: dict[PendingAttempt, _Task] = {}
         self._answers: dict[int, Wire | DynashardError] = {}
 
     def run(self, calls: Sequence[Call]) -> list[Wire | DynashardError]:
         """Send every call; return the answers in the same order, with errors in the places of failed calls."""
         for at, call in enumerate(calls):
             try:
-                made = prepared(call.operation, call.request, call.resend)
+                made = prepare_call(call.operation, call.request, call.resend)
             except DynashardError as error:
                 self._answers[at] = error
             else:
-                self._ready.append(_Task(at, made, Course(self._attempts, made.operation, made.resend)))
+                self._ready.append(_Task(at, made, RetryState(self._attempts, made.operation, made.resend)))
         with selectors.DefaultSelector() as selector:
             try:
-                while self._ready or self._paused or self._flying:
+                while self._ready or self._paused or self._under_way:
                     self._resume()
                     self._launch(selector)
                     self._collect(selector)
             finally:
-                for flight in self._flying:
-                    flight.abandon()
+                for attempt in self._under_way:
+                    attempt.abandon()
         return [self._answers[at] for at in range(len(calls))]
 
     def _resume(self) -> None:
@@ -72,7 +72,7 @@ class FanOut:
         if not self._paused:
             return
         runtime = self._attempts.runtime
-        if not self._ready and not self._flying:
+        if not self._ready and not self._under_way:
             due, _, task = heapq.heappop(self._paused)
             runtime.sleep(max(0.0, due - runtime.monotonic()))
             self._ready.append(task)
@@ -81,61 +81,61 @@ class FanOut:
 
     def _launch(self, selector: selectors.BaseSelector) -> None:
         """Begin attempts, as many as may be under way and as there are connections."""
-        while self._ready and len(self._flying) < self._concurrency:
+        while self._ready and len(self._under_way) < self._concurrency:
             task = self._ready[0]
-            task.began = self._line.clock() if task.began is None else task.began
+            task.began = self._channel.clock() if task.began is None else task.began
             try:
                 with within(self._left(task)):
                     require_remaining(task.call.operation)
-                    flight = launch(self._line, task.call, selector, wait=not self._flying)
+                    attempt = begin_attempt(self._channel, task.call, selector, wait=not self._under_way)
             except DynashardError as error:
                 self._ready.popleft()
                 self._failed(task, error)
                 continue
-            if flight is None:
+            if attempt is None:
                 return
             self._ready.popleft()
-            self._flying[flight] = task
+            self._under_way[attempt] = task
 
     def _collect(self, selector: selectors.BaseSelector) -> None:
         """Wait until something happens, and advance the attempts that it concerns."""
-        if not self._flying:
+        if not self._under_way:
             return
-        landed: list[tuple[_Task, Answer]] = []
+        completed: list[tuple[_Task, Answer]] = []
         for key, _ in selector.select(self._wait()):
-            flight: Flight = key.data
+            attempt: PendingAttempt = key.data
             try:
-                answer = flight.advance()
+                answer = attempt.advance()
             except DynashardError as error:
-                self._failed(self._flying.pop(flight), error)
+                self._failed(self._under_way.pop(attempt), error)
                 continue
             if answer is not None:
-                landed.append((self._flying.pop(flight), answer))
+                completed.append((self._under_way.pop(attempt), answer))
         self._expire()
         # The next requests leave before these answers are decoded.
         self._launch(selector)
-        for task, answer in landed:
-            self._landed(task, answer)
+        for task, answer in completed:
+            self._completed(task, answer)
 
     def _wait(self) -> float:
         """Return the seconds until an attempt expires or a pause ends."""
-        first = min(flight.expires for flight in self._flying) - time.monotonic()
+        first = min(attempt.expires for attempt in self._under_way) - time.monotonic()
         if self._paused:
             first = min(first, self._paused[0][0] - self._attempts.runtime.monotonic())
         return max(0.0, min(first, _LONGEST_WAIT))
 
     def _expire(self) -> None:
         now = time.monotonic()
-        for flight in [each for each in self._flying if each.expires <= now]:
-            self._failed(self._flying.pop(flight), flight.timed_out())
+        for attempt in [each for each in self._under_way if each.expires <= now]:
+            self._failed(self._under_way.pop(attempt), attempt.timed_out())
 
-    def _landed(self, task: _Task, answer: Answer) -> None:
+    def _completed(self, task: _Task, answer: Answer) -> None:
         try:
-            meant = meaning(task.call.operation, answer, task.course.number)
+            meant = read_answer(task.call.operation, answer, task.retries.number)
         except DynashardError as error:
             self._failed(task, error)
             return
-        self._attempts.quota.release(task.course.number - 1)
+        self._attempts.quota.release(task.retries.number - 1)
         record(task.call.operation, meant)
         self._answers[task.at] = meant
 
@@ -143,7 +143,7 @@ class FanOut:
         """Let the call pause and try again, or end with an error."""
         try:
             with within(self._left(task)):
-                pause = task.course.pause_after(error)
+                pause = task.retries.pause_after(error)
         except DynashardError as final:
             self._answers[task.at] = final
             return
@@ -151,5 +151,5 @@ class FanOut:
 
     def _left(self, task: _Task) -> float:
         """Return the seconds that an operation has left: each call has its own, from its first attempt on."""
-        now = self._line.clock()
+        now = self._channel.clock()
         return min(remaining(), self._seconds - (now - (now if task.began is None else task.began)))

@@ -6,8 +6,8 @@ make one answer look like another. Bounds are checked before memory is used.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Status line and headers together, those of interim answers included; also the lines around chunks."""
@@ -17,6 +17,7 @@ _END: Final = b"\r\n\r\n"
 _LINE: Final = b"\r\n"
 _LONGEST_SIZE: Final = 16
 _BODILESS: Final = frozenset({204, 304})
+_FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
 _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
 
@@ -25,8 +26,7 @@ class MalformedAnswerError(Exception):
     """The bytes are not an answer of HTTP/1.1, or are beyond a bound. Nothing of them is used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A complete answer.
 
     Attributes:
@@ -158,7 +158,7 @@ class AnswerParser:
                 raise MalformedAnswerError("the trailer has no end")
             self._buffer = data[at:]
             return None
-        for line in data[end + len(_LINE) : last].decode("latin-1").split("\r\n") if last > end else ():
+        for line in _lines(data[end + len(_LINE) : last].decode("latin-1")) if last > end else ():
             _header(line)
         return self._answer(self._body, clean=last + len(_END) == len(data))
 
@@ -176,29 +176,41 @@ class AnswerParser:
 
 
 def _parsed_head(head: str) -> tuple[int, dict[str, str]]:
-    first, _, rest = head.partition("\r\n")
+    first, *lines = _lines(head)
     version, _, after = first.partition(" ")
-    status = after[:3]
-    if version not in ("HTTP/1.1", "HTTP/1.0") or not (status.isascii() and status.isdigit()) or len(status) != 3:  # noqa: PLR2004 - as HTTP has it
+    status, rest = after[:3], after[3:]
+    if version not in ("HTTP/1.1", "HTTP/1.0") or (rest and rest[0] != " "):
         raise MalformedAnswerError("the status line is not one of HTTP/1.1")
-    if after[3:4] not in ("", " ") or status < "100":
+    if not (status.isascii() and status.isdigit() and len(status) == 3) or status < "100":  # noqa: PLR2004 - HTTP's own
         raise MalformedAnswerError("the status is not a number of three digits")
     headers = {":version": version}
-    for line in rest.split("\r\n") if rest else ():
+    for line in lines:
         name, value = _header(line)
-        if name in ("content-length", "transfer-encoding") and headers.get(name, value) != value:
+        if name in _FRAMING and headers.get(name, value) != value:
             raise MalformedAnswerError(f"the header {name} has two values")
         headers[name] = value
     return int(status), headers
 
 
+def _lines(text: str) -> list[str]:
+    lines = text.split("\r\n")
+    if text.count("\r") != len(lines) - 1 or text.count("\n") != len(lines) - 1 or "\0" in text:
+        raise MalformedAnswerError("a header line contains a control character")
+    return lines
+
+
 def _header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
-    if not colon or not name or not _TOKEN.issuperset(name):
+    if not colon:
         raise MalformedAnswerError("a header line has no name")
-    if "\r" in value or "\n" in value or "\0" in value:
-        raise MalformedAnswerError("a header's value contains a control character")
-    return name.lower(), value.strip(" \t")
+    return _name(name), value.strip(" \t")
+
+
+@lru_cache(maxsize=256)
+def _name(name: str) -> str:
+    if not name or not _TOKEN.issuperset(name):
+        raise MalformedAnswerError("a header's name is not one")
+    return name.lower()
 
 
 def _length(text: str) -> int:

@@ -25,7 +25,7 @@ SHORTEST: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedCall:
     """A call whose body is made; each attempt signs it again."""
 
     operation: str
@@ -33,7 +33,7 @@ class Prepared:
     resend: Resend
 
 
-def prepared(operation: str, request: Mapping[str, Any], resend: Resend | None) -> Prepared:
+def prepare_call(operation: str, request: Mapping[str, Any], resend: Resend | None) -> PreparedCall:
     """Return a call ready to be sent.
 
     Raises `EngineError` if DynamoDB has no such operation, `InvalidValueError` if JSON cannot express a value.
@@ -44,10 +44,10 @@ def prepared(operation: str, request: Mapping[str, Any], resend: Resend | None) 
             operation=operation,
         )
     body = body_of(operation, with_capacity(operation, request))
-    return Prepared(operation, body, resend or resend_of(operation, request))
+    return PreparedCall(operation, body, resend or resend_of(operation, request))
 
 
-class Line:
+class Channel:
     """Connections to one endpoint, and what signs the requests on them. Safe to share between threads."""
 
     def __init__(self, endpoint: Endpoint, credentials: Source, settings: Settings, clock: Clock) -> None:
@@ -59,14 +59,18 @@ class Line:
         self._credentials = credentials
         self._writer = RequestWriter(endpoint.authority, endpoint.region)
 
-    def exchange(self, call: Prepared) -> Exchange:
+    def exchange(self, call: PreparedCall) -> Exchange:
         """Return an attempt with a request signed now; raises as the credentials' source."""
         credentials = self._credentials(call.operation)
         request = self._writer.request(call.operation, call.body, credentials, self.clock())
         return Exchange(call.operation, request)
 
-    def acquire(self, operation: str, seconds: float) -> Connection | None:
-        """Return a usable connection, or None if the caller opens one; raises `EngineUnavailableError`."""
+    def acquire(self, operation: str) -> Connection | None:
+        """Return a usable connection, or None if the caller may open one.
+
+        Raises `EngineUnavailableError` if all are in use for longer than a request may take.
+        """
+        seconds = min(remaining(), self.connect_timeout + self.read_timeout)
         try:
             return self.pool.acquire(seconds)
         except ConnectionsInUseError as error:
@@ -88,6 +92,6 @@ class Line:
             self.pool.discard(connection)
 
 
-def meaning(operation: str, answer: Answer, attempt: int) -> Wire:
+def read_answer(operation: str, answer: Answer, attempt: int) -> Wire:
     """Return DynamoDB's answer; raises the error that it says. `attempt` is the number of the attempt."""
     return accepted(operation, parsed_answer(answer.status, answer.headers, answer.body), attempt)

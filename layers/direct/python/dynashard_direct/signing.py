@@ -71,10 +71,11 @@ class RequestWriter:
     def __init__(self, host: str, region: str) -> None:
         self._host = host
         self._signer = Signer(region)
+        self._second = (0, time_stamp(0.0))
 
     def request(self, operation: str, body: bytes, credentials: Credentials, now: float) -> bytes:
         """Return the bytes of a request; `now` is the wall clock in epoch seconds. Cost: about 12 us of CPU."""
-        stamp = time_stamp(now)
+        stamp = self._stamp(int(now))
         token = credentials.token
         signed = f"content-type:{CONTENT_TYPE}\nhost:{self._host}\nx-amz-date:{stamp}\n"
         names, sent = "content-type;host;x-amz-date;", ""
@@ -89,3 +90,11 @@ class RequestWriter:
             f"Authorization: {authorization}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         return head.encode("latin-1") + body
+
+    def _stamp(self, second: int) -> str:
+        """Return the time of a signature, formatted once a second."""
+        last, stamp = self._second
+        if last != second:
+            stamp = time_stamp(second)
+            self._second = (second, stamp)
+        return stamp

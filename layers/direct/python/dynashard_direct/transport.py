@@ -7,11 +7,11 @@ from dynashard.errors import DynashardError, EngineError
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Call, Resend, Settings, Wire, record
-from dynashard_direct.blocking import attempted
+from dynashard_direct.blocking import send_once
 from dynashard_direct.credentials import Source
 from dynashard_direct.endpoint import Endpoint
 from dynashard_direct.fan_out import FanOut
-from dynashard_direct.sending import Line, meaning, prepared
+from dynashard_direct.sending import Channel, prepare_call, read_answer
 
 
 class DirectTransport:
@@ -29,21 +29,21 @@ class DirectTransport:
     ) -> None:
         self._attempts = attempts or Attempts(settings.attempts)
         self._seconds = settings.operation_seconds
-        self._line = Line(endpoint, credentials, settings, self._attempts.runtime.clock)
+        self._channel = Channel(endpoint, credentials, settings, self._attempts.runtime.clock)
         self._closed = False
 
     def warm(self) -> None:
         """Read the root certificates now. Cost: no request, about 16 ms of CPU."""
         self._require_open()
-        self._line.dialer.context()
+        self._channel.dialer.context()
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
         self._require_open()
-        made = prepared(operation, request, resend)
+        made = prepare_call(operation, request, resend)
         with within(self._seconds):
             answer = self._attempts.run(
-                lambda attempt: meaning(operation, attempted(self._line, made), attempt), operation, made.resend
+                lambda attempt: read_answer(operation, send_once(self._channel, made), attempt), operation, made.resend
             )
         record(operation, answer)
         return answer
@@ -60,12 +60,12 @@ class DirectTransport:
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
         """Send several requests at once, on this thread; see `Transport.try_all`."""
         self._require_open()
-        return FanOut(self._line, self._attempts, self._seconds, concurrency).run(calls)
+        return FanOut(self._channel, self._attempts, self._seconds, concurrency).run(calls)
 
     def close(self) -> None:
         """Close sockets; see `Transport.close`."""
         self._closed = True
-        self._line.pool.close()
+        self._channel.pool.close()
 
     def _require_open(self) -> None:
         if self._closed:

@@ -97,20 +97,20 @@ class Attempts:
 
     def run(self, once: Once, operation: str, resend: Resend) -> Wire:
         """Send a request until it is answered or may not be sent again; raises as `Transport.call`."""
-        course = Course(self, operation, resend)
+        state = RetryState(self, operation, resend)
         while True:
             try:
-                answer = once(course.number)
+                answer = once(state.number)
             except DynashardError as error:
-                pause = course.pause_after(error)
+                pause = state.pause_after(error)
             else:
-                self.quota.release(course.number - 1)
+                self.quota.release(state.number - 1)
                 return answer
             self.runtime.sleep(pause)
 
 
 @dataclass(slots=True)
-class Course:
+class RetryState:
     """The attempts of one request, decided without sending or waiting; `number` is that of the one under way."""
 
     rules: Attempts

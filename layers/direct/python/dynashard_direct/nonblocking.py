@@ -10,11 +10,11 @@ from typing import Final
 
 from dynashard.errors import DynashardError
 from dynashard.transport.deadline import remaining
-from dynashard_direct.blocking import RECEIVED, not_opened
-from dynashard_direct.connections import Connection, ConnectionsInUseError, prepare
+from dynashard_direct.blocking import RECEIVED, connection_failure
+from dynashard_direct.connections import Connection, ConnectionsInUseError, set_options
 from dynashard_direct.exchange import TIMED_OUT, Exchange
 from dynashard_direct.http1 import Answer
-from dynashard_direct.sending import SHORTEST, Line, Prepared
+from dynashard_direct.sending import SHORTEST, Channel, PreparedCall
 
 _UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAIN})
 
@@ -22,9 +22,9 @@ _UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAI
 class Opening:
     """Opens a connection without waiting: one address after the other, then the handshake."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
-        self._addresses = line.dialer.addresses()
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._addresses = channel.dialer.addresses()
         self._connected = False
         self.socket = self._begun()
 
@@ -35,7 +35,7 @@ class Opening:
             if failure:
                 raise OSError(failure, os.strerror(failure))
             self._connected = True
-            self.socket = self._line.dialer.secured(self.socket, handshake=False)
+            self.socket = self._channel.dialer.secured(self.socket, handshake=False)
         if isinstance(self.socket, ssl.SSLSocket):
             try:
                 self.socket.do_handshake()
@@ -59,7 +59,7 @@ class Opening:
             family, address = self._addresses.pop(0)
             opened = socket.socket(family, socket.SOCK_STREAM)
             opened.settimeout(0.0)
-            prepare(opened)
+            set_options(opened)
             failure = opened.connect_ex(address)
             if not failure or failure in _UNDER_WAY:
                 return opened
@@ -68,14 +68,16 @@ class Opening:
                 raise OSError(failure, os.strerror(failure))
 
 
-class Flight:
+class PendingAttempt:
     """An attempt under way, registered with a selector.
 
     `expires` is when it fails, by the monotonic clock; each progress puts it off, up to the operation's deadline.
     """
 
-    def __init__(self, line: Line, call: Prepared, selector: selectors.BaseSelector, kept: Connection | None) -> None:
-        self._line = line
+    def __init__(
+        self, channel: Channel, call: PreparedCall, selector: selectors.BaseSelector, kept: Connection | None
+    ) -> None:
+        self._channel = channel
         self._call = call
         self._selector = selector
         self._connection = kept
@@ -92,7 +94,7 @@ class Flight:
         """Open a connection, or write to the kept one. Raises as `advance`."""
         try:
             if self._connection is None:
-                self._put_off(self._line.connect_timeout)
+                self._put_off(self._channel.connect_timeout)
                 self._open_first()
             else:
                 self._connection.set_timeout(0.0)
@@ -120,14 +122,14 @@ class Flight:
         if answer is not None:
             self._ended = True
             self._await(-1, 0)
-            self._line.finish(self._connection, answer)
+            self._channel.finish(self._connection, answer)
         return answer
 
     def timed_out(self) -> DynashardError:
         """Return the error of an attempt that has expired, and close its connection."""
         self.abandon()
         if self._exchange is None:
-            return not_opened(self._call.operation, TimeoutError("no connection was made in time"))
+            return connection_failure(self._call.operation, TimeoutError("no connection was made in time"))
         return self._exchange.failed(TIMED_OUT, "no answer came in time")
 
     def abandon(self) -> None:
@@ -138,13 +140,13 @@ class Flight:
         self._await(-1, 0)
         if self._opening is not None:
             self._opening.socket.close()
-        self._line.pool.discard(self._connection)
+        self._channel.pool.discard(self._connection)
 
     def _open_first(self) -> None:
         try:
-            self._opening = Opening(self._line)
+            self._opening = Opening(self._channel)
         except OSError as error:
-            raise not_opened(self._call.operation, error) from error
+            raise connection_failure(self._call.operation, error) from error
         self._await(self._opening.socket.fileno(), selectors.EVENT_WRITE)
 
     def _open(self) -> None:
@@ -160,28 +162,28 @@ class Flight:
             self._await(opening.socket.fileno(), events)
             return
         self._opening = None
-        self._connection = Connection(opening.socket, self._line.clock(), 0.0)
+        self._connection = Connection(opening.socket, self._channel.clock(), 0.0)
         self._begin_writing(self._connection)
 
     def _open_next(self, opening: Opening, failure: OSError) -> None:
         try:
             again = opening.next_address()
         except OSError as error:
-            raise not_opened(self._call.operation, error) from error
+            raise connection_failure(self._call.operation, error) from error
         if not again:
-            raise not_opened(self._call.operation, failure) from failure
+            raise connection_failure(self._call.operation, failure) from failure
         self._await(opening.socket.fileno(), selectors.EVENT_WRITE)
 
     def _begin_writing(self, connection: Connection) -> None:
-        self._exchange = self._line.exchange(self._call)
-        self._put_off(self._line.read_timeout)
+        self._exchange = self._channel.exchange(self._call)
+        self._put_off(self._channel.read_timeout)
         self._write(self._exchange, connection)
 
     def _write(self, exchange: Exchange, connection: Connection) -> None:
         try:
             while unsent := exchange.unsent():
                 exchange.wrote(connection.socket.send(unsent))
-                self._put_off(self._line.read_timeout)
+                self._put_off(self._channel.read_timeout)
         except (BlockingIOError, ssl.SSLWantWriteError):
             self._await(connection.socket.fileno(), selectors.EVENT_WRITE)
         except ssl.SSLWantReadError:
@@ -198,7 +200,7 @@ class Flight:
                 answer = exchange.received(connection.socket.recv(RECEIVED))
                 if answer is not None:
                     return answer
-                self._put_off(self._line.read_timeout)
+                self._put_off(self._channel.read_timeout)
                 if not connection.pending():
                     break
         except (BlockingIOError, ssl.SSLWantReadError):
@@ -228,19 +230,21 @@ class Flight:
         self._registered, self._events = number, events
 
 
-def launch(line: Line, call: Prepared, selector: selectors.BaseSelector, *, wait: bool) -> Flight | None:
+def begin_attempt(
+    channel: Channel, call: PreparedCall, selector: selectors.BaseSelector, *, wait: bool
+) -> PendingAttempt | None:
     """Begin an attempt within the deadline in force.
 
-    Returns None if all connections are in use and `wait` is false. Raises as `Flight.advance`, or
+    Returns None if all connections are in use and `wait` is false. Raises as `PendingAttempt.advance`, or
     `EngineUnavailableError` if none becomes free in time.
     """
     if wait:
-        kept = line.acquire(call.operation, min(remaining(), line.connect_timeout + line.read_timeout))
+        kept = channel.acquire(call.operation)
     else:
         try:
-            kept = line.pool.acquire(0.0)
+            kept = channel.pool.acquire(0.0)
         except ConnectionsInUseError:
             return None
-    flight = Flight(line, call, selector, kept)
-    flight.begin()
-    return flight
+    attempt = PendingAttempt(channel, call, selector, kept)
+    attempt.begin()
+    return attempt
