@@ -141,6 +141,8 @@ def test_secrets_are_in_no_repr_no_log_and_no_traceback(caplog: pytest.LogCaptur
             transport.call("PutItem", {})
         transport.close()
 
-    shown = [repr(source_of(Settings(), LAMBDA)("GetItem")), caplog.text, *traceback.format_exception(caught.value)]
+    signer = transport._channel._writer._signer  # type: ignore[union-attr]
+    shown = [repr(source_of(Settings(), LAMBDA)("GetItem")), repr(signer._derived), caplog.text]
+    shown += traceback.format_exception(caught.value)
 
     assert not any("hidden" in text for text in shown)

@@ -4,9 +4,10 @@ The key is derived from the secret once for each day and credential; a request t
 """
 
 import hmac
+from dataclasses import dataclass, field
 from hashlib import sha256
 from time import gmtime, strftime
-from typing import Final, NamedTuple
+from typing import Final
 
 from dynashard_direct.credentials import Credentials
 
@@ -21,12 +22,13 @@ def time_stamp(seconds: float) -> str:
     return strftime("%Y%m%dT%H%M%SZ", gmtime(seconds))
 
 
-class _Derived(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Derived:
     """A key with what it is derived from. It is replaced as a whole, so threads need no lock."""
 
     day: str
-    secret: str
-    key: bytes
+    secret: str = field(repr=False)
+    key: bytes = field(repr=False)
 
 
 class Signer:
