@@ -124,6 +124,7 @@ UNUSUAL = [
     (Settings(), {}),
     (Settings(region="moon-base-1"), {}),
     (Settings(region="local"), {}),
+    (Settings(endpoint_url="http://h:1", region="eu\r\nX-A: b"), {}),
     (Settings(region="us-east-1-fips"), {}),
     (Settings(endpoint_url="http://h:1/prefix", region="eu-west-1"), {}),
     (Settings(endpoint_url="http://user:word@h:1", region="eu-west-1"), {}),

@@ -63,8 +63,8 @@ class ProviderCredentials:
     def __init__(self, profile: str | None) -> None:
         self._profile = profile
         self._provided: Any = None
-        self._frozen: Any = None
-        self._converted: Credentials | None = None
+        # Replaced as a whole, so threads need no lock.
+        self._last: tuple[Any, Credentials] | None = None
 
     def __call__(self, operation: str) -> Credentials:
         """Return what is valid now.
@@ -86,10 +86,11 @@ class ProviderCredentials:
             frozen = self._provided.get_frozen_credentials()
         except BotoCoreError as error:
             raise failure_of(operation, error) from error
-        if self._converted is None or frozen != self._frozen:
-            self._frozen = frozen
-            self._converted = Credentials(frozen.access_key, frozen.secret_key, frozen.token)
-        return self._converted
+        last = self._last
+        if last is None or last[0] != frozen:
+            last = frozen, Credentials(frozen.access_key, frozen.secret_key, frozen.token)
+            self._last = last
+        return last[1]
 
     def _found(self) -> Any:
         from dynashard.transport.client import open_session  # noqa: PLC0415 - it imports botocore

@@ -74,6 +74,8 @@ def endpoint_of(settings: Settings, environ: Mapping[str, str]) -> Endpoint:
     region = settings.region or variable("region")
     if not region:
         raise UnusualSettingsError("no region is set")
+    if not re.fullmatch(r"[\w-]+", region, re.ASCII):
+        raise UnusualSettingsError("the region is not a plain name")
     fips, dual_stack = (_truth(variable(name)) for name in ("use_fips_endpoint", "use_dualstack_endpoint"))
     url = settings.endpoint_url
     if url is None and not _truth(variable("ignore_configured_endpoint_urls")):
