@@ -169,19 +169,22 @@ def test_a_call_that_cannot_be_sent_does_not_stop_the_others(start: Start) -> No
 
 def test_silence_ends_with_the_read_timeout_of_each_call(start: Start, server: Server) -> None:
     server.script = {"silent": [Reply(silent=True)]}
-    transport = start(attempts=1, read_timeout=0.1)
+    transport = start(attempts=1, read_timeout=0.05)
 
-    found = transport.try_all([update("silent"), get("silent"), get("a")])
+    found = transport.try_all([update("silent"), get("silent")])
 
-    assert [type(each) for each in found] == [OutcomeUnknownError, EngineUnavailableError, dict]
-    assert open_connections(transport) == 1
+    assert [type(each) for each in found] == [OutcomeUnknownError, EngineUnavailableError]
+    assert open_connections(transport) == 0
 
 
 def test_nothing_waits_beyond_the_deadline(start: Start, server: Server) -> None:
     server.script = {"silent": [Reply(silent=True)]}
     transport = start(read_timeout=600.0)
 
-    with within(0.3):
+    transport.call_all([get("b")] * 2)
+
+    # This is long enough to send the requests on a busy machine.
+    with within(1.0):
         found = transport.try_all([update("silent"), get("silent")] * 2, concurrency=2)
     with within(0):
         late = transport.try_all([update("a")] * 3)

@@ -14,6 +14,7 @@ from dynashard.transport.attempts import Attempts
 from dynashard.transport.interface import Settings
 from tests.unit.direct.answers import BODY, chunked, counted
 from tests.unit.transport.scripted_server import Opened
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.unit
 
@@ -59,10 +60,12 @@ def raw_server(pieces: Sequence[bytes], *, closes: bool) -> Iterator[str]:
             connection.close()
 
 
-def outcomes(opened: Opened, pieces: Sequence[bytes], *, closes: bool = True) -> list[object]:
+def outcomes(
+    opened: Opened, pieces: Sequence[bytes], *, closes: bool = True, read_timeout: float = HANG_SECONDS
+) -> list[object]:
     """Return what a write becomes, alone and among several: its answer or its error."""
     with raw_server(pieces, closes=closes) as url:
-        transport = opened(Settings(url, "eu-west-1", "a", "b", read_timeout=0.2), Attempts(1))
+        transport = opened(Settings(url, "eu-west-1", "a", "b", read_timeout=read_timeout), Attempts(1))
         found: list[object] = []
         try:
             found.append(transport.call("PutItem", PUT))
@@ -109,7 +112,7 @@ def test_a_malformed_or_truncated_answer_leaves_a_write_unknown(opened: Opened, 
 
 
 def test_an_answer_that_stops_leaves_a_write_unknown_in_time(opened: Opened) -> None:
-    found = outcomes(opened, [counted()[:-1]], closes=False)
+    found = outcomes(opened, [counted()[:-1]], closes=False, read_timeout=0.05)
 
     assert [type(each) for each in found] == [OutcomeUnknownError] * 3
     assert {each.aws_code for each in found if isinstance(each, EngineUnavailableError)} == {"ReadTimeoutError"}
