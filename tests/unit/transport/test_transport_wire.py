@@ -1,5 +1,6 @@
 """Answers as bytes, for both transports: a well-formed one is returned, and any other leaves a write unknown."""
 
+import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,19 @@ pytestmark = pytest.mark.unit
 PUT = {"TableName": "users", "Item": {"PK": {"S": "a"}}}
 
 
+def read_request(connection: socket.socket) -> bool:
+    """Read a whole request; False if the other side closed."""
+    received = b""
+    while True:
+        head, end, body = received.partition(b"\r\n\r\n")
+        if end and len(body) >= int(re.findall(rb"(?i)content-length: (\d+)", head)[0]):
+            return True
+        more = connection.recv(65536)
+        if not more:
+            return False
+        received += more
+
+
 @contextmanager
 def raw_server(pieces: Sequence[bytes], *, closes: bool) -> Iterator[str]:
     """Serve the same bytes, piece by piece, after every request; then close the connection or stay silent."""
@@ -38,7 +52,7 @@ def raw_server(pieces: Sequence[bytes], *, closes: bool) -> Iterator[str]:
     def answer(connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            while connection.recv(65536):
+            while read_request(connection):
                 for piece in pieces:
                     connection.sendall(piece)
                 if closes:

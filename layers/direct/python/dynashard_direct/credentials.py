@@ -37,7 +37,7 @@ def environment_credentials(environ: Mapping[str, str]) -> Credentials | None:
     access_key, secret_key = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
     if not access_key or not secret_key or environ.get("AWS_CREDENTIAL_EXPIRATION"):
         return None
-    token = environ.get("AWS_SECURITY_TOKEN") or environ.get("AWS_SESSION_TOKEN")
+    token = environ.get("AWS_SECURITY_TOKEN") or environ.get("AWS_SESSION_TOKEN") or None
     return Credentials(access_key, secret_key, token)
 
 

@@ -112,7 +112,7 @@ class PooledSender:
         self._pool = kind(parsed.host or "", parsed.port, **options)
         self._pool.ConnectionCls = _Secure if secure else _Plain
 
-    def __call__(self, request: Any, **_: Any) -> Received | None:
+    def __call__(self, request: Any, event_name: str, **_: Any) -> Received | None:
         """Return the answer, waiting at most until the operation's deadline; raises `EngineUnavailableError`."""
         url = request.url
         if url != self._url:
@@ -129,7 +129,7 @@ class PooledSender:
                 timeout=self._timeout(),
             )
         except HTTPError as error:
-            raise _failed(request.headers["X-Amz-Target"].rpartition(".")[2], error) from error
+            raise _failed(event_name.rpartition(".")[2], error) from error
         return Received(answer.status, answer.headers, answer.data)
 
     def close(self) -> None:
