@@ -8,7 +8,7 @@ from botocore import xform_name
 from bench.canned import SHARDS
 from bench.measure import Contender, Row
 from bench.world import KEYS, REGION, World, canned_process
-from dynashard.transport import Call
+from dynashard.transport import Call, Transport
 from dynashard_direct import connect
 
 RAW: Final = "botocore low-level client"
@@ -53,16 +53,11 @@ def rows(where: World) -> Iterator[Row]:
         raw.close()
 
 
-def _row(operation: str, request: dict[str, Any], repeat: int, raw: Any, *ours: tuple[str, Any]) -> Row:
+def _row(operation: str, request: dict[str, Any], repeat: int, raw: Any, *ours: tuple[str, Transport]) -> Row:
     method = getattr(raw, xform_name(operation))
-    return Row(
-        operation,
-        [
-            Contender(RAW, lambda: method(**request)),
-            *(
-                Contender(name, lambda transport=transport: transport.call(operation, dict(request)))
-                for name, transport in ours
-            ),
-        ],
-        repeat=repeat,
-    )
+
+    def contender(name: str, transport: Transport) -> Contender:
+        return Contender(name, lambda: transport.call(operation, dict(request)))
+
+    contenders = [Contender(RAW, lambda: method(**request)), *(contender(*each) for each in ours)]
+    return Row(operation, contenders, repeat=repeat)

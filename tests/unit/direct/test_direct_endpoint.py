@@ -42,7 +42,7 @@ def test_endpoints_of_all_regions_are_those_of_botocores_rules(rules: Any, nothi
     session = Session()
     partitions = ("aws", "aws-cn", "aws-us-gov")
     regions = [region for each in partitions for region in session.get_available_regions("dynamodb", each)]
-    flags = ({}, {"AWS_USE_FIPS_ENDPOINT": "true"}, {"AWS_USE_DUALSTACK_ENDPOINT": "True"})
+    flags: tuple[dict[str, str], ...] = ({}, {"AWS_USE_FIPS_ENDPOINT": "true"}, {"AWS_USE_DUALSTACK_ENDPOINT": "True"})
     variants = [*flags, {**flags[1], **flags[2]}]
 
     for region, variant in product([*regions, "eu-new-7"], variants):
