@@ -13,7 +13,7 @@ from dynashard.repository import evidence, items
 from dynashard.repository.evidence import Proof
 from dynashard.repository.transaction_run import Transaction
 from dynashard.repository.writes import Kind, Write
-from dynashard.transport.attempts import Attempts
+from dynashard.transport.attempts import RetryState
 
 Apply = Callable[[ExitStack], None]
 Judged = Callable[[Any, Mapping[str, Any] | None, Proof], Proof]
@@ -62,12 +62,12 @@ def _absent_is_done(*, conditional: bool) -> Judged:
 
 def _throttled_after_ambiguity(stack: ExitStack) -> None:
     """Report a throttle although an earlier attempt may have been executed."""
-    after_doubt = Attempts._after_doubt
+    after_doubt = RetryState._after_doubt
 
-    def pass_on(self: Attempts, error: Any, *more: Any) -> Any:
+    def pass_on(self: RetryState, error: Any, *more: Any) -> Any:
         return error if isinstance(error, ThrottledError) else after_doubt(self, error, *more)
 
-    stack.enter_context(patch.object(Attempts, "_after_doubt", pass_on))
+    stack.enter_context(patch.object(RetryState, "_after_doubt", pass_on))
 
 
 def _goes_on_without_proof(stack: ExitStack) -> None:
