@@ -19,6 +19,8 @@ setup: .venv/.done node_modules/.done ## Install everything, pinned and hashed, 
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Dynashard needs Python 3.11 or newer: make PYTHON=python3.13 ..."; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+# Its version never changes, so pip would keep the one of an older checkout, without the packages added since.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall requirements/*.whl
 	@touch $@
 
 node_modules/.done: package-lock.json

@@ -25,7 +25,7 @@ def sdk_variables(profile: str | None, environ: Mapping[str, str]) -> Variable:
             return None if url is None else str(url)
         value = session.get_config_variable(name)
         if name == "region" and value is None:
-            # Botocore does not read this one, which Lambda sets beside its own.
+            # Botocore does not read this one, which Lambda sets as well.
             value = environ.get("AWS_REGION")
         return None if value is None else str(value)
 
