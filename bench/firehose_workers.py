@@ -1,6 +1,7 @@
 """The workers of a firehose: their backlog, and a killer that ends them while they work on it."""
 
 import os
+import random
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -89,8 +90,12 @@ class Killer:
             sent: returns whether all of them were sent.
             wait_seconds: after which no moment to kill is waited for any more.
         """
-        writers, deadline = self.killed[WRITER], time.monotonic() + wait_seconds
-        while any(len(each) < times for each in self.killed.values()) and time.monotonic() < deadline:
+        writers, consumers = self.killed[WRITER], self.killed[CONSUMER]
+        stopped: int | None = None
+        deadline = time.monotonic() + wait_seconds
+        while min(len(writers), len(consumers)) < times and time.monotonic() < deadline:
+            if stopped is None and len(consumers) < min(times, len(writers) + 1):
+                stopped = self._stopped(CONSUMER)
             left, in_hand = self.backlog.messages(), self.backlog.in_hand()
             part = 1 - len(writers) / (times + 1)
             # The first kill happens while messages still arrive. The last batch is the last chance to kill.
@@ -99,20 +104,40 @@ class Killer:
                 self.say(f"killed the writer with {in_hand} of {left} messages in hand")
                 # Its messages stay in flight until its successor has started.
                 time.sleep(2)
-            behind = len(self.killed[CONSUMER]) < len(writers) and self.backlog.changes()
-            if behind and self._ended(CONSUMER):
-                self.say("killed the stream consumer with records to process")
-            if sent() and not left and not self.backlog.changes():
-                return
+            behind = self.backlog.changes()
+            if behind and stopped is not None:
+                self._kill_at_work(stopped)
+                stopped = None
+            if sent() and not left and not behind:
+                break
             time.sleep(0.02)
+        if stopped is not None:
+            os.kill(stopped, signal.SIGCONT)
 
     def _ended(self, worker: str) -> bool:
-        process = next((each for each in workers(self.stack, worker) if each not in self.killed[worker]), None)
+        process = self._next(worker)
         if process is None:
             return False
         os.kill(process, signal.SIGKILL)
         self.killed[worker].add(process)
         return True
+
+    def _stopped(self, worker: str) -> int | None:
+        """Stop a worker, and return its id. It catches up in less time than it takes to see that it is behind."""
+        process = self._next(worker)
+        if process is not None:
+            os.kill(process, signal.SIGSTOP)
+        return process
+
+    def _kill_at_work(self, consumer: int) -> None:
+        os.kill(consumer, signal.SIGCONT)
+        time.sleep(random.uniform(0, 0.05))
+        os.kill(consumer, signal.SIGKILL)
+        self.killed[CONSUMER].add(consumer)
+        self.say("killed the stream consumer with records to process")
+
+    def _next(self, worker: str) -> int | None:
+        return next((each for each in workers(self.stack, worker) if each not in self.killed[worker]), None)
 
 
 def workers(stack: Stack, module: str) -> list[int]:

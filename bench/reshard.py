@@ -8,6 +8,7 @@ docs/proof.md says what it shows.
 import argparse
 import gc
 import json
+import multiprocessing
 import os
 import sys
 import time
@@ -21,6 +22,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import Progress
 
+from tests.processors import pin
 from tests.resharding.mutants import MUTANTS, Mutant, broken
 from tests.resharding.plan import planned
 from tests.resharding.schedule import run_seed
@@ -177,6 +179,8 @@ _ENGINE: list[Any] = []
 
 
 def _enter() -> None:
+    # Numbers of the processes of a pool are consecutive.
+    pin(sum(multiprocessing.current_process()._identity))  # noqa: SLF001 - there is no public number
     running = engine_in_memory()
     _ENGINE.extend([running, running.__enter__()])
     gc.freeze()

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from tests.depth import left_out, load_profile
+from tests.processors import pin, unpin
 
 load_profile()
 # The synthesiser reads this when it is imported.
@@ -17,6 +18,8 @@ os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 os.environ.setdefault("CDK_VALIDATION", "false")
 # It unpacks the construct library into each new home, which takes seconds. A shared cache makes it do so once.
 os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(Path(__file__).parents[1] / "build" / "jsii"))
+# An engine of one thread needs less time for tests, which mostly send one request at a time.
+os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
 
 RUN_FIRST: Final = (
     "tests/e2e/test_deployed_reshard.py",
@@ -40,6 +43,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = set(items).difference(dropped)
         items[:] = [item for item in items if item in kept]
     items.sort(key=lambda item: next((i for i, start in enumerate(RUN_FIRST) if item.nodeid.startswith(start)), 99))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Run a test and its engine on one processor, but the processes of an end-to-end test on all of them."""
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        if item.get_closest_marker("e2e"):
+            unpin()
+        else:
+            pin(int(worker.removeprefix("gw")))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,5 +1,6 @@
 """A fast connection to the local engine: one kept-alive socket, without signatures and retries."""
 
+import os
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -128,7 +129,13 @@ def _engine(port: int) -> Iterator[bool]:
     program = engine_program(Settings.from_env({}))
     command = ["/bin/sh", "-c", _WATCHED, "engine", str(program), "serve", "--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(  # noqa: S603 - the checkout's own engine
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        # One request at a time needs no second thread.
+        env={**os.environ, "TOKIO_WORKER_THREADS": "1"},
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
