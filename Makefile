@@ -51,8 +51,13 @@ TESTED := build/host/.done .venv-ministack/.done
 PYTEST := $(BIN)/pytest -n 4 --dist worksteal
 
 .PHONY: test
-test: check $(TESTED) ## Check everything, then run every test
-	$(PYTEST)
+test: lint $(TESTED) ## Check everything, and run every test
+# Types occupy one processor, so tests begin on the others meanwhile.
+	@$(MAKE) --no-print-directory --jobs=2 types all-tests
+
+.PHONY: all-tests
+all-tests:
+	env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS $(PYTEST)
 
 .PHONY: test-unit
 test-unit: setup ## Run only the tests that are pure and fast

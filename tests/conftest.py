@@ -1,11 +1,13 @@
 """Settings and hooks for all tests."""
 
+import functools
 import gc
 import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
+import botocore.session
 import pytest
 
 from tests.depth import left_out, load_profile
@@ -20,6 +22,8 @@ os.environ.setdefault("CDK_VALIDATION", "false")
 os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(Path(__file__).parents[1] / "build" / "jsii"))
 # An engine of one thread needs less time for tests, which mostly send one request at a time.
 os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
+# Without this, each session of botocore reads the descriptions of services and endpoints again, a tenth of a second.
+botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 
 RUN_FIRST: Final = (
     "tests/e2e/test_deployed_reshard.py",
@@ -63,4 +67,6 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
+        # Most of what a test leaves behind is freed without the collector.
+        gc.set_threshold(50_000, 20, 50)
         gc.enable()

@@ -1,5 +1,6 @@
 """The command line on the engine of the session: in this process, and as a process of its own."""
 
+import functools
 import io
 import os
 import signal
@@ -14,6 +15,7 @@ from typing import Any
 
 import orjson
 import pytest
+import typer.main
 
 from domain import User
 from dynashard import Dynashard
@@ -26,6 +28,8 @@ from tools.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 CURSOR_KEYS = ["only-ever-in-these-tests"]
+# Typer builds all commands again for each call, which takes longer than most commands here.
+typer.main.get_command = functools.cache(typer.main.get_command)
 _PROGRAM = "from tools.cli import main; main()"
 
 
