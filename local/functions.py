@@ -97,6 +97,7 @@ def local_variables(settings: Settings, *, endpoint: str, cursor_key: str) -> di
         "MAX_QUERIES_PER_REQUEST": str(settings.max_queries_per_request),
         "NO_PROXY": "127.0.0.1,localhost",
         "PATH": os.environ.get("PATH", os.defpath),
+        "TRANSPORT": settings.transport,
         "TZ": "UTC",
     }
 

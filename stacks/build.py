@@ -2,7 +2,7 @@
 
     build/sharding/python/...         the sharding layer and its packages
     build/patterns/python/...         what is derived from items, or stored out of line
-    build/serving/python/...          what every function needs to serve items
+    build/serving/python/...          what every function needs to serve items, and the direct transport
     build/domain/python/...           the entities
     build/functions/NAME/functions/NAME/...   one function, and what only it needs
 
@@ -92,7 +92,14 @@ def _function(name: str, requirements: str | None = None) -> Asset:
 ASSETS = (
     Asset("sharding", "python", (("layers/sharding/python/dynashard", "dynashard"),), "requirements/sharding.txt"),
     Asset("patterns", "python", (("layers/patterns/python/dynashard_patterns", "dynashard_patterns"),)),
-    Asset("serving", "python", (("layers/serving/python/dynashard_serving", "dynashard_serving"),)),
+    Asset(
+        "serving",
+        "python",
+        (
+            ("layers/serving/python/dynashard_serving", "dynashard_serving"),
+            ("layers/direct/python/dynashard_direct", "dynashard_direct"),
+        ),
+    ),
     Asset("domain", "python", (("layers/domain/python/domain", "domain"),)),
     _function("api", "requirements/api.txt"),
     _function("changes"),

@@ -65,6 +65,7 @@ class DataStack(Stack):
             "TOPOLOGY_TABLE": self.topology.table_name,
             "TOPOLOGY_LEASE_SECONDS": str(self.settings.topology_lease_seconds),
             "TOPOLOGY_OPERATION_SECONDS": str(self.settings.longest_operation_seconds),
+            "TRANSPORT": self.settings.transport,
             **self.settings.growth.variables,
         }
 

@@ -86,6 +86,8 @@ class Settings(Section):
 
     `cdk.json` ships false for dev and prod, because the quota of a new account allows no reservation.
     """
+    transport: Literal["botocore", "direct"] = "botocore"
+    """What signs and sends the functions' requests to DynamoDB."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_retention_days: Days = 30
 

@@ -16,6 +16,7 @@ from dynashard.resharding import Resharder, Timing
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
 from dynashard.transport.aws import stack_outputs
+from dynashard_direct.selection import connect_by, name_in
 from dynashard_serving.growth_policy import GrowthSettings, Report
 from dynashard_serving.growth_requests import growth_of
 from dynashard_serving.table_load import TableLoad, table_load
@@ -150,10 +151,11 @@ def _require_table(transport: Transport, endpoint: str, table: str) -> None:
 def _deployed(environment: str) -> Backend:
     with _as_command_errors():
         place = deployed(environment)
+        transport = connect_by(name_in(os.environ), operation_seconds=place["operation_seconds"])
     table, topology_table = _restored(os.environ, place["table"], place["topology_table"])
     return Backend(
         target=f"the environment {environment} with table {table}",
-        transport=place["transport"],
+        transport=transport,
         table=table,
         topology_table=topology_table,
         # A lease other than the deployed one is safe: clients use the shorter one, and changes wait for the longer one.
@@ -161,7 +163,7 @@ def _deployed(environment: str) -> Backend:
         operation=place["operation_seconds"],
         worker="the executions of the environment's state machine show the reason",
         growth=_deployed_growth(environment),
-        load=table_load(place["transport"], table),
+        load=table_load(transport, table),
     )
 
 

@@ -4,7 +4,7 @@ import os
 from functools import cache
 from typing import Any
 
-from dynashard.transport import connect
+from dynashard_serving.transports import open_transport
 from functions.api.app import App, build_app
 from functions.api.resources import exposed_resources, family_listings
 from functions.api.settings import Settings
@@ -17,9 +17,7 @@ family_listings()
 @cache
 def _app() -> App:
     settings = Settings.from_env(os.environ)
-    return build_app(
-        settings, connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
-    )
+    return build_app(settings, open_transport(settings))
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 from domain import ENTITIES
-from dynashard.transport import connect
 from dynashard.transport.deadline import within
 from dynashard_patterns.changes import DeadLetter, Dispatcher, Outcome
 from dynashard_serving import metric_names as names
@@ -16,6 +15,7 @@ from dynashard_serving.backend import open_entities
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.metrics import Figure, metrics_line, write_line
+from dynashard_serving.transports import open_transport
 from functions.changes.dead_letters import Keep, to_queue
 from functions.changes.following import consumers
 from functions.changes.settings import Settings
@@ -55,7 +55,7 @@ def _settings() -> Settings:
 @cache
 def _dispatcher() -> Dispatcher:
     settings = _settings()
-    transport = connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
+    transport = open_transport(settings)
     entities = [each.entity for each in ENTITIES]
     db = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
     return Dispatcher(consumers(db), keep=_logged(to_queue(settings.dead_letter_queue)))

@@ -11,7 +11,7 @@ from domain import ENTITIES, Exposed
 from dynashard import RetryPolicy
 from dynashard.errors import OutcomeUnknownError, OverloadedError
 from dynashard.runtime import SYSTEM, Runtime
-from dynashard.transport import Transport, connect
+from dynashard.transport import Transport
 from dynashard_serving import metric_names as names
 from dynashard_serving.backend import open_backend
 from dynashard_serving.environment import seconds_left
@@ -21,6 +21,7 @@ from dynashard_serving.logs import log_error
 from dynashard_serving.metrics import Figure, metrics_line, write_line
 from dynashard_serving.settings import ServingSettings
 from dynashard_serving.shedding import LoadSignal
+from dynashard_serving.transports import open_transport
 from functions.commands.answers import Commands
 
 logger = logging.getLogger("commands")
@@ -71,9 +72,7 @@ def _settings() -> ServingSettings:
 @cache
 def _commands() -> Commands:
     settings = _settings()
-    return build_commands(
-        settings, connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
-    )
+    return build_commands(settings, open_transport(settings))
 
 
 def handler(event: Any, context: Any) -> dict[str, Any]:

@@ -9,13 +9,14 @@ from functools import cache
 from typing import Any
 
 from dynashard.resharding import Resharder
-from dynashard.transport import Transport, connect
+from dynashard.transport import Transport
 from dynashard.transport.deadline import within
 from dynashard_serving import metric_names as names
 from dynashard_serving.environment import required, seconds_left, time_to_answer
 from dynashard_serving.growth import cloudwatch
 from dynashard_serving.logs import log_error, without_traceback
 from dynashard_serving.metrics import Figure, metrics_line, write_line
+from dynashard_serving.transports import open_transport
 from functions.reshard.backend import resharder_of
 from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions
@@ -98,7 +99,7 @@ def _settings() -> Settings:
 @cache
 def _transport() -> Transport:
     settings = _settings()
-    return connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
+    return open_transport(settings)
 
 
 @cache

@@ -9,12 +9,12 @@ from functools import cache
 from typing import Any
 
 from domain import ENTITIES
-from dynashard.transport import connect
 from dynashard.transport.aws import sqs_client
 from dynashard_serving.backend import open_entities
 from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.metrics import write_line
 from dynashard_serving.refusals import expected
+from dynashard_serving.transports import open_transport
 from functions.writer.metrics import line
 from functions.writer.operations import Operations
 from functions.writer.queues import Queues
@@ -40,7 +40,7 @@ def _settings() -> Settings:
 @cache
 def _writer() -> Writer:
     settings = _settings()
-    transport = connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
+    transport = open_transport(settings)
     entities = [each.entity for each in ENTITIES]
     database = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
     return Writer(

@@ -101,9 +101,9 @@ def test_the_function_gets_every_variable_it_needs(dev: Templates) -> None:
     assert settings.growth_mode == "on"
 
 
-def test_growth_is_a_setting(tmp_path: Path) -> None:
+def test_growth_and_the_transport_are_settings(tmp_path: Path) -> None:
     growth = {"mode": "dry_run", "cooldown_seconds": 60, "quiet_seconds": 600}
-    templates = Templates(synthesise(context("dev", growth=growth), tmp_path), "dev")
+    templates = Templates(synthesise(context("dev", growth=growth, transport="direct"), tmp_path), "dev")
 
     function = properties_of(templates["Changes"], "AWS::Lambda::Function")
     settings = Settings.from_env(function["Environment"]["Variables"])
@@ -113,3 +113,4 @@ def test_growth_is_a_setting(tmp_path: Path) -> None:
         60,
         600,
     )
+    assert settings.transport == "direct"

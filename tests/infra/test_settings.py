@@ -52,6 +52,7 @@ def test_the_longest_operation_is_as_long_as_a_request_unless_something_takes_lo
             "environments.dev.auth.tenant_pattern: '^(a+)+$' is not allowed from position 1 on",
         ),
         ({"auth": {**SIGN_IN, "issuer": "http://login.example.com"}}, "must start with https://"),
+        ({"transport": "pigeon"}, "environments.dev.transport: Input should be 'botocore' or 'direct'"),
         ({"colour": "blue"}, "environments.dev.colour: there is no such setting"),
         ({"api": {"memory": 512}}, "environments.dev.api.memory: there is no such setting"),
         ({"api": {"memory_mb": 64}}, "environments.dev.api.memory_mb:"),

@@ -193,6 +193,7 @@ def test_missing_setting_is_named() -> None:
         ("TOPOLOGY_LEASE_SECONDS", "soon"),
         ("TOPOLOGY_LEASE_SECONDS", "0"),
         ("GROWTH_MODE", "perhaps"),
+        ("TRANSPORT", "pigeon"),
         ("GROWTH_COOLDOWN_SECONDS", "0"),
         ("GROWTH_COOLDOWN_SECONDS", "often"),
         ("GROWTH_QUIET_SECONDS", "299"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from dynashard_direct.selection import DEFAULT
 from local.errors import LocalStackError
 from local.settings import ROOT, Settings
 
@@ -18,6 +19,7 @@ def test_an_empty_environment_gives_the_documented_defaults() -> None:
     assert (settings.dynamodb_endpoint, settings.dynoxide_bin, settings.topology_lease_seconds) == (None, None, 30)
     assert (settings.topology_operation_seconds, settings.topology_skew_seconds) == (4, 0)
     assert (settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds) == ("on", 300, 86400)
+    assert settings.transport == DEFAULT
 
 
 def test_each_variable_is_read(tmp_path: Path) -> None:
@@ -33,12 +35,14 @@ def test_each_variable_is_read(tmp_path: Path) -> None:
             "GROWTH_MODE": "dry_run",
             "GROWTH_COOLDOWN_SECONDS": "8",
             "GROWTH_QUIET_SECONDS": "9",
+            "TRANSPORT": "direct",
         }
     )
 
     assert (settings.port, settings.dynamodb_port, settings.topology_lease_seconds) == (0, 9001, 5)
     assert (settings.topology_operation_seconds, settings.topology_skew_seconds) == (6, 7)
     assert (settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds) == ("dry_run", 8, 9)
+    assert settings.transport == "direct"
     assert settings.data_dir == tmp_path / "b"
     assert settings.dynamodb_endpoint == "http://127.0.0.1:4566"
 
@@ -53,6 +57,7 @@ def test_each_variable_is_read(tmp_path: Path) -> None:
         ("TOPOLOGY_OPERATION_SECONDS", "0"),
         ("TOPOLOGY_SKEW_SECONDS", "-1"),
         ("GROWTH_MODE", "perhaps"),
+        ("TRANSPORT", "pigeon"),
         ("GROWTH_COOLDOWN_SECONDS", "0"),
         ("GROWTH_QUIET_SECONDS", "299"),
         ("DYNAMODB_ENDPOINT", "localhost:8000"),

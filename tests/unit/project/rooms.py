@@ -23,7 +23,7 @@ PACKAGES = {
     "dynashard": set(),
     "dynashard_direct": {"dynashard"},
     "dynashard_patterns": {"dynashard"},
-    "dynashard_serving": {"dynashard", "dynashard_patterns"},
+    "dynashard_serving": {"dynashard", "dynashard_direct", "dynashard_patterns"},
     "dynashard_client": {"dynashard", "dynashard_serving"},
 }
 """The installable packages, and the others that each may import."""

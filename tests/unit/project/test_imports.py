@@ -125,6 +125,14 @@ def test_modules_import_only_what_the_design_allows() -> None:
     assert {source.name: found for source in everything() if (found := forbidden_imports(source))} == {}
 
 
+def test_one_place_decides_which_transport_a_process_uses() -> None:
+    choosing = {"dynashard.connect", "dynashard.transport.connect", "dynashard_direct.connect"}
+    # The layer's own `local` and `deployed` are below the place that decides.
+    found = [s.name for place in PLACES if place != "dynashard" for s in sources(place) if choosing & set(s.imports)]
+
+    assert found == []
+
+
 @pytest.mark.parametrize("place", [*PACKAGES, "domain", "functions", "stacks"])
 def test_modules_read_nothing_when_they_are_imported(place: str) -> None:
     assert {source.name: found for source in sources(place) if (found := reads_at_import(source.tree))} == {}

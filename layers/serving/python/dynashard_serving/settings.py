@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.deadline import LONGEST_OPERATION
+from dynashard_direct.selection import DEFAULT, TransportName, transport_name
 from dynashard_serving.environment import Variable, number, optional, pattern, signing_keys, values_of, whole_number
 from dynashard_serving.limits import MAX_QUERIES
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
@@ -29,6 +30,7 @@ class TableSettings:
         growth_cooldown_seconds: how long a count is left alone after it changed.
         growth_quiet_seconds: how long a count must be unchanged before it shrinks; not below the cooldown.
         endpoint: URL of DynamoDB, None for the region's own.
+        transport: what signs and sends requests to DynamoDB: `botocore` or `direct`.
     """
 
     table: Annotated[str, Variable("TABLE_NAME")]
@@ -40,8 +42,10 @@ class TableSettings:
     growth_cooldown_seconds: Annotated[float, Variable("GROWTH_COOLDOWN_SECONDS", number)] = 300.0
     growth_quiet_seconds: Annotated[float, Variable("GROWTH_QUIET_SECONDS", number)] = 86_400.0
     endpoint: Annotated[str | None, Variable("DYNAMODB_ENDPOINT", optional)] = None
+    transport: Annotated[TransportName, Variable("TRANSPORT")] = DEFAULT
 
     def __post_init__(self) -> None:
+        transport_name(self.transport)
         if self.environment not in ENVIRONMENTS:
             raise ConfigurationError(f"ENVIRONMENT is {self.environment!r}: use {', '.join(ENVIRONMENTS)}")
         if not self.topology_lease_seconds > 0:
