@@ -12,8 +12,8 @@ from botocore.session import Session
 
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
-from dynashard_direct import DirectTransport, connect
-from dynashard_direct.choice import _log_fallback, transport_for
+from dynashard_direct import DirectTransport, connect, fallback
+from dynashard_direct.choice import transport_for
 from dynashard_direct.endpoint import Endpoint, endpoint_of, root_certificates
 from dynashard_direct.operations import OPERATIONS
 from dynashard_direct.unusual import UnusualSettingsError
@@ -160,7 +160,7 @@ def test_a_proxy_is_left_to_botocore_unless_the_host_is_excepted(
 
 def test_each_reason_for_botocore_is_logged_once(nothing: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    _log_fallback.cache_clear()
+    fallback._log.cache_clear()
 
     for _ in range(3):
         transport_for(Settings(), nothing)

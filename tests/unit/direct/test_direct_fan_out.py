@@ -1,5 +1,6 @@
 """Many calls on one thread: bounded, in order, each by its own rules, and none held up by another."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from dynashard.transport import Call, metered
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Settings
-from dynashard_direct import DirectTransport
+from dynashard_direct import DirectTransport, fallback
 from dynashard_direct.choice import transport_for
 from tests.unit.transport.scripted_server import FOUND, stored
 
@@ -165,6 +166,21 @@ def test_a_call_that_cannot_be_sent_does_not_stop_the_others(start: Start) -> No
     assert isinstance(unsent, InvalidValueError)
     assert "no operation Getitem" in str(unknown)
     assert fine == orjson.loads(FOUND.body)
+
+
+def test_botocore_sends_operations_with_other_endpoints_which_is_logged_once(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    fallback._log.cache_clear()
+    transport = start(attempts=1)
+
+    for _ in range(2):
+        transport.try_all([Call("SearchVectors", {"Key": {"PK": {"S": "a"}}}), get("a")])
+
+    assert [record.message for record in caplog.records if record.name.startswith("dynashard_direct")] == [
+        "Requests of SearchVectors are sent by botocore: the direct transport does not know their endpoint."
+    ]
 
 
 def test_silence_ends_with_the_read_timeout_of_each_call(start: Start, server: Server) -> None:

@@ -161,6 +161,20 @@ def test_an_operation_that_does_not_exist_is_refused(scripted: Script) -> None:
         scripted(FOUND).call("Getitem", GET)
 
 
+def test_vectors_are_searched_beside_other_requests(scripted: Script, asked: list[Asked]) -> None:
+    search = Call("SearchVectors", {"TableName": "users", "IndexName": "v", "Vector": [0.5]})
+    transport = scripted(FOUND)
+
+    single = transport.call(search.operation, search.request)
+    answers = transport.try_all([search, Call("GetItem", GET), search])
+    transport.close()
+
+    assert [single, *answers] == [orjson.loads(FOUND.body)] * 4
+    assert sorted(each.operation for each in asked) == ["GetItem", *["SearchVectors"] * 3]
+    with pytest.raises(EngineError, match="closed"):
+        transport.call(search.operation, search.request)
+
+
 def test_a_closed_transport_refuses_calls(scripted: Script) -> None:
     transport = scripted(FOUND)
     transport.call("GetItem", GET)

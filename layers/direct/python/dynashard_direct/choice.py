@@ -1,14 +1,13 @@
 """Whether the direct transport can do what the settings ask for; botocore's does the rest."""
 
-import logging
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING
 
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.interface import Settings
 from dynashard_direct.credentials import source_of
 from dynashard_direct.endpoint import endpoint_of
+from dynashard_direct.fallback import sdk_transport
 from dynashard_direct.transport import DirectTransport
 from dynashard_direct.unusual import UnusualSettingsError
 
@@ -26,13 +25,5 @@ def transport_for(
     try:
         endpoint = endpoint_of(settings, environ)
     except UnusualSettingsError as unusual:
-        from dynashard.transport.sdk import SdkTransport  # noqa: PLC0415 - it imports botocore
-
-        _log_fallback(str(unusual))
-        return SdkTransport(settings, attempts)
+        return sdk_transport(settings, attempts, sent="Requests to DynamoDB", reason=str(unusual))
     return DirectTransport(settings, endpoint, source_of(settings, environ), attempts)
-
-
-@cache
-def _log_fallback(reason: str) -> None:
-    logging.getLogger(__name__).info("Requests to DynamoDB are sent by botocore: %s.", reason)

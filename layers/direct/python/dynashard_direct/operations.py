@@ -17,4 +17,4 @@ OPERATIONS: Final = frozenset({
     "UpdateGlobalTable", "UpdateGlobalTableSettings", "UpdateItem", "UpdateKinesisStreamingDestination",
     "UpdateTable", "UpdateTableReplicaAutoScaling", "UpdateTimeToLive",
 })  # fmt: skip
-"""Vector search has an endpoint of its own, so it is absent."""
+"""Vector search has an endpoint of its own, so it is absent: botocore sends it."""

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynashard.errors import EngineError
 from dynashard.transport.attempts import resend_of
 from dynashard.transport.classification import unreached
 from dynashard.transport.deadline import remaining
@@ -15,7 +14,6 @@ from dynashard_direct.credentials import Source
 from dynashard_direct.endpoint import Endpoint
 from dynashard_direct.exchange import Exchange
 from dynashard_direct.http1 import Answer
-from dynashard_direct.operations import OPERATIONS
 from dynashard_direct.signing import RequestWriter
 
 Clock = Callable[[], float]
@@ -34,15 +32,7 @@ class PreparedCall:
 
 
 def prepare_call(operation: str, request: Mapping[str, Any], resend: Resend | None) -> PreparedCall:
-    """Return a call ready to be sent.
-
-    Raises `EngineError` if DynamoDB has no such operation, `InvalidValueError` if JSON cannot express a value.
-    """
-    if operation not in OPERATIONS:
-        raise EngineError(
-            f"DynamoDB has no operation {operation}: use a name of its API reference, such as GetItem.",
-            operation=operation,
-        )
+    """Return a call ready to be sent; raises `InvalidValueError` if JSON cannot express a value."""
     body = body_of(operation, with_capacity(operation, request))
     return PreparedCall(operation, body, resend or resend_of(operation, request))
 

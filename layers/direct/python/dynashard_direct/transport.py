@@ -1,7 +1,8 @@
 """The transport on plain sockets: see `dynashard.transport.interface.Transport`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from dynashard.errors import DynashardError, EngineError
 from dynashard.transport.attempts import Attempts
@@ -10,12 +11,19 @@ from dynashard.transport.interface import Call, Resend, Settings, Wire, record
 from dynashard_direct.blocking import send_once
 from dynashard_direct.credentials import Source
 from dynashard_direct.endpoint import Endpoint
+from dynashard_direct.fallback import sdk_transport
 from dynashard_direct.fan_out import FanOut
+from dynashard_direct.operations import OPERATIONS
 from dynashard_direct.sending import Channel, prepare_call, read_answer
+
+if TYPE_CHECKING:
+    from dynashard.transport.sdk import SdkTransport
 
 
 class DirectTransport:
     """Signs and sends requests itself. Retries, deadlines and errors are those of `SdkTransport`.
+
+    Operations outside `OPERATIONS` are sent by botocore, because they have endpoints of their own.
 
     Args:
         settings: timeouts, connections and attempts; see `connect`.
@@ -28,9 +36,12 @@ class DirectTransport:
         self, settings: Settings, endpoint: Endpoint, credentials: Source, attempts: Attempts | None = None
     ) -> None:
         self._attempts = attempts or Attempts(settings.attempts)
+        self._settings = settings
         self._seconds = settings.operation_seconds
         self._channel = Channel(endpoint, credentials, settings, self._attempts.runtime.clock)
         self._closed = False
+        self._lock = Lock()
+        self._sdk: SdkTransport | None = None
 
     def warm(self) -> None:
         """Read the root certificates now. Cost: no request, about 16 ms of CPU."""
@@ -40,6 +51,8 @@ class DirectTransport:
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
         self._require_open()
+        if operation not in OPERATIONS:
+            return self._fallback(operation).call(operation, request, resend=resend)
         made = prepare_call(operation, request, resend)
         with within(self._seconds):
             answer = self._attempts.run(
@@ -60,12 +73,31 @@ class DirectTransport:
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
         """Send several requests at once, on this thread; see `Transport.try_all`."""
         self._require_open()
-        return FanOut(self._channel, self._attempts, self._seconds, concurrency).run(calls)
+        plain = [call for call in calls if call.operation in OPERATIONS]
+        answers = iter(FanOut(self._channel, self._attempts, self._seconds, concurrency).run(plain))
+        if len(plain) == len(calls):
+            return list(answers)
+        others = [call for call in calls if call.operation not in OPERATIONS]
+        more = iter(self._fallback(others[0].operation).try_all(others, concurrency=concurrency))
+        return [next(answers if call.operation in OPERATIONS else more) for call in calls]
 
     def close(self) -> None:
         """Close sockets; see `Transport.close`."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
+            sdk, self._sdk = self._sdk, None
         self._channel.pool.close()
+        if sdk is not None:
+            sdk.close()
+
+    def _fallback(self, operation: str) -> "SdkTransport":
+        with self._lock:
+            self._require_open()
+            if self._sdk is None:
+                reason = "the direct transport does not know their endpoint"
+                sent = f"Requests of {operation}"
+                self._sdk = sdk_transport(self._settings, self._attempts, sent=sent, reason=reason)
+            return self._sdk
 
     def _require_open(self) -> None:
         if self._closed:
