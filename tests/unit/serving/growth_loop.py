@@ -12,6 +12,7 @@ from dynashard.resharding.scope import Scope
 from dynashard.transport.classification import Refusal, classify
 from dynashard_serving.growth_demand import Demand
 from dynashard_serving.growth_policy import CountState, Growth
+from dynashard_serving.growth_retries import RetriedThrottles
 from tests.unit.serving.growth_policy_world import START, Loads, World, entity
 from tools.simulate.capacity import OnDemand, Provisioned
 from tools.simulate.model import Access, TableModel
@@ -25,7 +26,10 @@ UNITS = 100.0
 CHANGE_SECONDS = 240.0
 """Four waits of a minute."""
 _TICK = 0.1
+_ANSWER_SECONDS = 0.1
+"""How long a caller takes to send its next request after an answer."""
 _TABLE = "table"
+_HOT = "TableWriteKeyRangeThroughputExceeded"
 
 
 @dataclass
@@ -54,11 +58,14 @@ class Slow(World):
 class Loop:
     """Requests that arrive at a rate for each logical partition, and fail if all of their attempts are throttled.
 
+    Besides, callers send one request after another, and wait for the answer of each.
+
     Attributes:
         rates: write units a second by logical partition.
         processes: how many processes the requests are divided among at random.
         units: write units of the table: warm ones on demand, or `provisioned`.
         described: whether the processes know these.
+        callers: how many callers wait for their answers, by logical partition.
         pauses: seconds before each further attempt of a throttled request.
     """
 
@@ -67,6 +74,7 @@ class Loop:
     units: float = 40_000.0
     provisioned: bool = False
     described: bool = True
+    callers: dict[str, int] = field(default_factory=dict)
     pauses: tuple[float, ...] = ()
     shards: Shards = field(default_factory=lambda: Shards(1, max=1024))
     seed: int = 1
@@ -81,7 +89,7 @@ class Loop:
         self.model = TableModel(Resource(ARN, Capacities(writes, reads), settings), {}, settings)
         self._random = Random(self.seed)
         self._waiting: list[tuple[float, str, int, int]] = []
-        """Requests that are sent again: the time, the partition, the process and the attempt, from 0."""
+        """Requests that are sent later: the time, the partition, the process and the attempt, from 0."""
         self._entity = entity(self.shards)
         load = Loads(units=self.units if self.described else None)
         self._demands = [Demand(lambda: self.world.now) for _ in range(self.processes)]
@@ -89,6 +97,13 @@ class Loop:
             self.world.process(random=self._random.random(), waits=False, load=load, demand=demand)
             for demand in self._demands
         ]
+        self._retries = [
+            RetriedThrottles([self._entity.model], demand, growth.throttled, _TABLE)
+            for demand, growth in zip(self._demands, self._growths, strict=True)
+        ]
+        for partition, callers in self.callers.items():
+            for _ in range(callers):
+                heappush(self._waiting, (self.world.now, partition, self._random.randrange(self.processes), 0))
 
     def run(self, seconds: float) -> None:
         """Let traffic flow for so many seconds."""
@@ -114,13 +129,15 @@ class Loop:
 
     def _tick(self) -> tuple[int, int]:
         admitted = failed = 0
-        counts = {partition: self.count(partition) for partition in self.rates}
+        counts = {partition: self.count(partition) for partition in (*self.rates, *self.callers)}
         for partition, process, attempt in self._due():
             key = f"{partition}:{self._random.randrange(counts[partition])}"
             throttle = self.model.admit(self.world.now - START, Access(key, str(self._random.random()), UNITS))
             demand, request = self._demands[process], {"TableName": _TABLE, "Item": {"PK": {"S": key}}}
             if throttle is None:
                 admitted += 1
+                if attempt:
+                    self._retries[process].executed("PutItem", request, {}, [_HOT])
                 if demand.active:
                     demand.admitted("PutItem", request, {}, _TABLE)
             elif attempt < len(self.pauses):
@@ -131,6 +148,9 @@ class Loop:
                 if demand.active:
                     demand.refused("PutItem", request, _error(throttle), _TABLE)
                 self._growths[process].throttled(self._entity, partition, _error(throttle))
+            answered = throttle is None or attempt >= len(self.pauses)
+            if answered and partition in self.callers:
+                heappush(self._waiting, (self.world.now + _ANSWER_SECONDS, partition, process, 0))
         return admitted, failed
 
     def _due(self) -> Iterator[tuple[str, int, int]]:
@@ -138,8 +158,8 @@ class Loop:
         random, rates = self._random, list(self.rates.values())
         while self._waiting and self._waiting[0][0] <= self.world.now:
             yield heappop(self._waiting)[1:]
-        requests = int(sum(rates) / UNITS * _TICK + random.random())
-        for partition in random.choices(list(self.rates), rates, k=requests):
+        requests = int(sum(rates) / UNITS * _TICK + random.random()) if rates else 0
+        for partition in random.choices(list(self.rates), rates, k=requests) if requests else ():
             yield partition, random.randrange(self.processes), 0
 
 

@@ -3,7 +3,7 @@
 Resharding is not imported before the first throttle, so that a cold start does not load it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -107,9 +107,29 @@ def growing(
     return Growing(build, observer.growth_failed)
 
 
-def counting(settings: TableSettings, transport: Transport, demand: Demand) -> Transport:
-    """Return the transport of a `Dynashard` whose requests are counted for the growth policy, if there is one."""
-    return transport if settings.growth_mode == "off" else CountingTransport(transport, settings.table, demand)
+def counting(
+    settings: TableSettings,
+    transport: Transport,
+    demand: Demand,
+    entities: Sequence[type[Entity]],
+    throttled: Throttled,
+) -> Transport:
+    """Return the transport of a `Dynashard` whose requests are counted for the growth policy, if there is one.
+
+    `throttled` is what `growing` returned; it receives the throttles that retries hide, while they are sustained.
+    """
+    if settings.growth_mode == "off":
+        return transport
+
+    def executed(
+        operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], reasons: Collection[str]
+    ) -> None:
+        # Only a function that is throttled pays for the import.
+        from dynashard_serving.growth_retries import RetriedThrottles  # noqa: PLC0415
+
+        RetriedThrottles(entities, demand, throttled, settings.table).executed(operation, request, answer, reasons)
+
+    return CountingTransport(transport, settings.table, demand, executed)
 
 
 def cloudwatch(settings: TableSettings, transport: Transport) -> "LoadSource | None":

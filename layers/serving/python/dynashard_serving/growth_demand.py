@@ -3,14 +3,14 @@
 Counting starts with a throttle and ends a minute after the last one. Before that, a request costs one comparison.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from dynashard.errors import ConditionFailedError, DynashardError, ThrottledError
 from dynashard.schema import INDEX_SLOTS, PK, index_pk
-from dynashard.transport.interface import METERED, WRITING, Call, Resend, Transport, Wire
+from dynashard.transport.interface import METERED, WRITING, Call, Resend, Transport, Wire, metered, meters
 
 WINDOW_SECONDS: Final = 20.0
 """How long a window lasts. Decisions see the current one and the one before it."""
@@ -37,12 +37,14 @@ class Tally:
         admitted: how many were executed, by their stored partition keys.
         refused: how many were throttled, by their stored partition keys; parts of a batch each time they are sent.
         throttled: how many were throttled for good, by the keys of their topology records.
+        retried: how many were executed after throttles, by the keys of their topology records.
         all_admitted, all_throttled: their sums, with those of keys that did not fit.
     """
 
     admitted: dict[str, int] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
     throttled: dict[str, int] = field(default_factory=dict)
+    retried: dict[str, int] = field(default_factory=dict)
     all_admitted: int = 0
     all_throttled: int = 0
 
@@ -68,22 +70,39 @@ class Demand:
 
     def throttled(self, place: Place, key: str) -> None:
         """Count a request that was throttled for good, by the key of its topology record, and start counting."""
-        now = self._clock()
         with self._lock:
-            if not self.active:
-                self._current, self._previous, self._began, self._since, self.active = {}, {}, now, now, True
-            self._last = now
-            self._rotate(now)
+            self._begin()
             tally = self._tally(place)
             tally.all_throttled += 1
             _count(tally.throttled, key, 1)
+
+    def retried(self, place: Place, stored: str, key: str) -> int:
+        """Count a request that is executed after throttles, by its stored partition key and its topology record's key.
+
+        Starts counting: the caller then counts the same request by `admitted`. Returns how many there were in both
+        windows for that record.
+        """
+        with self._lock:
+            self._begin()
+            tally = self._tally(place)
+            _count(tally.refused, stored, 1)
+            _count(tally.retried, key, 1)
+            before = self._previous.get(place)
+            return tally.retried.get(key, 0) + (before.retried.get(key, 0) if before else 0)
+
+    def _begin(self) -> None:
+        now = self._clock()
+        if not self.active:
+            self._current, self._previous, self._began, self._since, self.active = {}, {}, now, now, True
+        self._last = now
+        self._rotate(now)
 
     def admitted(self, operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], table: str) -> None:
         """Count an executed request. Cost: a few microseconds for each item."""
         self._pass_time()
         writing = operation in WRITING
         left = _left(answer, table)
-        executed = _keys(operation, request, answer, table)
+        executed = stored_keys(operation, request, answer, table)
         for slot, key in left:
             _count(self._tally(Place(slot, writing)).refused, key, 1)
             if (slot, key) in executed:
@@ -96,7 +115,7 @@ class Demand:
     def refused(self, operation: str, request: Mapping[str, Any], error: ThrottledError, table: str) -> None:
         """Count a throttled request by its stored partition keys; `throttled` counts it once more, by its scope."""
         self._pass_time()
-        for slot, key in _keys(operation, request, {}, table, error.actions):
+        for slot, key in stored_keys(operation, request, {}, table, error.actions):
             _count(self._tally(Place(slot, operation in WRITING)).refused, key, 1)
 
     def _pass_time(self) -> None:
@@ -116,7 +135,13 @@ class Demand:
             self._rotate(self._clock())
             windows = [each.get(place) for each in (self._previous, self._current)]
         return [
-            Tally(dict(each.admitted), dict(each.refused), dict(each.throttled), each.all_admitted, each.all_throttled)
+            replace(
+                each,
+                admitted=dict(each.admitted),
+                refused=dict(each.refused),
+                throttled=dict(each.throttled),
+                retried=dict(each.retried),
+            )
             for each in windows
             if each is not None
         ]
@@ -134,29 +159,60 @@ class Demand:
         return self._current.get(place) or self._current.setdefault(place, Tally())
 
 
-class CountingTransport:
-    """A transport whose requests to one table are counted while throttles go on; see `Transport`."""
+Executed = Callable[[str, Mapping[str, Any], Mapping[str, Any], Collection[str]], None]
+"""Receives an executed request whose earlier attempts were throttled: operation, request, answer and reasons."""
 
-    def __init__(self, inner: Transport, table: str, demand: Demand) -> None:
+
+class CountingTransport:
+    """A transport whose requests to one table are counted while throttles go on; see `Transport`.
+
+    `retried` receives those that were executed after throttles; without it, only throttles that last begin the count.
+    Of requests that are sent together it receives none, because it is unknown which of them were throttled.
+    """
+
+    def __init__(self, inner: Transport, table: str, demand: Demand, retried: Executed | None = None) -> None:
         self._inner = inner
         self._table = table
         self._demand = demand
+        self._retried = retried
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
-        if not self._demand.active:
-            return self._inner.call(operation, request, resend=resend)
+        in_force = meters()
+        if self._retried is not None and not in_force:
+            with metered():
+                return self.call(operation, request, resend=resend)
+        throttles = in_force[0].throttles if in_force else {}
+        # Throttles are rare, so this is an empty copy.
+        before = throttles.copy()
         try:
             answer = self._inner.call(operation, request, resend=resend)
         except ConditionFailedError:
             # DynamoDB has consumed its units.
-            self._demand.admitted(operation, request, {}, self._table)
+            self._executed(operation, request, {}, before, throttles)
             raise
         except ThrottledError as error:
-            self._demand.refused(operation, request, error, self._table)
+            if self._demand.active:
+                self._demand.refused(operation, request, error, self._table)
             raise
-        self._demand.admitted(operation, request, answer, self._table)
+        self._executed(operation, request, answer, before, throttles)
         return answer
+
+    def _executed(
+        self,
+        operation: str,
+        request: Mapping[str, Any],
+        answer: Mapping[str, Any],
+        before: Mapping[str, int],
+        throttles: Mapping[str, int],
+    ) -> None:
+        """Count an executed request, with the throttles that were met before it and until it was executed."""
+        if self._retried is not None and throttles and throttles != before:
+            # Another thread may meet one meanwhile.
+            met = [reason for reason, times in list(throttles.items()) if times != before.get(reason)]
+            self._retried(operation, request, answer, met)
+        if self._demand.active:
+            self._demand.admitted(operation, request, answer, self._table)
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         """Send several requests at once; see `Transport.call_all`."""
@@ -194,7 +250,7 @@ _Stored = tuple[str | None, str]
 """The slot of an index, None for the table, and a stored partition key there."""
 
 
-def _keys(
+def stored_keys(
     operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], table: str, actions: Sequence[int] = ()
 ) -> list[_Stored]:
     """Return the stored partition keys of each part of a request; only of these actions of a transaction, if any.

@@ -26,6 +26,7 @@ from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.interface import WRITING
 from dynashard_serving.growth_demand import Demand, Place
+from dynashard_serving.growth_retries import RetriedThrottleError
 from dynashard_serving.growth_sizing import Evidence, Supply, enough, evidence_of, target_count
 from dynashard_serving.growth_terms import (
     CountState,
@@ -115,8 +116,9 @@ class Growth:
                 limit = f"{reason.reason}: {reason.remedy}"
                 self._report_once(GrowthEvent.LIMIT, entity, reason.index, limit, cause=reason.reason)
         if any(reason.kind is ThrottleKind.KEY_RANGE for reason in error.reasons):
+            lasting = not isinstance(error, RetriedThrottleError)
             for place in _hot_places(error):
-                self._grow(entity, None if place.slot else partition, place)
+                self._grow(entity, None if place.slot else partition, place, lasting=lasting)
         elif isinstance(error, TableThrottledError):
             if not error.reasons:
                 self._report_once(GrowthEvent.LIMIT, entity, None, str(error))
@@ -177,7 +179,7 @@ class Growth:
         if load is None:
             return
         if load.below:
-            self._grow(entity, partition, Place(None, error.operation in WRITING))
+            self._grow(entity, partition, Place(None, error.operation in WRITING), lasting=True)
             return
         event = GrowthEvent.UNKNOWN if load.below is None else GrowthEvent.LIMIT
         self._report_once(event, entity, None, f"{error} {load.reason}.")
@@ -189,7 +191,7 @@ class Growth:
             self._loads[writing] = source(writing=writing)
         return self._loads.get(writing)
 
-    def _grow(self, entity: EntityDefinition[Any], partition: str | None, place: Place) -> None:
+    def _grow(self, entity: EntityDefinition[Any], partition: str | None, place: Place, *, lasting: bool) -> None:
         """Raise a count, if no other thread does, the demand needs it and the declaration allows it."""
         slot = place.slot
         index = next((each for each in entity.indexes.values() if each.slot == slot), None) if slot else None
@@ -202,7 +204,7 @@ class Growth:
             self._report_once(GrowthEvent.UNKNOWN, entity, None, reason)
             return
         scope = Scope(entity, None if index else partition, index)
-        if self._demand is not None:
+        if self._demand is not None and lasting:
             self._demand.throttled(place, scope.key)
         if self._wait_begins(scope.key) or not self._claim(scope.key, self._settings.cooldown_seconds):
             return
@@ -247,6 +249,7 @@ class Growth:
             ceiling = scope.shards.max if scope.shards else target
             target = target_count(evidence, ceiling=min(ceiling, supply.most_shards))
             why += f", {evidence.throttled:,} of {evidence.requests:,} requests were throttled"
+            why += f", and {evidence.retried:,} executed after retries" if evidence.retried else ""
         self._change(scope, target, why)
 
     def _changeable(self, scope: Scope) -> CountState | None:

@@ -27,6 +27,8 @@ _TOLERATED: Final = 0.05
 """The share by which demand may exceed what shards take: some may share a physical partition until that is split."""
 _WIDESPREAD: Final = 0.75
 """The share of shards with throttles from which on a shared physical partition is not the reason."""
+_NOTICEABLE: Final = 0.1
+"""The share of requests that were executed after throttles, from which on they show that shards are too few."""
 _CONCLUSIVE: Final = 16
 """Executed requests that show a demand well enough not to wait for more."""
 _LEAST_HEAT: Final = 0.5
@@ -44,7 +46,8 @@ class Evidence:
         refusing: how many of the shards throttled requests.
         throttled: requests that were throttled for good.
         all_requests: requests of all partitions at the same place, executed or throttled.
-        most_throttled: the throttled requests of the scope that has most of them.
+        most_throttled: the throttled requests of the scope that has most of them, also those that were executed later.
+        retried: executed requests that were throttled before.
     """
 
     shards: tuple[int, ...]
@@ -52,6 +55,7 @@ class Evidence:
     throttled: int
     all_requests: int
     most_throttled: int
+    retried: int = 0
 
     @property
     def requests(self) -> int:
@@ -100,8 +104,14 @@ def evidence_of(demand: Demand, scope: Scope, place: Place, count: int | None = 
         refusing=sum(any(key in tally.refused for tally in tallies) for key in keys),
         throttled=sum(tally.throttled.get(scope.key, 0) for tally in tallies),
         all_requests=sum(tally.all_admitted + tally.all_throttled for tally in tallies),
-        most_throttled=sum(max(tally.throttled.values(), default=0) for tally in tallies),
+        most_throttled=sum(_most(tally) for tally in tallies),
+        retried=sum(tally.retried.get(scope.key, 0) for tally in tallies),
     )
+
+
+def _most(tally: Tally) -> int:
+    met = (tally.throttled.get(key, 0) + tally.retried.get(key, 0) for key in {*tally.throttled, *tally.retried})
+    return max(met, default=0)
 
 
 def _admitted(key: str, tallies: Iterable[Tally]) -> int:
@@ -180,8 +190,10 @@ def enough(evidence: Evidence) -> bool:
     """Whether the shards take what is asked of them, and only some of them throttle.
 
     Then these share a hot physical partition. Callers that wait for their retries ask for little more than the shards
-    take, even if all of them throttle.
+    take, even if all of them throttle. If no throttle outlasted the retries, few of them are enough too.
     """
+    if not evidence.throttled and evidence.retried < _NOTICEABLE * evidence.requests:
+        return True
     widespread = evidence.refusing >= _WIDESPREAD * len(evidence.shards)
     return not widespread and evidence.excess < 1 + _TOLERATED
 
