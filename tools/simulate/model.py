@@ -130,8 +130,11 @@ class TableModel:
         """Return the throttle of those of `count` requests that do not fit."""
         if len(places) == 1:
             access, _, throughput, _, bucket = places[0]
-            both = (bucket, throughput.bucket)
-            scarce = {each for each in both if each.room(now, access.units, count) <= fitting}
+            scarce: set[Bucket] = set()
+            if bucket.room(now, access.units, count) <= fitting:
+                scarce.add(bucket)
+            if throughput.bucket.room(now, access.units, count) <= fitting:
+                scarce.add(throughput.bucket)
             return self._throttle_by(now, count - fitting, places, scarce)
         needs = _needs(places)
         lacking = {bucket for bucket, units in needs.items() if bucket.room(now, units, count) <= fitting}

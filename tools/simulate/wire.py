@@ -63,6 +63,7 @@ class World:
         self._engine = engine
         self._models = models
         self._timed = frozenset(models)
+        self._answers: dict[tuple[str, Throttle], _ThrottledAnswer] = {}
         self._special: dict[str, Callable[[Mapping[str, Any]], Wire]] = {
             "BatchWriteItem": self._batch_write,
             "BatchGetItem": self._batch_get,
@@ -82,12 +83,14 @@ class World:
             if special is not None:
                 return special(request)
             plan = self._engine.single(operation, request)
-            self._admit(plan)
-            if plan.refused is not None:
-                raise plan.refused
-            plan.commit()
         except RefusedError as refused:
             raise self._classified(operation, refused) from None
+        throttle = self._throttle(plan)
+        if throttle is not None:
+            raise self._throttled(operation, throttle)
+        if plan.refused is not None:
+            raise self._classified(operation, plan.refused)
+        plan.commit()
         return {**plan.answer, "ConsumedCapacity": _capacity(plan.table.name, plan.units)}
 
     def takes_time(self, request: Mapping[str, Any]) -> bool:
@@ -102,12 +105,21 @@ class World:
         names = throttle_names(refusal)
         if names:
             self.traffic.throttled += 1
-            reasons = [each["reason"] for key in _LISTS for each in refused.body.get(key, ())]
-            self.traffic.reasons.update(reasons or names)
-            for meter in meters():
-                for name in names:
-                    meter.throttled(name)
+            self.traffic.reasons.update(names)
+            _meter_throttle(names)
         return classify(refusal)
+
+    def _throttled(self, operation: str, throttle: Throttle) -> DynashardError:
+        """Return the error of a throttled attempt, and count it."""
+        answer = self._answers.get((operation, throttle))
+        if answer is None:
+            answer = self._answers[operation, throttle] = _throttled_answer(operation, throttle)
+        traffic = self.traffic
+        traffic.throttled += 1
+        for reason in throttle.reasons:
+            traffic.reasons[reason.reason] += 1
+        _meter_throttle(answer.names)
+        return classify(answer.refusal)
 
     def _throttle(self, plan: Plan) -> Throttle | None:
         """Return the throttle of a plan; if there is none, its units are consumed."""
@@ -116,12 +128,9 @@ class World:
             return None
         return model.admit_many(self._begin + self.actors.seconds, 1, plan.accesses)[1]
 
-    def _admit(self, plan: Plan) -> None:
-        throttle = self._throttle(plan)
-        if throttle is not None:
-            raise _refused(throttle)
-
-    def _some(self, planned: list[tuple[Wire, Plan]]) -> tuple[list[tuple[Wire, Plan]], list[tuple[Wire, Plan]]]:
+    def _some(
+        self, operation: str, planned: list[tuple[Wire, Plan]]
+    ) -> tuple[list[tuple[Wire, Plan]], list[tuple[Wire, Plan]]]:
         """Return the parts of a batch that are admitted, and the others; refuses a batch of which none is admitted."""
         done: list[tuple[Wire, Plan]] = []
         left: list[tuple[Wire, Plan]] = []
@@ -135,14 +144,14 @@ class World:
                 throttles.append(throttle)
         if throttles and not done:
             reasons = dict.fromkeys(chain.from_iterable(each.reasons for each in throttles))
-            raise _refused(Throttle(tuple(reasons), throttles[0].provisioned))
+            raise self._throttled(operation, Throttle(tuple(reasons), throttles[0].provisioned))
         for throttle in throttles:
             self.traffic.reasons.update(each.reason for each in throttle.reasons)
         self.traffic.throttled += len(throttles)
         return done, left
 
     def _batch_write(self, request: Mapping[str, Any]) -> Wire:
-        done, left = self._some(self._engine.batch_write(request))
+        done, left = self._some("BatchWriteItem", self._engine.batch_write(request))
         unprocessed: Wire = {}
         for action, plan in left:
             unprocessed.setdefault(plan.table.name, []).append(action)
@@ -151,7 +160,7 @@ class World:
         return {"UnprocessedItems": unprocessed, "ConsumedCapacity": _capacities([plan for _, plan in done])}
 
     def _batch_get(self, request: Mapping[str, Any]) -> Wire:
-        done, left = self._some(self._engine.batch_get(request))
+        done, left = self._some("BatchGetItem", self._engine.batch_get(request))
         responses: Wire = {table: [] for table in request["RequestItems"]}
         unprocessed: Wire = {}
         for _, plan in done:
@@ -192,12 +201,26 @@ class World:
                 raise RefusedError("TransactionCanceledException", body["Message"], **body)
 
 
-_LISTS: Final = ("ThrottlingReasons", "throttlingReasons")
+@dataclass(frozen=True, slots=True)
+class _ThrottledAnswer:
+    """DynamoDB's answer to a throttled attempt, and the names under which meters count it.
+
+    Made once for each operation and throttle: equal attempts get equal answers, and most attempts of a hot key are.
+    """
+
+    refusal: Refusal
+    names: tuple[str, ...]
 
 
-def _refused(throttle: Throttle) -> RefusedError:
-    body = throttle.body()
-    return RefusedError(throttle.code, throttle.message, **{name: body[name] for name in body if name in _LISTS})
+def _throttled_answer(operation: str, throttle: Throttle) -> _ThrottledAnswer:
+    refusal = Refusal(operation, _BAD_REQUEST, throttle.code, throttle.message, throttle.body())
+    return _ThrottledAnswer(refusal, throttle_names(refusal))
+
+
+def _meter_throttle(names: tuple[str, ...]) -> None:
+    for meter in meters():
+        for name in names:
+            meter.throttled(name)
 
 
 def _cancelled(plans: Sequence[Plan]) -> RefusedError:

@@ -49,7 +49,7 @@ class Plan:
 
 def check_parameters(request: Mapping[str, Any], known: frozenset[str]) -> None:
     """Refuse parameters that this engine does not know, and unused or undefined placeholders."""
-    unknown = request.keys() - known
-    if unknown:
+    if not known.issuperset(request):
+        unknown = request.keys() - known
         raise invalid(f"This engine does not know the parameters {', '.join(sorted(unknown))}")
     check_placeholders(request)
