@@ -46,7 +46,7 @@ def _writer() -> Writer:
     return Writer(
         collection_of=database.collection,
         operate=Operations(database, time.time).operate,
-        queues=Queues(sqs_client(), settings.queues, settings.dead_letters),
+        queues=Queues(cache(sqs_client), settings.queues, settings.dead_letters),
         log=_log,
         clock=time.time,
         workers=settings.workers,

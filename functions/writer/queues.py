@@ -1,6 +1,6 @@
 """Messages of a batch of SQS, and how they are delayed or sent to the dead-letter queue."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -59,9 +59,15 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """The queues that messages come from, and where dead letters go."""
+    """The queues that messages come from, and where dead letters go.
 
-    sqs: Sqs
+    Attributes:
+        client: returns the client; called for the first message that is delayed or cannot succeed.
+        urls: of the queues, by their names.
+        dead_letters: the URLs of their dead-letter queues, by the same names.
+    """
+
+    client: Callable[[], Sqs]
     urls: Mapping[str, str]
     dead_letters: Mapping[str, str]
 
@@ -84,7 +90,7 @@ class Queues:
         }
         if received.group is not None:
             request |= {"MessageGroupId": received.group, "MessageDeduplicationId": received.id}
-        self.sqs.send_message(**request)
+        self.client().send_message(**request)
 
     def put_off(self, left: Sequence[tuple[Received, int]]) -> None:
         """Have messages come back after so many seconds each, instead of after the queue's own time."""
@@ -95,7 +101,7 @@ class Queues:
                     {"Id": str(number), "ReceiptHandle": received.receipt, "VisibilityTimeout": seconds}
                     for number, (received, seconds) in enumerate(mine[at : at + CHANGES_AT_ONCE])
                 ]
-                self.sqs.change_message_visibility_batch(QueueUrl=self.urls[queue], Entries=entries)
+                self.client().change_message_visibility_batch(QueueUrl=self.urls[queue], Entries=entries)
 
 
 def _letters(

@@ -102,7 +102,7 @@ class QueueWorld:
         return Writer(
             collection_of=database.collection,
             operate=Operations(database, self.clock).operate,
-            queues=Queues(self.sqs, {name: name for name in DEAD}, DEAD),
+            queues=Queues(lambda: self.sqs, {name: name for name in DEAD}, DEAD),
             log=lambda event, fields: self.logged.append((event, fields)),
             clock=self.clock,
             workers=1,
