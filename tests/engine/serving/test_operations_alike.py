@@ -4,12 +4,14 @@
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dynashard.transport import Transport
+from dynashard_direct import connect
 from tests.engine.api.api_on_engine import idempotency_table
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.serving.operations_table import ROWS, STORED, Row
@@ -19,15 +21,25 @@ from tests.engine.writer.queue_world import QueueWorld
 pytestmark = pytest.mark.engine
 
 
+@pytest.fixture(scope="module", params=["plain", pytest.param("direct", marks=pytest.mark.deep)])
+def wire(request: pytest.FixtureRequest, transport: Transport, engine_url: str) -> Iterator[Transport]:
+    """The transport of the tests, and in deep runs the direct one."""
+    if request.param == "plain":
+        yield transport
+        return
+    with closing(connect(engine_url, "us-east-1", access_key="local", secret_key="local")) as direct:  # noqa: S106
+        yield direct
+
+
 @pytest.fixture(scope="module")
 def world(
-    transport: Transport,
+    wire: Transport,
     create_table: Callable[[], str],
     dynamodb: RawDynamoDB,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[World]:
     with idempotency_table(dynamodb) as records:
-        queues = QueueWorld(transport, create_table(), Path(tmp_path_factory.mktemp("queues")))
+        queues = QueueWorld(wire, create_table(), Path(tmp_path_factory.mktemp("queues")))
         queues.idempotency = records
         opened = World(queues)
         for name, items in STORED.items():
