@@ -16,9 +16,10 @@ from local.gateway import Gateway
 from local.routes import Authorizer, Route, RouteTable
 from local.server import build_app as build_server
 from local.tokens import Issuer
-from tests.engine.api.api_on_engine import settings_of
+from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.clients.clients_on_engine import InProcess
 from tests.engine.writer.queue_world import INTAKE, OPERATIONS, QueueWorld
+from tests.roles import as_function
 from tests.waiting import HANG_SECONDS
 
 AUDIENCE = "dynashard"
@@ -47,7 +48,8 @@ def served_api(transport: Transport, table: str, idempotency: str, folder: Path)
     """Serve the API on this table and a free port until the end of the block."""
     queues = QueueWorld(transport, table, folder)
     settings = settings_of(table, idempotency, queue_url=INTAKE, operations_queue_url=OPERATIONS)
-    api = build_api(settings, transport, sender=QueueSender(lambda: queues.sqs))
+    allowed = as_function("api", transport, table, TOPOLOGY, idempotency)
+    api = build_api(settings, allowed, sender=QueueSender(lambda: queues.sqs))
     issuer = Issuer(rsa.generate_private_key(public_exponent=65537, key_size=2048), "http://127.0.0.1/local", AUDIENCE)
     faults: list[str] = []
     ready = threading.Event()

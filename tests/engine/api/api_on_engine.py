@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from domain import ENTITIES, Exposed
 from dynashard import Dynashard, LeasedTopology, definition, schema
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_serving.backend import Backend
@@ -66,7 +67,9 @@ def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Call
     return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
 
 
-def caller_on(transport: Transport, table: str, idempotency: str = "unused", **more: object) -> Caller:
+def caller_on(
+    transport: Transport, table: str, idempotency: str = "unused", *, runtime: Runtime = SYSTEM, **more: object
+) -> Caller:
     """Return a caller of a new API on this table, with the rights of its role."""
     allowed = as_function("api", transport, table, TOPOLOGY, idempotency)
-    return Caller(build_app(settings_of(table, idempotency, **more), allowed))
+    return Caller(build_app(settings_of(table, idempotency, **more), allowed, runtime=runtime))

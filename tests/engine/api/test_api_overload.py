@@ -7,9 +7,8 @@ import pytest
 
 from dynashard.runtime import Runtime
 from dynashard.transport import Transport
-from functions.api.app import build_app
 from tests.api_caller import Caller, a_user
-from tests.engine.api.api_on_engine import settings_of
+from tests.engine.api.api_on_engine import caller_on
 from tests.engine.commands.commands_on_engine import Service, commands_on
 from tests.faults import FaultyTransport, lost_request, throttled
 
@@ -22,7 +21,7 @@ REASON = "TableReadMaxOnDemandThroughputExceeded"
 def refusing(transport: Transport, table: str) -> Iterator[Caller]:
     """An API all of whose listings DynamoDB throttles."""
     faulty = FaultyTransport(transport, [throttled("Query", reason=REASON, nth=None)])
-    yield Caller(build_app(settings_of(table), faulty, runtime=Runtime(random=lambda: 0.0)))
+    yield caller_on(faulty, table, runtime=Runtime(random=lambda: 0.0))
     assert faulty.sent("Query") > 0
 
 
@@ -60,7 +59,7 @@ def test_direct_invocation_refuses_the_same_operations(transport: Transport, tab
 def test_an_expected_server_error_writes_one_log_line(
     transport: Transport, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caller = Caller(build_app(settings_of(table), FaultyTransport(transport, [lost_request("GetItem", nth=None)])))
+    caller = caller_on(FaultyTransport(transport, [lost_request("GetItem", nth=None)]), table)
     caplog.set_level(logging.INFO)
     caplog.clear()
 

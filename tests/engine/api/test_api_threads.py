@@ -8,9 +8,8 @@ import pytest
 
 from dynashard.runtime import Runtime
 from dynashard.transport import Transport
-from functions.api.app import build_app
-from tests.api_caller import Answer, Caller, a_user
-from tests.engine.api.api_on_engine import caller_on, settings_of
+from tests.api_caller import Answer, a_user
+from tests.engine.api.api_on_engine import caller_on
 
 pytestmark = pytest.mark.engine
 
@@ -31,7 +30,7 @@ class Interrupting:
 
 def test_an_overtaken_request_keeps_its_own_event(transport: Transport, table: str) -> None:
     clock = Interrupting()
-    mine = Caller(build_app(settings_of(table), transport, runtime=Runtime(clock)))
+    mine = caller_on(transport, table, runtime=Runtime(clock))
     theirs = mine.of("xyz")
     mine.put("/v1/users/mine", a_user(display_name="Mine"))
     theirs.put("/v1/users/theirs", a_user(display_name="Theirs"))

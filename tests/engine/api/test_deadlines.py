@@ -14,9 +14,8 @@ from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import unanswered
 from dynashard.transport.deadline import remaining, within
 from dynashard.transport.interface import WRITING, Resend, Wire
-from functions.api.app import build_app
 from tests.api_caller import Caller, a_user
-from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
+from tests.engine.api.api_on_engine import TOPOLOGY, caller_on
 from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.engine
@@ -110,9 +109,7 @@ def test_a_write_without_any_answer_is_unknown_within_the_time_of_its_function(
 ) -> None:
     silence = Silence(transport, reads_answered=False)
 
-    answer, took = _sent(
-        Caller(build_app(settings_of(table, records), silence)), silence, write, seconds, "/v1/users/a"
-    )
+    answer, took = _sent(caller_on(silence, table, records), silence, write, seconds, "/v1/users/a")
 
     assert took < seconds
     assert answer["statusCode"] == 503
@@ -124,11 +121,11 @@ def test_a_write_without_any_answer_is_unknown_within_the_time_of_its_function(
 def test_a_write_whose_reads_are_answered_ends_within_the_time_of_its_function(
     transport: Transport, table: str, records: str, write: str, seconds: float
 ) -> None:
-    at_peace = Caller(build_app(settings_of(table, records), transport))
+    at_peace = caller_on(transport, table, records)
     path = at_peace.post("/v1/users", a_user()).headers["location"]
     silence = Silence(transport, reads_answered=True)
 
-    answer, took = _sent(Caller(build_app(settings_of(table, records), silence)), silence, write, seconds, path)
+    answer, took = _sent(caller_on(silence, table, records), silence, write, seconds, path)
 
     assert took < seconds
     unknown = answer["statusCode"] == 503 and json.loads(answer["body"])["code"] == "outcome_unknown"
@@ -138,10 +135,10 @@ def test_a_write_whose_reads_are_answered_ends_within_the_time_of_its_function(
 @pytest.mark.parametrize("seconds", [29.0, 6.0, 2.0])
 def test_time_is_left_to_look_for_evidence(transport: Transport, table: str, seconds: float) -> None:
     """An attempt could take all of the time, but enough is kept to read the stored item, which proves the write."""
-    at_peace = Caller(build_app(settings_of(table), transport))
+    at_peace = caller_on(transport, table)
     path = at_peace.post("/v1/users", a_user()).headers["location"]
     silence = Silence(transport, reads_answered=True, takes=1_000.0)
-    caller = Caller(build_app(settings_of(table), silence))
+    caller = caller_on(silence, table)
 
     answer, took = _sent(caller, silence, "put", seconds, path)
 
@@ -155,7 +152,7 @@ def test_an_operation_ends_within_the_wait_of_changes_of_counts(
     transport: Transport, table: str, seconds: float
 ) -> None:
     silence = Silence(transport, reads_answered=False)
-    caller = Caller(build_app(settings_of(table, topology_operation_seconds=seconds), silence))
+    caller = caller_on(silence, table, topology_operation_seconds=seconds)
 
     answer, took = _sent(caller, silence, "create", 900.0, "")
 
