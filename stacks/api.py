@@ -13,7 +13,7 @@ from constructs import Construct
 
 from stacks.data import DataStack
 from stacks.function import PythonFunction, acknowledge, log_group
-from stacks.permissions import serving_statements
+from stacks.permissions import ITEM_ACTIONS, serving_statements
 from stacks.settings import Settings
 from stacks.stack import FunctionStack
 
@@ -97,7 +97,7 @@ class ApiStack(FunctionStack):
                 **serving_variables(settings, self.data, self.cursor_secret),
                 "TENANT_CLAIM": settings.auth.tenant_claim,
             },
-            statements=serving_statements(self.data, self.cursor_secret),
+            statements=serving_statements(self.data, self.cursor_secret, ITEM_ACTIONS),
             memory_mb=settings.api.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
             concurrency=settings.concurrency["api"],

@@ -6,7 +6,7 @@ from aws_cdk import CfnOutput, Duration
 from constructs import Construct
 
 from stacks.function import PythonFunction
-from stacks.permissions import STREAM_ACTIONS, allow, writing_statements
+from stacks.permissions import ITEM_ACTIONS, STREAM_ACTIONS, allow, writing_statements
 from stacks.stack import FunctionStack
 
 BATCH: Final = 100
@@ -43,7 +43,7 @@ class ChangesStack(FunctionStack):
             "changes",
             environment={**self.data.variables, "DEAD_LETTER_QUEUE": self.dead.queue_url},
             statements=[
-                *writing_statements(self.data),
+                *writing_statements(self.data, ITEM_ACTIONS),
                 allow(STREAM_ACTIONS, [self.data.stream_arn]),
                 allow(["sqs:SendMessage"], [self.dead.queue_arn]),
             ],

@@ -7,7 +7,7 @@ from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
 from stacks.api import serving_variables
-from stacks.permissions import serving_statements
+from stacks.permissions import BATCH_ACTIONS, serving_statements
 from stacks.stack import FunctionStack
 
 
@@ -22,7 +22,7 @@ class CommandsStack(FunctionStack):
             "commands",
             "direct invocation",
             environment=serving_variables(settings, self.data, cursor_secret),
-            statements=serving_statements(self.data, cursor_secret),
+            statements=serving_statements(self.data, cursor_secret, BATCH_ACTIONS),
             memory_mb=settings.commands.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
             concurrency=settings.concurrency["commands"],

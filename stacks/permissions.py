@@ -9,24 +9,27 @@ from aws_cdk import aws_secretsmanager as secrets
 from dynashard import schema
 from stacks.data import DataStack
 
-WRITE_ACTIONS: Final = (
-    "dynamodb:BatchGetItem",
-    "dynamodb:ConditionCheckItem",
-    "dynamodb:DeleteItem",
-    "dynamodb:GetItem",
-    "dynamodb:PutItem",
-    "dynamodb:Query",
-    "dynamodb:UpdateItem",
-)
-"""What writes items one by one and in transactions. It needs Query for pieces of attachments and sources of copies."""
-ITEM_ACTIONS: Final = (*WRITE_ACTIONS, "dynamodb:BatchWriteItem")
-"""What serves items. It lists by Query alone, so it needs no Scan."""
-MOVE_ACTIONS: Final = (*WRITE_ACTIONS, "dynamodb:Scan")
+# Each list is exactly what its function calls: tests/engine/serving/test_roles.py and tests/infra/test_reshard_run.py
+# fail if one lacks an action, and if one has an action that nothing needs.
+WRITE_ACTIONS: Final = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+"""What writes items one by one and in transactions. While a count changes, creates also update relocation markers."""
+ITEM_ACTIONS: Final = (*WRITE_ACTIONS, "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:Query")
+"""What serves items, or maintains what is derived from them. It lists by Query alone, so it needs no Scan."""
+BATCH_ACTIONS: Final = (*ITEM_ACTIONS, "dynamodb:BatchWriteItem")
+"""What serves items and batches of writes."""
+CHECK_ACTIONS: Final = ("dynamodb:Query", "dynamodb:Scan")
+"""What checks whether shards are empty before the next phase: those of one partition, or of a whole family."""
+MOVE_ACTIONS: Final = (*WRITE_ACTIONS, "dynamodb:BatchGetItem", *CHECK_ACTIONS)
 """What moves items. It reads whole families by Scan and single partitions shard by shard, so it needs no index."""
 IDEMPOTENCY_ACTIONS: Final = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
 TOPOLOGY_ACTIONS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem")
-"""What reads views, writes the first record of an entity, and requests resizes. Only the controller writes more."""
-CONTROLLER_ACTIONS: Final = (*TOPOLOGY_ACTIONS, "dynamodb:DeleteItem", "dynamodb:Scan", "dynamodb:UpdateItem")
+"""What reads views, writes the first record of an entity, and requests, pauses and aborts changes of counts."""
+TOPOLOGY_SCAN_ACTIONS: Final = (*TOPOLOGY_ACTIONS, "dynamodb:Scan")
+"""What also finds the records of all partitions of a family."""
+WORK_ACTIONS: Final = (*TOPOLOGY_SCAN_ACTIONS, "dynamodb:UpdateItem")
+"""What also stores how far it has come."""
+CONTROLLER_ACTIONS: Final = (*WORK_ACTIONS, "dynamodb:DeleteItem")
+"""What also deletes the progress of changes that are complete."""
 STREAM_ACTIONS: Final = (
     "dynamodb:DescribeStream",
     "dynamodb:GetRecords",
@@ -51,8 +54,8 @@ def metrics_read() -> iam.PolicyStatement:
     return allow(["cloudwatch:GetMetricData"], ["*"])
 
 
-def writing_statements(data: DataStack, actions: Sequence[str] = WRITE_ACTIONS) -> list[iam.PolicyStatement]:
-    """Allow to write items under a view of the topology."""
+def writing_statements(data: DataStack, actions: Sequence[str]) -> list[iam.PolicyStatement]:
+    """Allow these actions on items under a view of the topology."""
     return [
         allow(actions, [data.table.table_arn]),
         allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
@@ -62,11 +65,13 @@ def writing_statements(data: DataStack, actions: Sequence[str] = WRITE_ACTIONS) 
     ]
 
 
-def serving_statements(data: DataStack, cursor_secret: secrets.ISecret) -> list[iam.PolicyStatement]:
-    """Allow to serve items to callers."""
+def serving_statements(
+    data: DataStack, cursor_secret: secrets.ISecret, actions: Sequence[str]
+) -> list[iam.PolicyStatement]:
+    """Allow to serve items to callers by these actions."""
     indexes = [f"{data.table.table_arn}/index/{slot}" for slot in schema.INDEX_SLOTS]
     return [
-        *writing_statements(data, ITEM_ACTIONS),
+        *writing_statements(data, actions),
         allow(["dynamodb:Query"], indexes),
         allow(IDEMPOTENCY_ACTIONS, [data.idempotency.table_arn]),
         allow(["secretsmanager:GetSecretValue"], [cursor_secret.secret_arn]),

@@ -48,6 +48,7 @@ class PrewarmStack(FunctionStack):
 
     def _step_function(self) -> PythonFunction:
         limits, prewarm, data = self.settings.table, self.prewarm, self.data
+        memory = self._arn("ssm", "parameter", self._memory[1:])
         environment = {
             "TABLE_NAME": data.table.table_name,
             "MEMORY_NAME": self._memory,
@@ -59,14 +60,15 @@ class PrewarmStack(FunctionStack):
         }
         statements = [
             allow(["dynamodb:DescribeTable", "dynamodb:UpdateTable"], [data.table.table_arn]),
-            allow(["ssm:GetParameter", "ssm:PutParameter"], [self._arn("ssm", "parameter", self._memory[1:])]),
+            allow(["ssm:GetParameter"], [memory]),
         ]
         if data.stop_loss_role is not None:
             environment |= {
                 "STOP_LOSS_NAME": self._stop_loss,
                 "STOP_LOSS_ROLE_ARN": data.stop_loss_role.role_arn,
             }
-            statements += self._stop_loss_statements(data.stop_loss_role)
+            # Only a run that switches the table has something to remember.
+            statements += [allow(["ssm:PutParameter"], [memory]), *self._stop_loss_statements(data.stop_loss_role)]
         return self._function("Step", "step", environment, statements)
 
     def _stop_loss_statements(self, role: iam.IRole) -> list[iam.PolicyStatement]:

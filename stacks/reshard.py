@@ -4,6 +4,7 @@ A resize request in the topology table is all it needs: the table's stream start
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from aws_cdk import ArnFormat, CfnOutput, Duration
@@ -16,12 +17,20 @@ from constructs import Construct
 
 from dynashard import schema
 from stacks.function import WAITED_FOR, PythonFunction
-from stacks.permissions import CONTROLLER_ACTIONS, MOVE_ACTIONS, STREAM_ACTIONS, allow, metrics_read
+from stacks.permissions import (
+    CHECK_ACTIONS,
+    CONTROLLER_ACTIONS,
+    MOVE_ACTIONS,
+    STREAM_ACTIONS,
+    TOPOLOGY_ACTIONS,
+    TOPOLOGY_SCAN_ACTIONS,
+    WORK_ACTIONS,
+    allow,
+    metrics_read,
+)
 from stacks.reshard_machine import ADVANCE_SECONDS, definition
 from stacks.stack import FunctionStack
 
-CHECK_ACTIONS = ("dynamodb:Query", "dynamodb:Scan")
-"""What checks whether shards are empty before the next phase: those of one partition, or of a whole family."""
 WATCH_MINUTES = 15
 SHRINK_HOURS = 1
 SHRINK = {"look": "shrink"}
@@ -48,21 +57,23 @@ class ReshardStack(FunctionStack):
 
     def __init__(self, scope: Construct, construct_id: str, **kwargs: Any) -> None:
         super().__init__(scope, construct_id, purpose="resharding", **kwargs)
-        topology, table = self._topology(), self.data.table.table_arn
+        table = self.data.table.table_arn
         work_seconds = self.settings.reshard.slice_seconds + FINISH_SECONDS
-        self.advance = self._function("Advance", "advance", ADVANCE_SECONDS, [topology, allow(CHECK_ACTIONS, [table])])
-        self.work = self._function("Work", "work", work_seconds, [topology, allow(MOVE_ACTIONS, [table])])
+        advancing = [self._topology(CONTROLLER_ACTIONS), allow(CHECK_ACTIONS, [table])]
+        working = [self._topology(WORK_ACTIONS), allow(MOVE_ACTIONS, [table])]
+        self.advance = self._function("Advance", "advance", ADVANCE_SECONDS, advancing)
+        self.work = self._function("Work", "work", work_seconds, working)
         self.machine = self._machine(work_seconds)
         self.lost, self.missed = self.dead_letter_queue("Lost"), self.dead_letter_queue("Missed")
         self._dispatch_function()
-        self.operator = self._function("Operator", "operate", 60, [self._topology()])
+        self.operator = self._function("Operator", "operate", 60, [self._topology(TOPOLOGY_ACTIONS)])
         self.watch = self._watch_function()
         CfnOutput(self, "OperatorFunction", value=self.operator.function.function_name)
         CfnOutput(self, "StateMachine", value=self.machine.state_machine_arn)
 
     def _machine(self, work_seconds: int) -> stepfunctions.StateMachine:
         name = f"dynashard-{self.settings.name}-reshard"
-        stop = self._function("Stop", "stop", ADVANCE_SECONDS, [self._topology()])
+        stop = self._function("Stop", "stop", ADVANCE_SECONDS, [self._topology(TOPOLOGY_ACTIONS)])
         states = definition(
             advance=self.advance.function.function_arn,
             work=self.work.function.function_arn,
@@ -105,7 +116,7 @@ class ReshardStack(FunctionStack):
             "watch",
             ADVANCE_SECONDS,
             [
-                self._topology(),
+                self._topology(TOPOLOGY_SCAN_ACTIONS),
                 self._may_start(),
                 allow(["states:ListExecutions"], [self.machine.state_machine_arn]),
                 allow(["sqs:SendMessage"], [self.missed.queue_arn]),
@@ -192,8 +203,8 @@ class ReshardStack(FunctionStack):
             unkept=unkept,
         )
 
-    def _topology(self) -> iam.PolicyStatement:
-        return allow(CONTROLLER_ACTIONS, [self.data.topology.table_arn])
+    def _topology(self, actions: Sequence[str]) -> iam.PolicyStatement:
+        return allow(actions, [self.data.topology.table_arn])
 
     def _may_start(self) -> iam.PolicyStatement:
         return allow(["states:StartExecution"], [self.machine.state_machine_arn])

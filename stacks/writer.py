@@ -8,7 +8,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from stacks.function import PythonFunction, acknowledge
-from stacks.permissions import RECEIVE_ACTIONS, allow, writing_statements
+from stacks.permissions import RECEIVE_ACTIONS, WRITE_ACTIONS, allow, writing_statements
 from stacks.stack import DEAD_LETTER_DAYS, DEAD_LETTERS_STAY, FunctionStack
 
 RECEIVES: Final = 50
@@ -91,7 +91,7 @@ class WriterStack(FunctionStack):
                 "TENANT_PATTERN": settings.auth.tenant_pattern,
             },
             statements=[
-                *writing_statements(self.data),
+                *writing_statements(self.data, WRITE_ACTIONS),
                 allow(RECEIVE_ACTIONS, [self.intake.queue_arn, self.operations.queue_arn]),
                 allow(["sqs:SendMessage"], [self.intake_dead.queue_arn, self.operations_dead.queue_arn]),
             ],

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from dynashard.errors import DynashardError
 from dynashard.transport.classification import Refusal, classify
 from dynashard.transport.interface import Call, Resend, Transport, Wire
@@ -21,36 +23,59 @@ ROLES = {
     "changes": ("Changes", "FollowRole"),
 }
 """The stacks and roles of the functions that serve items, by the functions' names."""
-_ON_TABLE = re.compile(r"(?:GetAtt|^<)(Table|Topology|Idempotency)\.?Arn[0-9A-F]*>(/index/\w+)?$")
+TABLES = ("Table", "Topology", "Idempotency")
+_HASH = "(?:[0-9A-F]{8})?"
+_RESOURCE = re.compile(rf"<(?:ExportsOutput(?:FnGetAtt|Ref))?(\w+?){_HASH}(?:\.?Arn)?{_HASH}>(/index/\w+)?$")
+"""A resource of this or another stack, as `statements` shortens it: its logical id, without CDK's hash."""
 _OF_STEPS = {"ConditionCheck": "ConditionCheckItem", "Delete": "DeleteItem", "Get": "GetItem", "Put": "PutItem"}
+_NAMING = ("QueueUrl", "SecretId", "stateMachineArn", "TableName", "Name")
+"""The parameters of requests to services that name a resource."""
 _DENIED_STATUS = 400
+BY_LAMBDA = frozenset(
+    {
+        *("logs:CreateLogStream", "logs:PutLogEvents", "xray:PutTelemetryRecords", "xray:PutTraceSegments"),
+        *("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:ReceiveMessage"),
+        *("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"),
+    }
+)
+"""Actions that Lambda itself takes with a function's role: for its log and trace, and to poll queues and streams."""
 
 Grant = tuple[str, str]
-"""A table (or `<table>/index/<slot>`) and an action on it without `dynamodb:`."""
+"""A table (or `<table>/index/<slot>`) and an action on it without `dynamodb:`; other resources with whole actions."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """What a role may do on the tables, which are named by their logical ids."""
+    """What a role may do on the tables, and on the resources of other services, which are named by their logical ids.
+
+    Attributes:
+        grants: actions on items.
+        others: all other actions. A resource that has no logical id is named as `statements` does.
+    """
 
     name: str
     grants: frozenset[Grant]
+    others: frozenset[Grant] = frozenset()
 
     @classmethod
     def of(cls, template: Mapping[str, Any], name: str) -> "Role":
         """Read a role in a template."""
         found = {
-            (match[1] + (match[2] or ""), action.removeprefix("dynamodb:"))
-            for resource, actions in statements(template, name).items()
-            if (match := _ON_TABLE.search(resource))
-            for action in actions
+            (_named(resource), action) for resource, actions in statements(template, name).items() for action in actions
         }
-        return cls(name, frozenset(found))
+        on_items = {each for each in found if each[0].partition("/")[0] in TABLES}
+        grants = frozenset((resource, action.removeprefix("dynamodb:")) for resource, action in on_items)
+        return cls(name, grants, frozenset(found - on_items))
+
+    @property
+    def all(self) -> set[Grant]:
+        """All grants, with whole actions."""
+        return {(resource, f"dynamodb:{action}") for resource, action in self.grants} | self.others
 
     def without(self, *grants: Grant) -> "Role":
         """Return the same role with less."""
-        assert self.grants.issuperset(grants)
-        return Role(self.name, self.grants - set(grants))
+        assert (self.grants | self.others).issuperset(grants)
+        return Role(self.name, self.grants - set(grants), self.others - set(grants))
 
     def refusal(self, operation: str, used: Iterable[Grant]) -> DynashardError | None:
         """Return DynamoDB's refusal of a request that uses these grants; None if the role has all of them."""
@@ -64,6 +89,11 @@ class Role:
             f"identity-based policy allows the dynamodb:{action} action"
         )
         return classify(Refusal(operation, _DENIED_STATUS, "AccessDeniedException", message, {}))
+
+
+def _named(resource: str) -> str:
+    found = _RESOURCE.fullmatch(resource)
+    return found[1] + (found[2] or "") if found else resource
 
 
 @cache
@@ -119,6 +149,38 @@ class RoleTransport(OneByOne):
         used = {(logical_id(resource, self.tables), action) for resource, action in used_by(operation, request)}
         self.used |= used
         return self.role.refusal(operation, used)
+
+
+@dataclass
+class RoleClient:
+    """Passes calls of a service on to what stands for its botocore client, and refuses those that a role lacks.
+
+    Args:
+        names: the resources as the role names them, by the names in requests; others are named alike.
+    """
+
+    inner: Any
+    service: str
+    role: Role
+    used: set[Grant] = field(default_factory=set)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.inner, name)
+        if not callable(method) or isinstance(method, type):
+            return method
+
+        def call(**request: Any) -> Any:
+            named = next((request[each] for each in _NAMING if each in request), "*")
+            action = "".join(word.title() for word in name.removesuffix("_batch").split("_"))
+            grant = (self.names.get(named, named), f"{self.service}:{action}")
+            self.used.add(grant)
+            if grant not in self.role.all:
+                error = {"Code": "AccessDenied", "Message": f"not authorized to perform: {grant[1]} on {grant[0]}"}
+                raise ClientError({"Error": error}, action)
+            return method(**request)
+
+        return call
 
 
 def logical_id(resource: str, tables: Mapping[str, str]) -> str:

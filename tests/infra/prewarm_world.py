@@ -16,6 +16,7 @@ from functions.prewarm.plan import Limits
 from functions.prewarm.steps import Clients, Config, Steps
 from tests.infra.states_language import Clock, Execution, Machine, StoppedError, TaskFailedError
 from tests.infra.templates import of_type, short
+from tests.roles import Grant, Role, RoleClient
 
 TABLE = "prewarmed-table"
 START = 1_800_000_000.0
@@ -124,6 +125,8 @@ class World:
         self.meanwhile: Callable[[str], None] = lambda _step: None
         self.config = config()
         self._definition = definition
+        self.role: Role | None = None
+        self.used: set[Grant] = set()
 
     def run(self, name: str = "run-1", **changes: Any) -> Execution:
         """Run the machine for one request of CloudFormation."""
@@ -178,7 +181,11 @@ class World:
 
     def _do(self, payload: Mapping[str, Any]) -> Any:
         steps = Steps(
-            Clients(dynamodb=self.table, ssm=self.ssm, scheduler=self.scheduler),
+            Clients(
+                dynamodb=self._allowed("dynamodb", self.table),
+                ssm=self._allowed("ssm", self.ssm),
+                scheduler=self._allowed("scheduler", self.scheduler),
+            ),
             self.config,
             clock=self.clock,
             send=lambda _url, body: self.answers.append(json.loads(body)),
@@ -189,6 +196,15 @@ class World:
         except Exception as error:  # Lambda's runtime reports any exception by the name of its class
             cause = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__})
             raise TaskFailedError(type(error).__name__, cause) from error
+
+    def _allowed(self, service: str, client: Any) -> Any:
+        """Hold calls of a client against the role, if there is one."""
+        if self.role is None:
+            return client
+        arns = {self.config.memory: "parameter", self.config.stop_loss: "schedule"}
+        of_role = {part: name for name, _ in self.role.all for part in arns.values() if f":{part}/" in name}
+        names = {TABLE: "Table", **{name: of_role.get(part, part) for name, part in arns.items()}}
+        return RoleClient(client, service, self.role, self.used, names)
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from domain import Exposed
 from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards
 from dynashard.runtime import Runtime
 from dynashard.transport import Resend, Transport, Wire
-from functions.reshard.backend import resharder_of
+from dynashard_serving.table_load import TableLoad
+from functions.reshard.backend import resharder_of, scope_of
 from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions
 from functions.reshard.operations import Operator
@@ -26,19 +27,21 @@ from functions.reshard.watch import Seen, Watch
 from local.tables import TablePlan, engine_client, ensure_tables, table_plans
 from local.template import read
 from tests.direct_transport import direct_transport
+from tests.faults import Fault as EngineFault
+from tests.faults import FaultyTransport
 from tests.infra.prewarm_world import definition_in
 from tests.infra.states_language import Clock, Execution, Machine, TaskFailedError
 from tests.infra.templates import Templates, of_type
 from tests.one_by_one import OneByOne
-from tests.roles import Grant, Role, logical_id, used_by
+from tests.roles import Grant, Role, RoleClient, logical_id, used_by
 
 START = 1_800_000_000.0
 SETTINGS = {"topology_lease_seconds": 30.0, "topology_operation_seconds": 29.0, "topology_skew_seconds": 1.0}
 WAIT = 60
 CONTINUE = "arn:<AWS::Partition>:states:::states:startExecution"
 FUNCTIONS = ("Advance", "Work", "Stop")
-ROLES = (*FUNCTIONS, "Operator", "Watch")
-"""The functions that reach the tables; the dispatcher does not."""
+ROLES = (*FUNCTIONS, "Operator", "Watch", "Dispatch")
+"""The functions. All but the dispatcher reach the tables."""
 
 
 class Parcel(Entity, name="parcel.v1.Parcel", key=Key("{tenant}", "{id}"), shards=Shards(2), registry=Registry()):
@@ -206,12 +209,17 @@ class World:
     def status(self) -> dict[str, Any]:
         return dict(self.operate("reshard.status", **ASKED)["result"])
 
+    def executions(self, who: str) -> Executions:
+        """Return the executions as a function may start and list them."""
+        used = self.wire.used.setdefault(who, set())
+        return Executions(RoleClient(self.stepfunctions, "states", self.wire.roles[who], used), "Machine")
+
     def deliver(self) -> list[str]:
         """Pass new records of the stream to the dispatcher as the event source mapping does, and return its log."""
         self.log.clear()
         records = self._new_records()
         chosen = [record for record in records if any(passes(record, pattern) for pattern in self.patterns)]
-        executions = Executions(self.stepfunctions, "machine")
+        executions = self.executions("Dispatch")
         while chosen:
             failed = Dispatcher(executions.start, self.log.append).dispatch({"Records": chosen})["batchItemFailures"]
             again = failed[0]["itemIdentifier"] if failed else None
@@ -226,9 +234,8 @@ class World:
     def look(self) -> list[Seen]:
         """Run the watch, and return what it has seen."""
         seen: list[Seen] = []
-        executions = Executions(self.stepfunctions, "machine")
         with self.wire.acting_as("Watch"):
-            Watch(self._resharder(), executions, self.clock, seen.append, self.log.append).look()
+            Watch(self._resharder(), self.executions("Watch"), self.clock, seen.append, self.log.append).look()
         return seen
 
     def run(self) -> list[Execution]:
@@ -250,8 +257,10 @@ class World:
 
     def shrink(self) -> list[str]:
         """Run the watch for quiet counts, and return its lines. Nothing was throttled."""
+        metrics = RoleClient(_Calm(), "cloudwatch", self.wire.roles["Watch"], self.wire.used.setdefault("Watch", set()))
+        load = TableLoad(self.wire, self.table, metrics=lambda: metrics, clock=self.clock)
         with self.wire.acting_as("Watch"):
-            return shrink(self.settings, self._resharder(), log=self.log.append)
+            return shrink(self.settings, self._resharder(), log=self.log.append, load=load)
 
     def parcels(self) -> Any:
         """Return a client of parcels whose views are as old as a lease allows."""
@@ -270,6 +279,24 @@ class World:
             runtime=Runtime(self.clock),
         )
         return opened.collection(model)
+
+    @contextmanager
+    def struck(self, *faults: EngineFault) -> Iterator[None]:
+        """Have requests of the block meet faults of the database."""
+        inner = self.wire.inner
+        self.wire.inner = FaultyTransport(inner, faults)
+        yield
+        self.wire.inner = inner
+
+    def put_twice(self, name: str) -> None:
+        """Store another item with a parcel's key at the home that it has under one shard."""
+        (item,) = [each for each in self._engine.scan(TableName=self.table)["Items"] if each["SK"]["S"] == name]
+        self._engine.put_item(TableName=self.table, Item={**item, "PK": {"S": "parcel.v1.Parcel:abc:0"}})
+
+    def grow(self, partition: Mapping[str, Any], to: int) -> None:
+        """Request a count as the growth policy does."""
+        scope = scope_of("parcels", partition, exposed=EXPOSED)
+        self._resharder().start(scope, to, cause="throttle")
 
     def shards(self) -> Counter[str]:
         """Return the live items by stored partition key, and the relocation markers."""
@@ -345,6 +372,13 @@ class World:
                     StreamArn=stream, ShardId=name, ShardIteratorType="TRIM_HORIZON"
                 )["ShardIterator"]
         return self._next
+
+
+class _Calm:
+    """Stands for a client of CloudWatch that knows of no throttle."""
+
+    def get_metric_data(self, **_request: Any) -> dict[str, Any]:
+        return {"MetricDataResults": []}
 
 
 def passes(value: Any, pattern: Any) -> bool:

@@ -83,7 +83,6 @@ def test_the_function_may_do_exactly_what_the_layer_calls(dev: Templates) -> Non
         "<ApiLogA9343957.Arn>": ["logs:CreateLogStream", "logs:PutLogEvents"],
         TABLE: [
             "dynamodb:BatchGetItem",
-            "dynamodb:BatchWriteItem",
             "dynamodb:ConditionCheckItem",
             "dynamodb:DeleteItem",
             "dynamodb:DescribeTable",

@@ -7,6 +7,7 @@ import pytest
 
 from tests.infra.prewarm_world import REQUEST, TABLE, Fault, World, definition_in, wanted, world
 from tests.infra.templates import Templates
+from tests.roles import BY_LAMBDA, Role
 
 pytestmark = pytest.mark.infra
 
@@ -31,6 +32,14 @@ def warm(units: int) -> dict[str, Any]:
 def present(here: World) -> tuple[int, int]:
     described = here.described()["WarmThroughput"]
     return described["ReadUnitsPerSecond"], described["WriteUnitsPerSecond"]
+
+
+def test_the_role_of_the_step_allows_what_a_run_needs_and_no_more(here: World, dev: Templates) -> None:
+    here.role = Role.of(dev["Prewarm"], "StepRole")
+    here.run(**warm(40_000))
+
+    granted = {each for each in here.role.all if each[1] not in BY_LAMBDA}
+    assert (here.used - granted, granted - here.used) == (set(), set())
 
 
 def test_the_table_and_every_index_are_raised_and_stay_on_demand(here: World) -> None:

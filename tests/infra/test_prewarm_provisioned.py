@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from tests.depth import examples
 from tests.infra.prewarm_world import REQUEST, START, TABLE, Fault, Mode, World, switches, wanted, world
+from tests.infra.templates import Templates
+from tests.roles import BY_LAMBDA, Role
 
 pytestmark = pytest.mark.infra
 
@@ -293,6 +295,18 @@ def test_a_table_provisioned_by_hand_is_returned_to_on_demand(here: World) -> No
 
     here.run("run-2")
 
+    assert here.on_demand
+
+
+def test_the_role_of_the_step_allows_what_a_run_needs_and_no_more(here: World, prod: Templates) -> None:
+    here.role = Role.of(prod["Prewarm"], "StepRole")
+    here.run()
+    here.run("run-2", **DELETE)
+
+    granted = {each for each in here.role.all if each[1] not in BY_LAMBDA}
+    # Scheduler asks for it when the schedule with its role is set.
+    granted = {each for each in granted if each[1] != "iam:PassRole"}
+    assert (here.used - granted, granted - here.used) == (set(), set())
     assert here.on_demand
 
 

@@ -26,13 +26,13 @@ def test_pre_warming_and_its_role_exist_only_with_the_setting(synthesised: Synth
     assert of_type(plain["Data"], "AWS::IAM::Role") == {}
 
 
-def test_the_native_mode_may_only_change_the_table_and_store_its_runs(dev: Templates) -> None:
+def test_the_native_mode_may_only_change_the_table_and_read_earlier_runs(dev: Templates) -> None:
     allowed = statements(dev["Prewarm"], "StepRole")
 
     assert allowed == {
         "<StepLog2C010704.Arn>": LOGS,
         TABLE: ["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
-        MEMORY.format("dev"): ["ssm:GetParameter", "ssm:PutParameter"],
+        MEMORY.format("dev"): ["ssm:GetParameter"],
         **TRACES,
     }
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from functions.reshard.watch import Seen
+from tests.faults import conflict, unprocessed
 from tests.infra.prewarm_world import definition_in
 from tests.infra.reshard_world import ASKED, ROLES, WAIT, Fault, Note, Parcel, World, world
 from tests.infra.templates import Templates, of_type
 from tests.resharding.wire import port_of_engine_in_memory
-from tests.roles import Grant
+from tests.roles import BY_LAMBDA, Grant
 
 pytestmark = pytest.mark.infra
 
@@ -316,29 +317,83 @@ def test_a_whole_family_of_random_placement_shrinks_within_the_roles(parcels: Wo
     assert len(list(parcels.collection(Note).scan({"tenant": "abc"}, consistent=True))) == 1
 
 
-def test_the_roles_allow_what_is_called_and_the_operator_cannot_touch_items(parcels: World) -> None:
-    parcels.look()
+def test_a_role_allows_what_its_function_needs_and_no_more(parcels: World) -> None:
     family = {**ASKED, "partition": None}
-    for asked in (ASKED, family, {"entity": "notes", "partition": {"tenant": "abc"}}):
+    notes: dict[str, Any] = {"entity": "notes", "partition": {"tenant": "abc"}}
+    parcels.collection(Note).create(Note(tenant="abc", id="1"))
+    for asked in (ASKED, family, {**notes, "partition": None}, notes):
         for to in (4, 1):
-            parcels.operate("reshard.start", **asked, to=to)
-            parcels.operate("reshard.pause", **asked)
-            parcels.operate("reshard.resume", **asked)
-            parcels.deliver()
-            assert {execution.status for execution in parcels.run()} == {"SUCCEEDED"}
+            change(parcels, to, **asked)
+    fail_for_good(parcels)
+    meet_a_taken_home(parcels)
+    parcels.start(2, **notes)
+    parcels.lose()
+    parcels.clock.now += 400
+    parcels.look()
+    parcels.run()
+    shrink_by_themselves(parcels)
+    leave_reads_undone(parcels)
+
+    roles, used = parcels.wire.roles, parcels.wire.used
+    granted = {
+        who: {each for each in role.grants | role.others if each[1] not in BY_LAMBDA | {"sqs:SendMessage"}}
+        for who, role in roles.items()
+    }
+    assert {who: used[who] - granted[who] for who in ROLES if used[who] - granted[who]} == {}
+    assert {who: granted[who] - used[who] for who in ROLES if granted[who] - used[who]} == {}
+    assert {resource for resource, _ in roles["Operator"].grants} == {"Topology"}
+
+
+def change(parcels: World, to: int, **asked: Any) -> None:
+    """Change a count, with a pause."""
+    parcels.operate("reshard.start", **asked, to=to)
+    parcels.operate("reshard.pause", **asked)
+    parcels.operate("reshard.resume", **asked)
+    parcels.deliver()
+    assert {execution.status for execution in parcels.run()} == {"SUCCEEDED"}
+
+
+def fail_for_good(parcels: World) -> None:
+    """Have each call of the worker fail, and let the change be completed."""
     parcels.faults = [Fault("Work", None, 0)]
     parcels.start(8)
     parcels.deliver()
     parcels.run()
-    parcels.shrink()
+    parcels.faults = []
+    parcels.operate("reshard.resume", **ASKED)
+    parcels.deliver()
+    parcels.run()
 
-    used = parcels.wire.used
-    assert {who: used[who] <= parcels.wire.roles[who].grants for who in ROLES} == dict.fromkeys(ROLES, True)
-    assert {resource for resource, _ in parcels.wire.roles["Operator"].grants} == {"Topology"}
-    assert {("Table", "Query"), ("Topology", "PutItem")} <= used["Advance"]
-    assert {("Table", "PutItem"), ("Table", "UpdateItem"), ("Table", "DeleteItem")} <= used["Work"]
-    assert ("Topology", "PutItem") in used["Stop"]
-    assert ("Topology", "Scan") in used["Watch"]
+
+def meet_a_taken_home(parcels: World) -> None:
+    """Have the mover meet a conflict, so that it reads items again, and then another item at a new home."""
+    parcels.put_twice(IDS[0])
+    with parcels.struck(conflict("TransactWriteItems")):
+        parcels.start(1)
+        parcels.deliver()
+        parcels.run()
+    assert "an item stands there already" in parcels.status()["error"]
+
+
+def shrink_by_themselves(parcels: World) -> None:
+    """Have a count that grew after throttles be quiet for long."""
+    parcels.grow({"tenant": "quiet"}, 4)
+    parcels.deliver()
+    parcels.run()
+    parcels.clock.now += 30 * 24 * 3600
+    assert len(parcels.shrink()) == 1
+
+
+def leave_reads_undone(parcels: World) -> None:
+    """Have each function meet a read of the topology that DynamoDB leaves undone in part."""
+    with parcels.struck(unprocessed("BatchGetItem", keep=1, nth=None)):
+        parcels.look()
+        parcels.deliver()
+        parcels.run()
+        parcels.faults = [Fault("Advance", None, 0)]
+        parcels.start(4, partition={"tenant": "other"})
+        parcels.deliver()
+        parcels.run()
 
 
 @pytest.mark.parametrize(

@@ -45,14 +45,16 @@ def test_every_environment_has_the_resharding_stack(synthesised: Synthesised) ->
 def test_only_moving_functions_may_write_items_and_no_index_is_read(dev: Templates) -> None:
     template = dev["Reshard"]
     allowed = {name: role_of(template, name) for name in ("Advance", "Work", "Stop", "Operator", "Watch")}
-    topology = {name: topology_in(each) for name, each in allowed.items()}
+    topology = {name: {each.partition(":")[2] for each in topology_in(it)} for name, it in allowed.items()}
 
     machine = "<Machine6FC8AE80>"
-    assert {tuple(actions) for actions in topology.values()} == {
-        tuple(
-            f"dynamodb:{action}"
-            for action in ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Scan", "UpdateItem")
-        )
+    requesting = {"BatchGetItem", "GetItem", "PutItem"}
+    assert topology == {
+        "Advance": {*requesting, "DeleteItem", "Scan", "UpdateItem"},
+        "Work": {*requesting, "Scan", "UpdateItem"},
+        "Stop": requesting,
+        "Operator": requesting,
+        "Watch": {*requesting, "Scan"},
     }
     assert allowed == {
         "Advance": {TABLE: ["dynamodb:Query", "dynamodb:Scan"]},
@@ -61,7 +63,6 @@ def test_only_moving_functions_may_write_items_and_no_index_is_read(dev: Templat
                 f"dynamodb:{action}"
                 for action in (
                     "BatchGetItem",
-                    "ConditionCheckItem",
                     "DeleteItem",
                     "GetItem",
                     "PutItem",

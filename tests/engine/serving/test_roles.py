@@ -1,14 +1,59 @@
 """Functions on the rights of their roles: one action less fails their requests, as it would in an account."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
-from dynashard.transport import Transport
+from dynashard.transport import Transport, aws
 from functions.api.app import build_app
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
-from tests.roles import Grant, RoleTransport, committed_role
+from tests.engine.patterns.stream_world import Streamed
+from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.engine.serving.role_world import (
+    RoleWorld,
+    do_what_is_queued,
+    serve_directly,
+    serve_over_rest,
+)
+from tests.engine.topology.topology_world import topology_table_on
+from tests.roles import BY_LAMBDA, Grant, RoleTransport, committed_role
 
 pytestmark = pytest.mark.engine
+
+REQUESTS: dict[str, Callable[[RoleWorld], None]] = {
+    "api": serve_over_rest,
+    "commands": serve_directly,
+    "writer": do_what_is_queued,
+}
+
+
+@pytest.fixture
+def world(  # noqa: PLR0917 - fixtures
+    wire: Transport,
+    table: str,
+    records: str,
+    engine_url: str,
+    dynamodb: RawDynamoDB,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[RoleWorld]:
+    """A world for the function that the test's parameter names."""
+    with topology_table_on(wire) as topology:
+        tables = {table: "Table", topology: "Topology", records: "Idempotency"}
+        made = RoleWorld(wire, tables, committed_role(request.param), Streamed(engine_url, dynamodb).on(table))
+        monkeypatch.setattr(aws, "_client", made.client)
+        yield made
+
+
+@pytest.mark.parametrize(("world", "send"), REQUESTS.items(), indirect=["world"], ids=REQUESTS)
+def test_a_role_allows_what_its_function_needs_and_no_more(world: RoleWorld, send: Callable[[RoleWorld], None]) -> None:
+    send(world)
+
+    role = world.role
+    granted = {each for each in role.grants | role.others if each[1] not in BY_LAMBDA}
+    assert (world.used - granted, granted - world.used) == (set(), set())
+    assert all(role.without(each).refusal("PutItem", world.used) for each in world.used & role.grants)
 
 
 def caller(transport: Transport, table: str, *missing: Grant) -> Caller:
