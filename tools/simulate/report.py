@@ -32,10 +32,16 @@ def lines(scenario: Scenario, results: Mapping[str, Result]) -> Iterator[str]:
 
 def _layer_lines(result: Result, layer: LayerResult) -> Iterator[str]:
     yield f"{layer.requests:,} requests for {result.asked:,} operations, in {layer.real_seconds:,.1f} s of CPU"
+    if len(layer.operations) > 1:
+        for kind, counts in layer.operations.items():
+            yield f"{counts.asked:,} x {kind}, {counts.throttled / counts.asked:.1%} of them throttled"
     for error, count in layer.failed.items():
         yield f"{count:,} operations failed with {error}"
     if layer.lost is not None:
-        yield f"{layer.acknowledged:,} items were acknowledged; {layer.lost:,} are lost, {layer.doubled:,} listed twice"
+        yield (
+            f"{layer.acknowledged:,} items were acknowledged; {layer.lost:,} are lost, {layer.doubled:,} listed twice, "
+            f"{layer.stale:,} without their last update"
+        )
     if layer.moved:
         yield f"{layer.moved:,} items were moved"
     for at, event in layer.growth:

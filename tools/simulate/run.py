@@ -57,6 +57,15 @@ class GrowingResult:
     changes: int
 
 
+@dataclass(slots=True)
+class OperationCounts:
+    """What became of operations of one kind: how many have begun, were acknowledged, and were throttled for good."""
+
+    asked: int = 0
+    done: int = 0
+    throttled: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class LayerResult:
     """What only a run of the layer shows.
@@ -64,14 +73,17 @@ class LayerResult:
     Attributes:
         requests: requests that the layer sent, retries included.
         throttled_requests: those among them that were throttled, in batches by item.
+        operations: what became of the operations of each kind.
         failed: operations that were refused for another reason than a throttle, by the name of the error.
         shards: the shard count of each demand's first logical partition at the end.
-        optimum: the least power of two that carries its greatest rate, 1,000 write units a second for each shard.
+        optimum: the least power of two that carries its greatest rate, 1,000 write units and 3,000 read units a second
+            for each shard.
         adapted_seconds: from the first throttled operation until less than a fifth was throttled for good; None if that
             did not happen; 0 if none was.
         acknowledged: items that were certainly stored.
         lost: those among them that were not found in the end; None if nothing was read back.
         doubled: items that a listing has returned twice.
+        stale: acknowledged items whose value is not the one that was acknowledged last.
         moved: items that changes of counts have moved.
         growth: events of the growth policy: their seconds, and what they say, the first of each kind.
         changes: changes of counts: their seconds, and the phase and the counts from then on.
@@ -80,6 +92,7 @@ class LayerResult:
 
     requests: int
     throttled_requests: int
+    operations: dict[str, OperationCounts]
     failed: dict[str, int]
     shards: dict[str, int]
     optimum: dict[str, int]
@@ -87,6 +100,7 @@ class LayerResult:
     acknowledged: int
     lost: int | None
     doubled: int | None
+    stale: int | None
     moved: int
     growth: list[tuple[float, str]]
     changes: list[tuple[float, str]]

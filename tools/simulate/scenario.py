@@ -6,7 +6,16 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+)
 
 from tools.failure import CommandError, file_errors
 from tools.simulate.settings import Settings
@@ -60,6 +69,10 @@ class EntrySpec(_Part):
     shards: int = Field(0, ge=0, le=1024)
 
 
+OperationKind = Literal["create", "get", "update", "put", "list"]
+"""What a caller does in one operation through the layer: one item, or one page of a listing."""
+
+
 class DemandSpec(_Part):
     """Traffic of one kind.
 
@@ -76,6 +89,12 @@ class DemandSpec(_Part):
         item_bytes: the size of an item.
         sort: whether sort keys rise with time, as those of `new_id()` do, or are random.
         entries: the indexes that an item is in.
+        shares: through the layer, the kinds of operations and their shares of the traffic, which need not add up to 1.
+            `update` changes a field and `put` the whole item, both on condition of the revision that the caller knows;
+            `get`, `update` and `put` draw any item, and `list` reads the next page of a listing.
+        stored: through the layer, how many items exist when the run begins.
+        page: how many items a page of a listing has.
+        order: in which order a listing returns them, as of `Collection.list`.
     """
 
     partition: str
@@ -90,6 +109,14 @@ class DemandSpec(_Part):
     item_bytes: PositiveInt = 1_024
     sort: Literal["rising", "random"] = "rising"
     entries: dict[str, EntrySpec] = {}
+    shares: dict[OperationKind, PositiveFloat] = Field({"create": 1.0}, min_length=1)
+    stored: NonNegativeInt = 0
+    page: int = Field(50, ge=1, le=1_000)
+    order: Literal["round_robin", "ordered", "shard"] = "round_robin"
+
+    def share_of(self, *kinds: OperationKind) -> float:
+        """Return the share that some kinds of operations have of all, through the layer."""
+        return sum(self.shares.get(kind, 0.0) for kind in kinds) / sum(self.shares.values())
 
     def rate_at(self, seconds: float) -> float:
         """Return the requests a second at a time."""
@@ -264,4 +291,20 @@ def _validated(name: str, variant: str, document: dict[str, Any]) -> Scenario:
     missing = {index for each in scenario.demands.values() for index in each.entries} - scenario.indexes.keys()
     if missing:
         raise CommandError(f"{name}: there is no index {', '.join(sorted(missing))}; declare it under indexes")
+    for demand, spec in scenario.demands.items():
+        _check_operations(f"{name}: {demand}", spec, layered=scenario.layer is not None)
     return scenario
+
+
+_OF_THE_LAYER: Final = frozenset({"shares", "stored", "page", "order"})
+
+
+def _check_operations(name: str, demand: DemandSpec, *, layered: bool) -> None:
+    """Refuse operations that no item exists for, or that only a run of the layer knows."""
+    asked = ", ".join(sorted(demand.model_fields_set & _OF_THE_LAYER))
+    if asked and not layered:
+        raise CommandError(f"{name}: only a scenario with a section layer has {asked}")
+    if demand.items is not None and demand.shares.keys() != {"create"}:
+        raise CommandError(f"{name}: a load creates items; leave shares or items out")
+    if not demand.stored and not {"get", "update", "put"}.isdisjoint(demand.shares):
+        raise CommandError(f"{name}: stored is 0; gets, updates and puts need items that exist when the run begins")

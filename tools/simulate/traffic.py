@@ -86,6 +86,17 @@ def units_of(demand: DemandSpec, settings: Settings) -> float:
     return read_units(demand.item_bytes, Consistency.STRONG if strong else Consistency.EVENTUAL) * factor
 
 
+def mean_units(demand: DemandSpec, settings: Settings) -> tuple[float, float]:
+    """Return the write units and the read units of an operation through the layer, in the mean of its shares.
+
+    A page costs what its items cost in one Query.
+    """
+    strong = Consistency.STRONG if demand.consistent else Consistency.EVENTUAL
+    writes = units_of(demand, settings) * demand.share_of("create", "update", "put")
+    items = read_units(demand.item_bytes, strong) * demand.share_of("get")
+    return writes, items + read_units(demand.item_bytes * demand.page, strong) * demand.share_of("list")
+
+
 def _flows(name: str, scenario: Scenario, random: Random) -> Iterator[Flow]:
     demand = scenario.demands[name]
     counts = place(demand, demand.items or _PLACED, random)

@@ -1,10 +1,13 @@
 """Runs of the real layer in virtual time."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from tools.failure import CommandError
+from tools.simulate.layer.operations import Stored
+from tools.simulate.layer.readback import read_back
 from tools.simulate.layer.run import run_layer
 from tools.simulate.run import Result
 from tools.simulate.scenario import Scenario, load
@@ -105,6 +108,59 @@ def test_hot_tenant_creates_16_times_as_much_with_16_shards_and_40_times_with_64
 
     assert found["16 shards"] >= 15 * found["1 shard"]
     assert found["64 shards"] >= 38 * found["1 shard"]
+
+
+def test_listings_of_a_mixed_demand_are_throttled_first_and_more_shards_help_unless_they_are_in_order() -> None:
+    # One process has fewer retries than ten, so that a short run shows what a longer one does.
+    quick = ["settings.heat_split_seconds=60", "settings.heat_pause_seconds=5", "rehearsal_seconds=300", "seconds=2.5"]
+    variants = load(
+        "layer-mixed", [*quick, "layer.processes=1", "demands.tenant.stored=200", "demands.tenant.rate=600"]
+    )
+    found = {}
+    for name in ("4 shards", "16 shards", "16 shards, in order"):
+        scenario = variants[name]
+        assert scenario.layer is not None
+        found[name] = run_layer(scenario, scenario.layer).layer
+
+    throttled = {
+        name: {kind: counts.throttled / counts.asked for kind, counts in layer.operations.items()}
+        for name, layer in found.items()
+        if layer is not None
+    }
+    assert throttled["4 shards"].keys() == {"create", "get", "list", "put", "update"}
+    listed = throttled["4 shards"].pop("list")
+    assert listed > 1.5 * max(throttled["4 shards"].values())
+    assert max(throttled["16 shards"].values()) < 0.01
+    in_order = throttled["16 shards, in order"].pop("list")
+    assert in_order > 0.1
+    assert max(throttled["16 shards, in order"].values()) < 0.02
+    assert [(layer.lost, layer.doubled, layer.stale) for layer in found.values() if layer] == [(0, 0, 0)] * 3
+
+
+@pytest.mark.parametrize("placement", ["calculated", "random"])
+def test_updates_while_a_count_changes_leave_the_last_acknowledged_values(placement: str) -> None:
+    mixed = {"shares": {"get": 2, "update": 4, "put": 3, "create": 2, "list": 1}, "stored": 150, "item_bytes": 900}
+    resize = {"at": 5.0, "demand": "users", "to": 4}
+    layer = {"lease": 2.0, "operation": 3.0, "resizes": [resize], "placement": placement}
+
+    result = ran({**mixed, "rate": 30.0}, layer, seconds=40.0)
+
+    assert result.layer is not None
+    assert result.layer.shards == {"users": 4}
+    assert result.layer.operations["update"].done > 300
+    assert result.layer.failed.keys() <= {"RevisionMismatchError"}
+    assert result.admitted > 0.98 * result.asked
+    assert (result.layer.lost, result.layer.doubled, result.layer.stale) == (0, 0, 0)
+
+
+def test_read_back_counts_what_is_lost_listed_twice_and_stale() -> None:
+    listed = [("a", "00000001x"), ("b", "00000002x"), ("b", "00000002x"), ("c", "00000000x")]
+    page = SimpleNamespace(items=[{"id": id_, "data": data} for id_, data in listed])
+    collection = SimpleNamespace(pages=lambda *_, **__: [page])
+
+    found = read_back(cast("Any", collection), [Stored("t", id_, 1) for id_ in "acd"])
+
+    assert (found.lost, found.doubled, found.stale) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("wrong", [{"shards": 0}, {"transactional": True}, {"operation": "read"}])

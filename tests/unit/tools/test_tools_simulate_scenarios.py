@@ -112,7 +112,10 @@ def test_every_scenario_runs(name: str) -> None:
 def _short(scenario: Scenario) -> dict[str, Any]:
     """Less time for operations of the layer, and loads of fewer items."""
     items, seconds = (10_000, scenario.seconds) if scenario.layer is None else (800, 0.5)
-    demands = {name: each.model_copy(update={"items": each.items and items}) for name, each in scenario.demands.items()}
+    demands = {
+        name: each.model_copy(update={"items": each.items and items, "stored": min(each.stored, 20)})
+        for name, each in scenario.demands.items()
+    }
     return {"demands": demands, "seconds": seconds, "tick": min(seconds, scenario.tick)}
 
 
@@ -181,6 +184,20 @@ def test_units_are_rounded_as_dynamodb_rounds_them(changes: dict[str, object], u
 def test_a_value_that_does_not_fit_is_refused(change: str, message: str) -> None:
     with pytest.raises(CommandError, match=re.escape(message)):
         load("hot-tenant", [change])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("hot-tenant", "demands.tenant.stored=5", "only a scenario with a section layer has stored"),
+        ("layer-bulk-load", "demands.users.shares={list=1}", "a load creates items"),
+        ("layer-mixed", "demands.tenant.stored=0", "stored is 0"),
+        ("layer-mixed", "demands.tenant.shares={delete=1}", "shares.delete"),
+    ],
+)
+def test_operations_that_a_scenario_cannot_have_are_refused(name: str, change: str, message: str) -> None:
+    with pytest.raises(CommandError, match=re.escape(message)):
+        load(name, [change])
 
 
 def test_an_unknown_scenario_is_refused_with_those_that_there_are() -> None:

@@ -14,6 +14,8 @@ from tools.simulate.scenario import DemandSpec, LayerSpec
 _ID_LENGTH: Final = 27
 _REVISION_LENGTH: Final = 16
 _LONGEST_SHARD: Final = ":1023"
+FIRST_VERSION: Final = 0
+_VERSION_DIGITS: Final = 8
 
 
 class Item(Entity):
@@ -31,8 +33,8 @@ class Items:
         prefix, _, tenant = demand.partition.partition(":")
         if demand.operation != "write" or demand.entries or demand.transactional or not demand.shards:
             raise CommandError(
-                f"{name}: through the layer, demands create items in shards; set shards, and leave operation, entries "
-                "and transactional out"
+                f"{name}: through the layer, all items have shards, and shares names the operations; set shards, and "
+                "leave operation, entries and transactional out"
             )
         declared = {
             "name": prefix,
@@ -47,7 +49,9 @@ class Items:
         self._rising = demand.sort == "rising"
         self._random = random
         self._numbers = 0
-        self._data = "x" * max(1, demand.item_bytes - self._size_without_data(prefix))
+        filling = max(0, demand.item_bytes - self._size_without_data(prefix) - _VERSION_DIGITS)
+        self._filling = "x" * filling
+        self._first_data = self.data(FIRST_VERSION)
 
     def _size_without_data(self, prefix: str) -> int:
         tenant = max(self.tenants, key=len)
@@ -65,4 +69,13 @@ class Items:
         self._numbers += 1
         chance = self._random.getrandbits(52)
         start = f"{int(now * 1e3):09x}{self._numbers & 0xFFFFF:05x}" if self._rising else f"{chance * 7919:014x}"[-14:]
-        return self.model(tenant_id=tenant, id=f"{start}{chance:013x}", data=self._data)
+        return self.model(tenant_id=tenant, id=f"{start}{chance:013x}", data=self._first_data)
+
+    def data(self, version: int) -> str:
+        """Return the data of an item, which begins with the number of its value."""
+        return f"{version:0{_VERSION_DIGITS}d}{self._filling}"
+
+
+def version_of(data: str) -> int:
+    """Return the number in an item's data."""
+    return int(data[:_VERSION_DIGITS])

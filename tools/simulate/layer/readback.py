@@ -1,30 +1,35 @@
 """Reads back what was acknowledged, as any client of the layer would."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dynashard.service import Collection
+from tools.simulate.layer.entities import version_of
+from tools.simulate.layer.operations import Stored
 
 _PAGE: Final = 1_000
 
 
-def read_back(collection: Collection[Any], acknowledged: Sequence[tuple[str, str]]) -> tuple[int, int]:
-    """List the logical partitions of acknowledged items, given by tenant and id.
+class Found(NamedTuple):
+    """How many acknowledged items are lost, are listed twice, and have another value than the last acknowledged one."""
 
-    Returns:
-        how many of them the listings lack, and how many items the listings have twice.
-    """
-    wanted: dict[str, set[str]] = {}
-    for tenant, id_ in acknowledged:
-        wanted.setdefault(tenant, set()).add(id_)
-    lost = doubled = 0
-    for tenant, ids in wanted.items():
-        listed = [
-            item["id"]
-            for page in collection.pages({"tenant_id": tenant}, limit=_PAGE, fields=["id"], consistent=True)
-            for item in page.items
-        ]
-        found = set(listed)
-        doubled += len(listed) - len(found)
-        lost += len(ids - found)
-    return lost, doubled
+    lost: int
+    doubled: int
+    stale: int
+
+
+def read_back(collection: Collection[Any], acknowledged: Sequence[Stored]) -> Found:
+    """List the logical partitions of acknowledged items, and compare them."""
+    wanted: dict[str, dict[str, int]] = {}
+    for tenant, id_, version in acknowledged:
+        wanted.setdefault(tenant, {})[id_] = version
+    lost = doubled = stale = 0
+    for tenant, versions in wanted.items():
+        found: dict[str, int] = {}
+        for page in collection.pages({"tenant_id": tenant}, limit=_PAGE, fields=["id", "data"], consistent=True):
+            for item in page.items:
+                doubled += item["id"] in found
+                found[item["id"]] = version_of(item["data"])
+        lost += len(versions.keys() - found.keys())
+        stale += sum(found.get(id_, version) != version for id_, version in versions.items())
+    return Found(lost, doubled, stale)

@@ -17,13 +17,13 @@ from tools.simulate.engine.tables import ITEM_TABLE, TOPOLOGY_TABLE, Database, S
 from tools.simulate.layer.driver import Driver
 from tools.simulate.layer.entities import Items
 from tools.simulate.layer.process import TABLE, TOPOLOGY, GrowthEvents, collection_of, open_process, open_resharder
-from tools.simulate.layer.readback import read_back
+from tools.simulate.layer.readback import Found, read_back
 from tools.simulate.layer.traffic import Demand, Tally
 from tools.simulate.layer.watch import Moment, Watch
 from tools.simulate.model import TABLE as OWN
 from tools.simulate.run import LayerResult, Result, build, dollars_of, rehearse, settled_rate
 from tools.simulate.scenario import LayerSpec, Resize, Scenario
-from tools.simulate.traffic import flows, units_of
+from tools.simulate.traffic import flows, mean_units
 from tools.simulate.wire import Traffic, World
 
 _POINTS: Final = 240
@@ -80,6 +80,25 @@ class _Run:
         }
         self._resharder = open_resharder(self._world, layer, self._entities)
         self._watch = Watch(self._point, self._notes)
+        self._store()
+
+    def _store(self) -> None:
+        """Store what exists before the run, without limits and in no time."""
+        if not any(demand.stored for demand in self._scenario.demands.values()):
+            return
+        spec = self._layer.model_copy(update={"request_seconds": 0.0})
+        process = open_process(self._world, spec, self._entities, self._events)
+
+        def store() -> None:
+            for demand in self._demands.values():
+                demand.store(collection_of(process, demand.items))
+
+        limited = dict(self._models)
+        self._models.clear()
+        self._world.actors.spawn(store)
+        self._world.actors.run()
+        self._models.update(limited)
+        self._world.traffic.requests = 0
 
     def result(self) -> Result:
         begun = time.process_time()
@@ -120,17 +139,19 @@ class _Run:
         # What follows reads without limits.
         self._models.clear()
         moved = self._moved()
-        lost, doubled = self._read_back()
+        found = self._read_back()
         return LayerResult(
             requests=traffic.requests,
             throttled_requests=traffic.throttled,
+            operations={str(kind): counts for kind, counts in sorted(self._tally.kinds.items())},
             failed=dict(self._tally.failed),
             shards=shards,
             optimum={name: self._optimum(name) for name in self._demands},
             adapted_seconds=self._watch.adapted(),
-            acknowledged=sum(len(demand.acknowledged) for demand in self._demands.values()),
-            lost=lost,
-            doubled=doubled,
+            acknowledged=sum(demand.operations.acknowledged for demand in self._demands.values()),
+            lost=None if found is None else found.lost,
+            doubled=None if found is None else found.doubled,
+            stale=None if found is None else found.stale,
             moved=moved,
             growth=self._events.first(),
             changes=self._watch.changes,
@@ -169,10 +190,10 @@ class _Run:
     def _optimum(self, name: str) -> int:
         demand, settings = self._scenario.demands[name], self._model.settings
         rates = [demand.rate] if isinstance(demand.rate, float) else [rate for _, rate in demand.rate]
-        limit = settings.partition_write_units
         share = 1.0 / sum(1.0 / rank**demand.skew for rank in range(1, demand.partitions + 1))
-        needed = ceil(max(rates) * share * units_of(demand, settings) / limit)
-        return int(1 << max(0, needed - 1).bit_length())
+        writes, reads = mean_units(demand, settings)
+        shards = max(writes / settings.partition_write_units, reads / settings.partition_read_units)
+        return int(1 << max(0, ceil(max(rates) * share * shards) - 1).bit_length())
 
     def _load_ended(self) -> None:
         """End the run when all demands are loads that have ended."""
@@ -207,20 +228,20 @@ class _Run:
         self._world.actors.run(inf)
         return sum(moved)
 
-    def _read_back(self) -> tuple[int | None, int | None]:
-        """Read all items by a new process; return how many are lost and how many come twice."""
+    def _read_back(self) -> Found | None:
+        """Read all items by a new process, and compare them with what was acknowledged."""
         if not self._layer.read_back:
-            return None, None
+            return None
         process = open_process(self._world, self._layer, self._entities, self._events)
-        found: list[tuple[int, int]] = []
+        found: list[Found] = []
 
         def read() -> None:
             found.extend(
-                read_back(collection_of(process, demand.items), demand.acknowledged)
+                read_back(collection_of(process, demand.items), demand.operations.stored())
                 for demand in self._demands.values()
             )
 
         actors = self._world.actors
         actors.spawn(read)
         actors.run(inf)
-        return sum(lost for lost, _ in found), sum(doubled for _, doubled in found)
+        return Found(*map(sum, zip(*found, strict=True)))

@@ -1,9 +1,9 @@
 """Traffic through the layer: operations that arrive at a rate, whatever became of those before, and loads."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, cycle
+from itertools import cycle
 from math import inf
 from random import Random
 from typing import Any, Final
@@ -12,7 +12,9 @@ from dynashard.errors import DynashardError, ThrottledError, UnprocessedError
 from dynashard.service import Collection
 from tools.simulate.actors import Actors
 from tools.simulate.layer.entities import Item, Items
-from tools.simulate.scenario import DemandSpec
+from tools.simulate.layer.operations import Operations
+from tools.simulate.run import OperationCounts
+from tools.simulate.scenario import DemandSpec, OperationKind
 
 BATCH: Final = 400
 """Items that a load writes at a time, as `dynashard load` does."""
@@ -29,17 +31,30 @@ class Tally:
         done: those that were acknowledged.
         throttled: those that were refused because of a throttle, which a REST caller sees as 429.
         failed: other refusals, by the name of the error.
+        kinds: the same figures for each kind of operation.
     """
 
     asked: int = 0
     done: int = 0
     throttled: int = 0
     failed: Counter[str] = field(default_factory=Counter)
+    kinds: dict[OperationKind, OperationCounts] = field(default_factory=lambda: defaultdict(OperationCounts))
 
-    def refused(self, error: DynashardError, operations: int = 1) -> None:
+    def begun(self, kind: OperationKind, operations: int = 1) -> None:
+        """Count operations that begin."""
+        self.asked += operations
+        self.kinds[kind].asked += operations
+
+    def ended(self, kind: OperationKind, operations: int = 1) -> None:
+        """Count acknowledged operations."""
+        self.done += operations
+        self.kinds[kind].done += operations
+
+    def refused(self, kind: OperationKind, error: DynashardError, operations: int = 1) -> None:
         """Count refused operations."""
         if isinstance(error, ThrottledError | UnprocessedError):
             self.throttled += operations
+            self.kinds[kind].throttled += operations
         else:
             self.failed[type(error).__name__] += operations
 
@@ -65,14 +80,12 @@ class Demand:
         self._tally = tally
         self._random = random
         self._on_end = on_end
-        self._weights = list(accumulate(1.0 / rank**spec.skew for rank in range(1, len(items.tenants) + 1)))
+        self.operations = Operations(spec, items, random, lambda: actors.seconds)
         self._at = 0.0
         self._left = spec.items or 0
         self._loaders = 0
         self.ended: float | None = None
         """When a load had written all items, in seconds."""
-        self.acknowledged: list[tuple[str, str]] = []
-        """The tenant and id of each item that was certainly stored."""
 
     @property
     def loading(self) -> bool:
@@ -83,6 +96,11 @@ class Demand:
     def items(self) -> Items:
         """Its items."""
         return self._items
+
+    def store(self, collection: Collection[Any]) -> None:
+        """Store the items that exist before the run."""
+        for _ in range(self._spec.stored):
+            self.operations.send("create", collection)
 
     def start(self, loaders: int) -> None:
         """Add its actors."""
@@ -111,21 +129,14 @@ class Demand:
         self._at += self._random.expovariate(rate)
 
     def _operate(self) -> None:
-        collection = next(self._collections)
-        self._tally.asked += 1
+        collection, kind = next(self._collections), self.operations.draw()
+        self._tally.begun(kind)
         try:
-            item = self._new_item()
-            collection.create(item)
+            self.operations.send(kind, collection)
         except DynashardError as error:
-            self._tally.refused(error)
+            self._tally.refused(kind, error)
         else:
-            self._tally.done += 1
-            self.acknowledged.append((item.tenant_id, item.id))
-
-    def _new_item(self) -> Item:
-        tenants = self._items.tenants
-        tenant = tenants[0] if len(tenants) == 1 else self._random.choices(tenants, cum_weights=self._weights)[0]
-        return self._items.make(tenant, self._actors.seconds)
+            self._tally.ended(kind)
 
     # Loads.
 
@@ -142,20 +153,24 @@ class Demand:
 
     def _write(self, collection: Collection[Any], batch: list[Item]) -> list[Item]:
         """Write a batch, and return what could not be written in time."""
-        self._tally.asked += len(batch)
+        self._tally.begun("create", len(batch))
         unprocessed: set[Any] = set()
         try:
             collection.batch_write(put=batch)
         except UnprocessedError as error:
             unprocessed = {key["id"] for key in error.keys}
-            self._tally.refused(error, len(unprocessed))
-        done = [item for item in batch if item.id not in unprocessed]
-        self._tally.done += len(done)
-        self.acknowledged += [(item.tenant_id, item.id) for item in done]
-        return [item for item in batch if item.id in unprocessed]
+            self._tally.refused("create", error, len(unprocessed))
+        left = []
+        for item in batch:
+            if item.id in unprocessed:
+                left.append(item)
+            else:
+                self.operations.acknowledge(item)
+        self._tally.ended("create", len(batch) - len(left))
+        return left
 
     def _batches(self) -> Iterator[list[Item]]:
         while self._left > 0:
             size = min(BATCH, self._left)
             self._left -= size
-            yield [self._new_item() for _ in range(size)]
+            yield [self.operations.new_item() for _ in range(size)]
