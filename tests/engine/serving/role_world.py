@@ -154,7 +154,7 @@ class RoleWorld:
         writer = Writer(
             collection_of=(database := self.database()).collection,
             operate=Operations(database, self.clock).operate,
-            queues=Queues(self.client("sqs"), {name: name for name in QUEUES}, QUEUES),
+            queues=Queues(lambda: self.client("sqs"), {name: name for name in QUEUES}, QUEUES),
             log=lambda *_: None,
             clock=self.clock,
             workers=1,
