@@ -44,6 +44,10 @@ class Scratch:
         """Note how to remove something, before it is created. `what` names it for people."""
         self._undo[what] = remove
 
+    def named(self, name: str) -> str:
+        """Return the whole name of a resource whose name ends so."""
+        return f"{PREFIX}{self.run}-{name}"
+
     def table(self, name: str, *, indexed: bool = False, **options: Any) -> str:
         """Create a table with the keys PK and SK, wait until it is active, and return its name.
 
@@ -52,7 +56,7 @@ class Scratch:
             indexed: whether it has the index GSI1 on GSI1PK and GSI1SK, with all attributes.
             options: of CreateTable; on demand if they name no billing mode. `index` has options of the index.
         """
-        full, index = f"{PREFIX}{self.run}-{name}", options.pop("index", {})
+        full, index = self.named(name), options.pop("index", {})
         attributes = ["PK", "SK", *(["GSI1PK", "GSI1SK"] if indexed else [])]
         request = {
             "TableName": full,
@@ -97,7 +101,7 @@ class Scratch:
 
     def queue(self, name: str, **attributes: str) -> str:
         """Create a queue, and return its URL."""
-        full, sqs = f"{PREFIX}{self.run}-{name}", self.client("sqs")
+        full, sqs = self.named(name), self.client("sqs")
 
         def remove() -> None:
             sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=full)["QueueUrl"])
@@ -107,7 +111,7 @@ class Scratch:
 
     def log_group(self, name: str) -> str:
         """Create a log group, and return its name."""
-        full, logs = f"{PREFIX}{self.run}-{name}", self.client("logs")
+        full, logs = self.named(name), self.client("logs")
         self.defer(f"log group {full}", lambda: logs.delete_log_group(logGroupName=full))
         logs.create_log_group(logGroupName=full, tags={TAG: self.run})
         return full

@@ -17,6 +17,7 @@ from dynashard.transport.aws import stack_outputs
 from tools.failure import FAILED, WITH_ERRORS, CommandError
 from tools.progress import show
 from tools.verify_aws import report as reports
+from tools.verify_aws import stop_loss
 from tools.verify_aws.account import Account, confirm
 from tools.verify_aws.check import Check, Verdict
 from tools.verify_aws.checks import CHECKS
@@ -136,6 +137,7 @@ def clean(account: Account, *, as_json: bool) -> None:
     try:
         for pool in pools(cognito, PREFIX):
             scratch.defer(f"user pool {pool}", partial(cognito.delete_user_pool, UserPoolId=pool))
+        stop_loss.defer_leftovers(scratch)
         removed, left = scratch.remove_leftovers()
     except (BotoCoreError, ClientError) as error:
         raise CommandError(f"what earlier runs have left cannot be listed: {error}") from error

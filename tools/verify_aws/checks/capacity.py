@@ -7,6 +7,7 @@ from tools.verify_aws.check import PRICE_MARGIN, Check, Outcome, compare, differ
 from tools.verify_aws.checks.items import REFUSED
 from tools.verify_aws.context import ACCEPTED, Answer, Context, answer_of
 from tools.verify_aws.scratch import INDEX, ON_DEMAND
+from tools.verify_aws.stop_loss import arm
 
 PROVISIONED: Final = "PROVISIONED"
 _NEW_WRITES: Final = 4_000
@@ -109,7 +110,8 @@ def judge_switches(codes: Sequence[tuple[str, str]]) -> Outcome:
 
 
 def much(context: Context) -> Outcome:
-    """Provision 100,000 write units on a table and three indexes, and return at once."""
+    """Provision 100,000 write units on a table and three indexes, and return at once. First set a stop-loss."""
+    arm(context.scratch, "much")
     names = [INDEX, "GSI2", "GSI3"]
     attributes = ["PK", "SK", *(f"{name}{end}" for name in names for end in ("PK", "SK"))]
     table = context.scratch.table(
