@@ -2,10 +2,10 @@
 
 import pytest
 
+from bench.answers import counted
 from dynashard.errors import EngineUnavailableError, OutcomeUnknownError
 from dynashard.transport.classification import DAMAGED
 from dynashard_direct.exchange import Exchange
-from tests.unit.direct.answers import counted
 
 pytestmark = pytest.mark.unit
 

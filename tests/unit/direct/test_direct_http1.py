@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.answers import BODY, chunked, counted, damaged, pieces_of
 from dynashard.transport.classification import DAMAGED
 from dynashard.transport.wire_format import parsed_answer
 from dynashard_direct.http1 import MAX_BODY_BYTES, MAX_HEAD_BYTES, Answer, AnswerParser, MalformedAnswerError
 from tests.depth import profile
-from tests.unit.direct.answers import BODY, chunked, counted, damaged, pieces_of
 
 pytestmark = pytest.mark.unit
 
@@ -110,6 +110,7 @@ def test_some_statuses_have_no_body(status: int) -> None:
         OK + b"Content-Length: 0x2\r\n\r\n",
         OK + b"Content-Length: 2, 2\r\n\r\n{}",
         OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        OK + b"x-amz-crc32: 1\r\nx-amz-crc32: 2745614147\r\nContent-Length: 2\r\n\r\n{}",
         OK + b"Content-Length: 99999999999999999999\r\n\r\n",
         OK + f"Content-Length: {MAX_BODY_BYTES + 1}\r\n\r\n".encode(),
         OK + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
@@ -123,6 +124,7 @@ def test_some_statuses_have_no_body(status: int) -> None:
         OK + b"X-A: a\x00b\r\nContent-Length: 2\r\n\r\n{}",
         OK + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n2;a\n2\r\n{}\r\n0\r\n\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}}\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\n\n",

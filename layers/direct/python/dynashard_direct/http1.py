@@ -17,7 +17,8 @@ _END: Final = b"\r\n\r\n"
 _LINE: Final = b"\r\n"
 _LONGEST_SIZE: Final = 16
 _BODILESS: Final = frozenset({204, 304})
-_FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
+_SINGLE: Final = frozenset({"content-length", "transfer-encoding", "x-amz-crc32"})
+"""Headers that say whether an answer is complete: two different values leave a doubt."""
 _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
 
@@ -186,7 +187,7 @@ def _parsed_head(head: str) -> tuple[int, dict[str, str]]:
     headers = {":version": version}
     for line in lines:
         name, value = _header(line)
-        if name in _FRAMING and headers.get(name, value) != value:
+        if name in _SINGLE and headers.get(name, value) != value:
             raise MalformedAnswerError(f"the header {name} has two values")
         headers[name] = value
     return int(status), headers
@@ -223,6 +224,8 @@ def _length(text: str) -> int:
 
 
 def _chunk_size(line: bytes) -> int:
+    if b"\n" in line or b"\r" in line:
+        raise MalformedAnswerError("a line between chunks contains a control character")
     size = line.partition(b";")[0].rstrip(b" \t")
     if not size or len(size) > _LONGEST_SIZE or not _HEX.issuperset(size):
         raise MalformedAnswerError("the size of a chunk is not a number")

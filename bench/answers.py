@@ -28,16 +28,15 @@ def damaged(answer: bytes, random: Random) -> bytes:
     """Return an answer with one change: cut, lengthened, or with other bytes at one place."""
     at = random.randrange(len(answer))
     length = random.randrange(1, 9)
-    kind = random.randrange(5)
-    if kind == 0:
-        return answer[:at]
-    if kind == 1:
-        return answer[:at] + answer[at + length :]
-    if kind == 2:
-        return answer[:at] + random.randbytes(length) + answer[at:]
-    if kind == 3:
-        return answer[:at] + random.randbytes(length) + answer[at + length :]
-    return answer[:at] + answer[at : at + length] + answer[at:]
+    before, after = answer[:at], answer[at:]
+    changes = (
+        b"",
+        after[length:],
+        random.randbytes(length) + after,
+        random.randbytes(length) + after[length:],
+        after[:length] + after,
+    )
+    return before + random.choice(changes)
 
 
 def pieces_of(answer: bytes, random: Random) -> list[bytes]:
