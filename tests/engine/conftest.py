@@ -39,9 +39,8 @@ def engine_url(engine: Engine) -> str:
 
 
 @pytest.fixture(scope="session")
-def dynamodb(engine_url: str) -> Iterator[RawDynamoDB]:
-    with raw_dynamodb(engine_url) as connected:
-        yield connected
+def dynamodb(engine_url: str) -> RawDynamoDB:
+    return raw_dynamodb(engine_url)
 
 
 @contextmanager

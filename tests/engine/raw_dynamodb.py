@@ -1,48 +1,46 @@
 """Requests to DynamoDB without the layer."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from threading import local
 from typing import Any
+from urllib.parse import urlsplit
 
-import httpx
+from tests.resharding.wire import HTTP_OK, EngineSocket
 
-from tests.waiting import HANG_SECONDS
-
-# The engine wants a signature but does not check it.
-_HEADERS = {
-    "Authorization": "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, "
-    "SignedHeaders=host;x-amz-date, Signature=0",
-    "X-Amz-Date": "20260101T000000Z",
-    "Content-Type": "application/x-amz-json-1.0",
-}
+_HTTP_BAD_REQUEST = 400
 
 
 @dataclass(frozen=True, slots=True)
 class RawDynamoDB:
-    """Sends requests unchanged."""
+    """Sends requests unchanged, over a connection of each thread."""
 
-    client: httpx.Client
+    connect: Callable[[], EngineSocket]
+    _own: local = field(default_factory=local)
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
         """Send a request, and return its answer. Fails the test with the engine's message if it is refused."""
-        status, answer = self._send(operation, request)
-        assert status == httpx.codes.OK, answer
+        status, answer = self._exchange(operation, request)
+        assert status == HTTP_OK, answer
         return answer
 
     def refusal(self, operation: str, **request: Any) -> str:
         """Send a request that is refused, and return the engine's message. Fails the test if it is not refused."""
-        status, answer = self._send(operation, request)
-        assert status == httpx.codes.BAD_REQUEST, answer
+        status, answer = self._exchange(operation, request)
+        assert status == _HTTP_BAD_REQUEST, answer
         return str(answer["message"])
 
-    def _send(self, operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        answer = self.client.post("/", json=request, headers={"X-Amz-Target": f"DynamoDB_20120810.{operation}"})
-        return answer.status_code, answer.json()
+    def _exchange(self, operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if not hasattr(self._own, "socket"):
+            self._own.socket = self.connect()
+        engine: EngineSocket = self._own.socket
+        return engine.exchange(operation, request)
 
 
-@contextmanager
-def raw_dynamodb(endpoint: str) -> Iterator[RawDynamoDB]:
-    """Open a connection to the engine at `endpoint` within the block."""
-    with httpx.Client(base_url=endpoint, headers=_HEADERS, timeout=HANG_SECONDS) as client:
-        yield RawDynamoDB(client)
+def raw_dynamodb(endpoint: str) -> RawDynamoDB:
+    """Return a sender to the engine at `endpoint`, an address of HTTP with a port."""
+    parts = urlsplit(endpoint)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    return RawDynamoDB(partial(EngineSocket, parts.port, parts.hostname))

@@ -26,10 +26,10 @@ _WATCHED: Final = 'exec 3<&0; (read -r _ <&3; kill -9 $$) & exec 3<&-; exec "$@"
 
 
 class EngineSocket:
-    """A kept-alive connection to an engine on this machine, for one thread."""
+    """A kept-alive connection to an engine, by default on this machine, for one thread."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port))
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        self._socket = socket.create_connection((host, port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def exchange(self, operation: str, request: Mapping[str, Any]) -> tuple[int, Wire]:

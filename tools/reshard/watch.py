@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from dynashard.errors import DynashardError
 from dynashard.resharding import Resharder, Status
 from tools.connection import Backend
 from tools.failure import CommandError, on_interrupt
@@ -17,6 +18,8 @@ from tools.reshard.description import GRACE, amounts, arguments, change, left, o
 
 _EVERY: Final = 1.0
 """Seconds between two polls."""
+_FAILURES: Final = 30
+"""How many polls in a row may fail without ending the watch, for example while the table is throttled."""
 
 Show = Callable[[Sequence[Status]], None]
 
@@ -79,10 +82,21 @@ class Watch:
     _seen: dict[str, tuple[object, float]] = field(default_factory=dict)
 
     def until(self, over: Callable[[Sequence[Status]], bool]) -> Sequence[Status]:
-        """Poll until `over` returns true. Return what was seen last. Raises `EngineError` if a poll failed."""
-        reported = False
+        """Poll until `over` returns true. Return what was seen last.
+
+        Raises the error of a poll that cannot succeed later, or of the last of many polls in a row that failed.
+        """
+        reported, failures = False, 0
         while True:
-            seen = self.poll()
+            try:
+                seen = self.poll()
+            except DynashardError as error:
+                failures += 1
+                if not error.retryable or failures > _FAILURES:
+                    raise
+                self.sleep(_EVERY)
+                continue
+            failures = 0
             self.show(seen)
             if over(seen):
                 return seen

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from dynashard.errors import DynashardError, EngineUnavailableError, UndecodableItemError
 from dynashard.resharding import Status, Timing
 from tools.reshard.description import GRACE, amounts, left, line, overdue
 from tools.reshard.watch import Watch, bar_of
@@ -98,9 +99,9 @@ def test_a_step_is_overdue_when_it_should_have_been_taken_long_ago(status: Statu
 
 
 class Screen:
-    """A fixed sequence of statuses. Each poll takes one second."""
+    """A fixed sequence of statuses and errors. Each poll takes one second."""
 
-    def __init__(self, *statuses: Status) -> None:
+    def __init__(self, *statuses: Status | DynashardError) -> None:
         self.statuses = list(statuses)
         self.now = BEGUN
         self.shown: list[list[Status]] = []
@@ -109,8 +110,14 @@ class Screen:
         def sleep(seconds: float) -> None:
             self.now += seconds
 
+        def poll() -> list[Status]:
+            polled = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
+            if isinstance(polled, DynashardError):
+                raise polled
+            return [polled]
+
         return Watch(
-            lambda: [self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]],
+            poll,
             lambda seen: self.shown.append(list(seen)),
             worker="its log is here",
             clock=lambda: self.now,
@@ -126,6 +133,30 @@ def test_watching_shows_every_status_and_ends_with_the_last(capsys: pytest.Captu
     assert seen == [SWEEPING]
     assert screen.shown == [[PENDING], [MOVING], [SWEEPING]]
     assert capsys.readouterr().err == ""
+
+
+def test_watching_goes_on_after_polls_without_an_answer() -> None:
+    screen = Screen(PENDING, *[EngineUnavailableError("No answer.", operation="BatchGetItem")] * 30, SWEEPING)
+
+    assert screen.watch().until(lambda seen: seen[0].target is None) == [SWEEPING]
+
+
+def test_watching_ends_when_no_poll_is_answered_any_more() -> None:
+    screen = Screen(PENDING, EngineUnavailableError("No answer.", operation="BatchGetItem"))
+
+    with pytest.raises(EngineUnavailableError):
+        screen.watch().until(lambda seen: seen[0].target is None)
+
+    assert screen.now == BEGUN + 31
+
+
+def test_watching_ends_at_once_when_a_record_cannot_be_used() -> None:
+    screen = Screen(PENDING, UndecodableItemError("The record is damaged."), SWEEPING)
+
+    with pytest.raises(UndecodableItemError):
+        screen.watch().until(lambda seen: seen[0].target is None)
+
+    assert screen.shown == [[PENDING]]
 
 
 @pytest.mark.parametrize("status", [PENDING, MOVING, SWEEPING])
