@@ -15,7 +15,7 @@ from tools.simulate.growing import run_growing
 from tools.simulate.layer.run import run_layer
 from tools.simulate.report import lines
 from tools.simulate.run import Result, run
-from tools.simulate.scenario import Scenario, load, names
+from tools.simulate.scenario import Scenario, chosen, load, names
 
 HELP: Final = """Run a scenario against a model of DynamoDB's partitions in virtual time: `dynashard simulate hot-tenant`.
 
@@ -33,6 +33,9 @@ def simulate(
         list[str] | None,
         typer.Option("--set", metavar="PATH=VALUE", help="Change a value, such as settings.burst_seconds=600."),
     ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--variant", metavar="NAME", help="Run only this variant; may be repeated.")
+    ] = None,
     file: Annotated[
         Path | None, typer.Option("--picture", help="Draw the runs into this .png or .svg; replaced if it exists.")
     ] = None,
@@ -44,7 +47,7 @@ def simulate(
         return
     if file is not None:
         picture_format(file)
-    variants = load(scenario, changes or ())
+    variants = chosen(load(scenario, changes or ()), only or ())
     with on_interrupt(lambda: "nothing was written"):
         results = {name: run_scenario(variant) for name, variant in variants.items()}
     first = next(iter(variants.values()))

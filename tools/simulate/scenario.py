@@ -1,7 +1,7 @@
 """Scenarios: what traffic meets which table, as files of TOML."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -245,6 +245,14 @@ def load(name: str, changes: Iterable[str] = ()) -> dict[str, Scenario]:
             _set(changed, path, value)
         result[variant] = _validated(name, variant, changed)
     return result
+
+
+def chosen(variants: Mapping[str, Scenario], names: Sequence[str]) -> dict[str, Scenario]:
+    """Return the variants with some names, all if none is named; raises `CommandError` for a name that there is not."""
+    unknown = [name for name in names if name not in variants]
+    if unknown:
+        raise CommandError(f"there is no variant {unknown[0]}; name one of {', '.join(map(repr, variants))}")
+    return {name: scenario for name, scenario in variants.items() if not names or name in names}
 
 
 def _document(name: str) -> dict[str, Any]:

@@ -218,6 +218,17 @@ def test_the_command_prints_figures_json_and_a_picture(tmp_path: Path) -> None:
     assert [line.partition(":")[0] for line in listed.output.splitlines()] == names()
 
 
+def test_the_command_runs_only_the_variants_that_are_named() -> None:
+    short = ["--set", "seconds=10"]
+
+    one = CliRunner().invoke(app, ["simulate", "hot-tenant", *short, "--variant", "4 shards", "--json"])
+    none = CliRunner().invoke(app, ["simulate", "hot-tenant", "--variant", "5 shards"])
+
+    assert list(json.loads(one.output)["variants"]) == ["4 shards"]
+    assert none.exit_code != 0
+    assert "there is no variant 5 shards; name one of '1 shard', '4 shards'" in str(none.exception or none.output)
+
+
 def test_prices_are_those_of_the_planner() -> None:
     document = json.loads((ROOT / "tools" / "plan" / "prices.json").read_text("utf-8"))
     prices, settings = prices_of(document, REFERENCE), Settings()

@@ -1,6 +1,6 @@
 """What callers do with the items of a demand: they create, read, change and list them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -65,11 +65,13 @@ class Operations:
         """How many items were certainly stored."""
         return len(self._known)
 
-    def stored(self) -> list[Stored]:
-        """Return all items that were certainly stored."""
+    def stored(self) -> Iterator[Stored]:
+        """Yield all items that were certainly stored."""
         if not self._changing:
-            return [Stored(*key, FIRST_VERSION) for key in self._known]
-        return [Stored(*key, version.number) for key, version in zip(self._known, self._versions, strict=True)]
+            yield from (Stored(*key, FIRST_VERSION) for key in self._known)
+            return
+        for key, version in zip(self._known, self._versions, strict=True):
+            yield Stored(*key, version.number)
 
     def draw(self) -> OperationKind:
         """Return the kind of the next operation."""

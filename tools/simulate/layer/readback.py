@@ -1,6 +1,6 @@
 """Reads back what was acknowledged, as any client of the layer would."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from dynashard.service import Collection
@@ -18,7 +18,7 @@ class Found(NamedTuple):
     stale: int
 
 
-def read_back(collection: Collection[Any], acknowledged: Sequence[Stored]) -> Found:
+def read_back(collection: Collection[Any], acknowledged: Iterable[Stored]) -> Found:
     """List the logical partitions of acknowledged items, and compare them."""
     wanted: dict[str, dict[str, int]] = {}
     for tenant, id_, version in acknowledged:
