@@ -208,6 +208,20 @@ def test_a_later_run_removes_the_table_and_then_its_stop_loss(account: Account) 
     assert account.empty
 
 
+def test_the_schedule_of_a_pre_warm_is_not_taken_for_a_leftover(account: Account) -> None:
+    account("scheduler").create_schedule(
+        Name=f"{PREFIX}stop-loss",
+        ScheduleExpression="rate(5 minutes)",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target={"Arn": "arn:aws:scheduler:::aws-sdk:dynamodb:updateTable", "RoleArn": "arn:aws:iam::1:role/r"},
+    )
+    scratch = account.scratch()
+
+    defer_leftovers(scratch)
+
+    assert scratch.present == []
+
+
 def test_credentials_that_may_not_list_schedules_find_none(account: Account) -> None:
     account.meanwhile["get_paginator"] = refused("AccessDeniedException", times=1)
     scratch = account.scratch()

@@ -18,6 +18,7 @@ BEGINS_AFTER_SECONDS: Final = 3_600
 EVERY: Final = "rate(5 minutes)"
 LASTS_SECONDS: Final = 24 * 3_600
 """A table that is being provisioned can be deleted only afterwards, which may take hours."""
+_TARGET: Final = "scheduler:::aws-sdk:dynamodb:deleteTable"
 _ROLE_PATH: Final = "/dynashard-verify/"
 _POLICY: Final = "delete-table"
 _KNOWN_SECONDS: Final = 180.0
@@ -66,7 +67,8 @@ def defer_leftovers(scratch: Scratch) -> None:
     names = set()
     try:
         for page in scratch.client("scheduler").get_paginator("list_schedules").paginate(NamePrefix=PREFIX):
-            names |= {schedule["Name"] for schedule in page["Schedules"]}
+            # A pre-warm of an environment called `verify` has a schedule with this prefix, too.
+            names |= {each["Name"] for each in page["Schedules"] if each["Target"]["Arn"].endswith(_TARGET)}
         for page in scratch.client("iam").get_paginator("list_roles").paginate(PathPrefix=_ROLE_PATH):
             names |= {role["RoleName"] for role in page["Roles"] if role["RoleName"].startswith(PREFIX)}
     except ClientError as error:
@@ -120,7 +122,7 @@ def _create_schedule(scratch: Scratch, table: str, role: str) -> None:
                 FlexibleTimeWindow={"Mode": "OFF"},
                 ActionAfterCompletion="DELETE",
                 Target={
-                    "Arn": f"arn:{partition}:scheduler:::aws-sdk:dynamodb:deleteTable",
+                    "Arn": f"arn:{partition}:{_TARGET}",
                     "RoleArn": role,
                     "Input": json.dumps({"TableName": table}),
                 },
