@@ -71,7 +71,28 @@ class WrongAnswerError(Exception):
 
 def build_event(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
     """Return the event for a request, in payload format 2.0."""
-    path = request.decoded_path
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": invocation.route_key,
+        "rawPath": request.decoded_path,
+        "rawQueryString": request.query,
+        "headers": _event_headers(request),
+        "requestContext": _request_context(request, invocation),
+        "isBase64Encoded": False,
+    }
+    cookies = [part.strip() for key, value in request.headers if key.lower() == "cookie" for part in value.split(";")]
+    if cookies:
+        event["cookies"] = cookies
+    if request.query:
+        event["queryStringParameters"] = _joined(parse_qsl(request.query, keep_blank_values=True))
+    if invocation.path_parameters:
+        event["pathParameters"] = dict(invocation.path_parameters)
+    if request.body:
+        event["body"], event["isBase64Encoded"] = _event_body(request)
+    return event
+
+
+def _request_context(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
     host = request.header("host")
     at = datetime.fromtimestamp(invocation.epoch_seconds, UTC)
     context: dict[str, Any] = {
@@ -81,7 +102,7 @@ def build_event(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
         "domainPrefix": host.split(".")[0],
         "http": {
             "method": request.method,
-            "path": path,
+            "path": request.decoded_path,
             "protocol": request.protocol,
             "sourceIp": request.source_ip,
             "userAgent": request.header("user-agent"),
@@ -96,25 +117,7 @@ def build_event(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
         claims = {name: claim_text(value) for name, value in invocation.claims.items()}
         scopes = None if invocation.scopes is None else list(invocation.scopes)
         context["authorizer"] = {"jwt": {"claims": claims, "scopes": scopes}}
-    event: dict[str, Any] = {
-        "version": "2.0",
-        "routeKey": invocation.route_key,
-        "rawPath": path,
-        "rawQueryString": request.query,
-        "headers": _event_headers(request),
-        "requestContext": context,
-        "isBase64Encoded": False,
-    }
-    cookies = [part.strip() for key, value in request.headers if key.lower() == "cookie" for part in value.split(";")]
-    if cookies:
-        event["cookies"] = cookies
-    if request.query:
-        event["queryStringParameters"] = _joined(parse_qsl(request.query, keep_blank_values=True))
-    if invocation.path_parameters:
-        event["pathParameters"] = dict(invocation.path_parameters)
-    if request.body:
-        event["body"], event["isBase64Encoded"] = _event_body(request)
-    return event
+    return context
 
 
 def claim_text(value: Any) -> str:

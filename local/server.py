@@ -1,7 +1,8 @@
 """HTTP on 127.0.0.1: the gateway, the token issuer, and direct invocation."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -60,36 +61,12 @@ def build_app(
         ready()
         yield
 
-    async def tokens(request: Request) -> Response:
-        try:
-            body = await read_body(request, MAX_TOKEN_REQUEST_BYTES)
-            if len(body) > MAX_TOKEN_REQUEST_BYTES:
-                return _json({"message": f"Send at most {MAX_TOKEN_REQUEST_BYTES} bytes."}, status=413)
-            wanted = TokenRequest.model_validate_json(body)
-        except ValidationError as error:
-            problems = [
-                {"field": ".".join(map(str, problem["loc"])), "message": problem["msg"]}
-                for problem in error.errors(include_url=False)
-            ]
-            return _json({"message": 'Send {"tenant_id": "..."}.', "errors": problems}, status=422)
-        if tenant_claim not in wanted.claims and not tenants.allows(wanted.tenant_id):
-            problem = {"field": "tenant_id", "message": f"The API accepts tenants that match {tenants.pattern}."}
-            return _json({"message": 'Send {"tenant_id": "..."}.', "errors": [problem]}, status=422)
-        claims = {tenant_claim: wanted.tenant_id} | wanted.claims
-        token = issuer.issue(claims, subject=wanted.subject, lifetime_seconds=wanted.expires_in)
-        return _json({"token": token, "token_type": "Bearer", "expires_in": wanted.expires_in})
-
-    async def discovery(_: Request) -> Response:
-        return _json(issuer.discovery())
-
-    async def jwks(_: Request) -> Response:
-        return _json(issuer.jwks())
-
+    sign_in = _SignIn(issuer, tenant_claim, tenants)
     app = Starlette(
         routes=[
-            Route("/local/tokens", tokens, methods=["POST"]),
-            Route("/local/.well-known/openid-configuration", discovery),
-            Route("/local/.well-known/jwks.json", jwks),
+            Route("/local/tokens", sign_in.token, methods=["POST"]),
+            Route("/local/.well-known/openid-configuration", sign_in.discovery),
+            Route("/local/.well-known/jwks.json", sign_in.jwks),
             *([] if invoker is None else [Route(PATH, invoker.answer, methods=["POST"])]),
         ],
         # A web page may resolve its own name to 127.0.0.1; its requests carry that name.
@@ -99,6 +76,45 @@ def build_app(
     # The pattern of a route would not match a path with a line break.
     app.router.default = _Endpoint(gateway)
     return app
+
+
+@dataclass(frozen=True, slots=True)
+class _SignIn:
+    """Issues tokens to whoever asks, and publishes the issuer's key."""
+
+    issuer: Issuer
+    tenant_claim: str
+    tenants: TenantRule
+
+    async def token(self, request: Request) -> Response:
+        try:
+            body = await read_body(request, MAX_TOKEN_REQUEST_BYTES)
+            if len(body) > MAX_TOKEN_REQUEST_BYTES:
+                return _json({"message": f"Send at most {MAX_TOKEN_REQUEST_BYTES} bytes."}, status=413)
+            wanted = TokenRequest.model_validate_json(body)
+        except ValidationError as error:
+            return _refused(
+                *(
+                    {"field": ".".join(map(str, problem["loc"])), "message": problem["msg"]}
+                    for problem in error.errors(include_url=False)
+                )
+            )
+        if self.tenant_claim not in wanted.claims and not self.tenants.allows(wanted.tenant_id):
+            message = f"The API accepts tenants that match {self.tenants.pattern}."
+            return _refused({"field": "tenant_id", "message": message})
+        claims = {self.tenant_claim: wanted.tenant_id} | wanted.claims
+        token = self.issuer.issue(claims, subject=wanted.subject, lifetime_seconds=wanted.expires_in)
+        return _json({"token": token, "token_type": "Bearer", "expires_in": wanted.expires_in})
+
+    async def discovery(self, _: Request) -> Response:
+        return _json(self.issuer.discovery())
+
+    async def jwks(self, _: Request) -> Response:
+        return _json(self.issuer.jwks())
+
+
+def _refused(*problems: Mapping[str, str]) -> Response:
+    return _json({"message": 'Send {"tenant_id": "..."}.', "errors": problems}, status=422)
 
 
 class _Endpoint:

@@ -78,18 +78,7 @@ class PythonFunction(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.log = log_group(self, "Log", settings)
-        # The managed policy for logs allows every log group of the account: a role of our own allows one.
-        self.role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description=f"{description} ({settings.name})",
-        )
-        write_log = iam.PolicyStatement(
-            actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self.log.log_group_arn]
-        )
-        for statement in (write_log, *statements):
-            self.role.add_to_policy(statement)
+        self.role = self._role(f"{description} ({settings.name})", statements)
         self.function = lambda_.Function(
             self,
             "Function",
@@ -115,6 +104,16 @@ class PythonFunction(Construct):
             description=description,
         )
         self._acknowledge(unkept)
+
+    def _role(self, description: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:
+        # The managed policy for logs allows every log group of the account: a role of our own allows one.
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=description)
+        write_log = iam.PolicyStatement(
+            actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self.log.log_group_arn]
+        )
+        for statement in (write_log, *statements):
+            role.add_to_policy(statement)
+        return role
 
     def _acknowledge(self, unkept: str) -> None:
         acknowledge(

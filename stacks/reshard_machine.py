@@ -51,14 +51,7 @@ def definition(
                 "Catch": _stop(),
                 "Next": "Next",
             },
-            "Next": {
-                "Type": "Choice",
-                "Choices": [
-                    {"Variable": "$.step.kind", "StringEquals": kind, "Next": following}
-                    for kind, following in (("work", "Work"), ("done", "Done"), ("over", "Continue"))
-                ],
-                "Default": "Wait",
-            },
+            "Next": _next(),
             "Wait": {"Type": "Wait", "SecondsPath": "$.step.seconds", "Next": "Advance"},
             "Work": _work(work, work_seconds, concurrency),
             # Tasks that end at once, such as throttled ones, do not become a busy loop.
@@ -74,6 +67,16 @@ def definition(
             },
             "Failed": {"Type": "Fail", "Error": "ReshardFailed", "CausePath": "$.error.Cause"},
         },
+    }
+
+
+def _next() -> State:
+    """Choose by the kind of the last step."""
+    kinds = (("work", "Work"), ("done", "Done"), ("over", "Continue"))
+    return {
+        "Type": "Choice",
+        "Choices": [{"Variable": "$.step.kind", "StringEquals": kind, "Next": following} for kind, following in kinds],
+        "Default": "Wait",
     }
 
 

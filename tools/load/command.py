@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final, Literal
 
@@ -78,24 +78,62 @@ def load(  # noqa: PLR0917 - typer calls it by name
             )
             end = task.run(lines, rows(lines, chosen, columns))
             seconds = time.monotonic() - begun
-    written, refused = end.written - checkpoint.written, end.refused - checkpoint.refused
-    rate, units = round(written / seconds, 1) if seconds else 0.0, meter.consumed.write_units
-    summary = {
-        "entity": wanted.path,
-        "items": written,
-        "refused": refused,
-        "seconds": round(seconds, 3),
-        "items_per_second": rate,
-        "write_units": units,
-        "dry_run": dry_run,
-    }
-    line = (
-        f"{'checked' if dry_run else 'loaded'} {written:,} {wanted.path} in {seconds:.1f} s ({rate:,.0f}/s), "
-        f"{units:,.0f} write units, {refused} lines refused"
+    done = Done(
+        wanted.path,
+        end.written - checkpoint.written,
+        end.refused - checkpoint.refused,
+        seconds,
+        meter.consumed.write_units,
+        dry_run=dry_run,
     )
-    show(summary, line, as_json=as_json)
-    if refused:
+    show(done.as_dict(), done.line(), as_json=as_json)
+    if done.refused:
         raise typer.Exit(WITH_ERRORS)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a load has done since it began or was resumed.
+
+    Attributes:
+        entity: the name of the entity in URLs.
+        items: rows that were stored, or checked in a dry run.
+        refused: lines that were left out.
+        seconds: how long it took.
+        write_units: what it consumed.
+        dry_run: whether it only checked.
+    """
+
+    entity: str
+    items: int
+    refused: int
+    seconds: float
+    write_units: float
+    dry_run: bool = field(kw_only=True)
+
+    @property
+    def rate(self) -> float:
+        """Items a second."""
+        return round(self.items / self.seconds, 1) if self.seconds else 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the summary for programs."""
+        return {
+            "entity": self.entity,
+            "items": self.items,
+            "refused": self.refused,
+            "seconds": round(self.seconds, 3),
+            "items_per_second": self.rate,
+            "write_units": self.write_units,
+            "dry_run": self.dry_run,
+        }
+
+    def line(self) -> str:
+        """Return the summary for people."""
+        return (
+            f"{'checked' if self.dry_run else 'loaded'} {self.items:,} {self.entity} in {self.seconds:.1f} s "
+            f"({self.rate:,.0f}/s), {self.write_units:,.0f} write units, {self.refused} lines refused"
+        )
 
 
 def _wanted(name: str, tenant: str | None, tenants: TenantRule) -> Exposed:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
 import typer
 
@@ -13,7 +13,7 @@ from dynashard.entity import EntityDefinition
 from tools.entities import exposed, sharing
 from tools.failure import CommandError
 from tools.options import AnyEntity, AsJson, Environment
-from tools.plan import inputs
+from tools.plan import inputs, options
 from tools.plan.advice import advice
 from tools.plan.declared import Given, Sample, declared_count, index_loads, rises
 from tools.plan.picture import draw
@@ -34,82 +34,71 @@ Rates are per second at the peak, for all logical partitions of the entity toget
 def plan(
     entity: AnyEntity = None,
     *,
-    item_bytes: Annotated[int | None, typer.Option(help="Stored bytes of an item, with names and keys.")] = None,
-    items: Annotated[
-        Path | None, typer.Option(help="CSV or JSON Lines of items: measures size, skew, indexes.")
-    ] = None,
-    tenant: Annotated[str | None, typer.Option(help="Tenant of the rows of --items.")] = None,
-    writes: Annotated[float, typer.Option(help="Writes of items a second.")] = 0,
-    reads: Annotated[float, typer.Option(help="Reads of single items a second.")] = 0,
-    lists: Annotated[float, typer.Option(help="Pages of listings a second.")] = 0,
-    page: Annotated[int, typer.Option(help="Items a page.")] = 50,
-    order: Annotated[Literal["round_robin", "ordered", "shard"], typer.Option(help="Listing order.")] = "round_robin",
-    consistency: Annotated[Literal["eventual", "strong", "transactional"], typer.Option(help="Reads.")] = "eventual",
-    transactional: Annotated[float, typer.Option(help="Part of the writes that are in transactions, 0 to 1.")] = 0,
-    partitions: Annotated[int | None, typer.Option(help="Logical partitions with traffic; 1 if left out.")] = None,
-    hottest: Annotated[float | None, typer.Option(help="Share of the hottest partition, 0 to 1.")] = None,
-    zipf_exponent: Annotated[float | None, typer.Option("--zipf", help="Zipf exponent of the shares.")] = None,
-    keys: Annotated[Path | None, typer.Option(help="File of partitions, one a line: measures the shares.")] = None,
-    index: Annotated[list[str] | None, typer.Option(help="NAME=SHARE of an index's hottest partition.")] = None,
-    index_changes: Annotated[
-        list[str] | None, typer.Option(help="NAME=SHARE of the writes that change the index's key.")
-    ] = None,
-    index_bytes: Annotated[
-        list[str] | None, typer.Option(help="NAME=BYTES of an entry of an index that does not store whole items.")
-    ] = None,
-    stored: Annotated[int, typer.Option(help="Items in the table.")] = 0,
-    load: Annotated[int, typer.Option(help="Items to load once into one partition.")] = 0,
-    growth: Annotated[float, typer.Option(help="Percent a month.")] = 0,
-    months: Annotated[int, typer.Option(help="Months to look ahead.")] = 12,
-    placement: Annotated[str | None, typer.Option(help="calculated, modulo or random.")] = None,
-    shards: Annotated[int | None, typer.Option(help="Plan with this count, not the smallest that suffices.")] = None,
-    sort_keys: Annotated[
-        Literal["rising", "spread"] | None, typer.Option(help="Whether sort keys rise with time.")
-    ] = None,
-    fill: Annotated[float, typer.Option(help="Part of a partition's limits that a shard may use.")] = 0.7,
-    mean: Annotated[float, typer.Option(help="Mean load as a part of the peak.")] = 0.5,
-    utilization: Annotated[float, typer.Option(help="Target utilisation of provisioned capacity.")] = 0.7,
-    region: Annotated[str, typer.Option(help="Region of the prices.")] = REFERENCE,
-    prices: Annotated[Path | None, typer.Option(help="JSON file of prices instead of the included one.")] = None,
-    price: Annotated[list[str] | None, typer.Option(help="NAME=DOLLARS: one price, instead of the file's.")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the plan into this file, .png or .svg.")] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="Read the shard counts in force: of the local stack, or of --env.")
-    ] = False,
+    item_bytes: options.ItemBytes = None,
+    items: options.Items = None,
+    tenant: options.Tenant = None,
+    writes: options.Writes = 0,
+    reads: options.Reads = 0,
+    lists: options.Lists = 0,
+    page: options.Page = 50,
+    order: options.Order = "round_robin",
+    consistency: options.Consistency = "eventual",
+    transactional: options.Transactional = 0,
+    partitions: options.Partitions = None,
+    hottest: options.Hottest = None,
+    zipf_exponent: options.ZipfExponent = None,
+    keys: options.Keys = None,
+    index: options.IndexShares = None,
+    index_changes: options.IndexChanges = None,
+    index_bytes: options.IndexBytes = None,
+    stored: options.Stored = 0,
+    load: options.Load = 0,
+    growth: options.Growth = 0,
+    months: options.Months = 12,
+    placement: options.Placement = None,
+    shards: options.ShardCount = None,
+    sort_keys: options.SortKeys = None,
+    fill: options.Fill = 0.7,
+    mean: options.Mean = 0.5,
+    utilization: options.Utilization = 0.7,
+    region: options.Region = REFERENCE,
+    prices: options.PriceFile = None,
+    price: options.SinglePrices = None,
+    plot: options.Plot = None,
+    live: options.Live = False,
     environment: Environment = None,
     as_json: AsJson = False,
 ) -> None:
     """Plan shards, capacity and cost; `HELP` says more."""
-    if plot is not None:
-        picture_format(plot)
-    found = None if entity is None else definition(exposed(entity).entity)
-    if environment is not None and not live:
-        raise CommandError("--env names the environment whose shard counts --live reads: add --live")
+    found = _entity(entity, environment, plot, live=live)
     with _wrong_values():
         counts = inputs.live_counts(found, environment) if live else None
         sample = inputs.sample(found, items, tenant)
         size, size_source = inputs.size(found, item_bytes, sample)
         skew = inputs.skew(partitions, hottest, zipf_exponent, keys, sample=sample, live=counts)
-        given = Given(
-            hottest=inputs.numbers(index or [], "--index", "by_email=0.2"),
-            key_changes=inputs.numbers(index_changes or [], "--index-changes", "by_email=0.1"),
-            entry_bytes=inputs.numbers(index_bytes or [], "--index-bytes", "by_email=200"),
-            counts={name: each.count for name, each in counts.indexes.items()} if counts else None,
-        )
+        indexes = _indexes(found, skew.hottest, sample, inputs.given(index, index_changes, index_bytes, counts))
         workload = Workload(
             item_bytes=size, skew=skew, writes=writes, reads=reads, lists=lists, page=page, order=order,
             consistency=Consistency(consistency), transactional=transactional, stored=stored, load=load,
-            growth=growth, months=months, fill=fill, mean=mean, utilization=utilization,
-            placement=placement or (found.rule.name if found else "calculated"),
-            rising=sort_keys == "rising" if sort_keys else found is None or rises(found, found.sort),
-            declared=_declared(found, counts),
-            shards=shards,
-            name="" if found is None else found.name,
-            shares_with=() if found is None else sharing(found),
-            indexes=_indexes(found, skew.hottest, sample, given),
+            growth=growth, months=months, fill=fill, mean=mean, utilization=utilization, shards=shards,
+            placement=placement or (found.rule.name if found else "calculated"), rising=_rising(found, sort_keys),
+            declared=_declared(found, counts), name=found.name if found else "",
+            shares_with=sharing(found) if found else (), indexes=indexes,
         )  # fmt: skip
         made = make_plan(workload, inputs.read_prices(prices, region, price or []))
     _show(made, size_source, plot, as_json=as_json)
+
+
+def _entity(
+    name: str | None, environment: str | None, plot: Path | None, *, live: bool
+) -> EntityDefinition[Any] | None:
+    """Return the entity of a plan; raise `CommandError` if the options do not fit together."""
+    if plot is not None:
+        picture_format(plot)
+    found = None if name is None else definition(exposed(name).entity)
+    if environment is not None and not live:
+        raise CommandError("--env names the environment whose shard counts --live reads: add --live")
+    return found
 
 
 @contextmanager
@@ -136,6 +125,12 @@ def _declared(found: EntityDefinition[Any] | None, counts: EntityFacts | None) -
     if counts is not None:
         return counts.common.count
     return None if found is None else declared_count(found)
+
+
+def _rising(found: EntityDefinition[Any] | None, given: str | None) -> bool:
+    if given is not None:
+        return given == "rising"
+    return found is None or rises(found, found.sort)
 
 
 def _indexes(

@@ -10,7 +10,7 @@ from dynashard.entity import EntityDefinition
 from tools.connection import open_backend
 from tools.failure import CommandError, file_errors
 from tools.load.rows import Lines, rows
-from tools.plan.declared import Sample, estimated_bytes, sample_of
+from tools.plan.declared import Given, Sample, estimated_bytes, sample_of
 from tools.plan.key_counts import MAX_KEY_BYTES, key_counts
 from tools.plan.prices import Prices, prices_of
 from tools.plan.skew import MAX_PARTITIONS, Skew, by_counts, even, measured, one_hot, zipf
@@ -125,6 +125,25 @@ def numbers(pairs: Sequence[str], option: str, example: str) -> dict[str, float]
         except ValueError:
             raise CommandError(f"{option} {pair!r} is not NAME=NUMBER, such as {example}") from None
     return found
+
+
+def given(
+    hottest: Sequence[str] | None,
+    key_changes: Sequence[str] | None,
+    entry_bytes: Sequence[str] | None,
+    live: EntityFacts | None,
+) -> Given:
+    """Return what options such as `by_email=0.2` say about indexes, and their shard counts in force.
+
+    Raises:
+        CommandError: as `numbers`.
+    """
+    return Given(
+        hottest=numbers(hottest or [], "--index", "by_email=0.2"),
+        key_changes=numbers(key_changes or [], "--index-changes", "by_email=0.1"),
+        entry_bytes=numbers(entry_bytes or [], "--index-bytes", "by_email=200"),
+        counts={name: each.count for name, each in live.indexes.items()} if live else None,
+    )
 
 
 def read_prices(path: Path | None, region: str, overrides: Sequence[str]) -> Prices:

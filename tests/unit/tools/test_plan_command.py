@@ -58,6 +58,13 @@ def test_a_plan_as_json_has_what_the_text_has(run: Run) -> None:
     assert document["advice"]
 
 
+def test_a_count_that_is_no_power_of_two_is_planned_for_modulo_placement(run: Run) -> None:
+    status, out, err = run("--item-bytes", "100", "--writes", "10", "--placement", "modulo", "--shards", "3")
+
+    assert (status, err) == (0, "")
+    assert "shards                  3" in out
+
+
 def test_a_file_of_keys_gives_the_shares(run: Run, tmp_path: Path) -> None:
     keys = tmp_path / "tenants.txt"
     keys.write_text("abc\t90\n" + "".join(f"t{number}\n" for number in range(10)))
