@@ -1,8 +1,8 @@
 """`python -m local.partitions ENGINE PORT SCENARIO`: the simulator's model of partitions before the local engine.
 
 It serves on PORT of 127.0.0.1, on a free one if that is 0, and prints it. Requests are passed on to the port ENGINE.
-What the scenario's table would throttle, at a 50th of its limits, is answered with 400 as DynamoDB does. It ends with
-its standard input.
+What the scenario's table would throttle, at a 500th of its limits, is answered with 400 as DynamoDB does. A GET of
+`/throttles` returns what was throttled. It ends with its standard input.
 """
 
 import asyncio
@@ -17,10 +17,12 @@ import orjson
 
 from tools.failure import CommandError
 from tools.simulate.live import LiveModel, scaled
+from tools.simulate.live_throttles import PATH
 from tools.simulate.scenario import load
 
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _TARGET: Final = re.compile(rb"\r\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECASE)
+_THROTTLES: Final = re.compile(rb"GET %s(?:\?seconds=(\d+))? " % PATH.encode())
 _LIMIT: Final = 1 << 24
 _OK: Final = b"HTTP/1.1 200"
 _HEAD: Final = b"HTTP/1.1 %d Answer\r\ncontent-type: application/x-amz-json-1.0\r\ncontent-length: %d\r\n\r\n"
@@ -52,6 +54,8 @@ class Front:
         self, head: bytes, body: bytes, engine: asyncio.StreamReader, engine_writer: asyncio.StreamWriter
     ) -> bytes:
         target = _TARGET.search(head)
+        if asked := _THROTTLES.match(head):
+            return _response(200, self._model.throttled(float(asked[1] or 900)))
         if target is None:
             return await _sent(head + body, engine, engine_writer)
         operation, request = target[1].decode(), orjson.loads(body)

@@ -220,10 +220,13 @@ def _stop_with(engine: Engine, server: uvicorn.Server, functions: Iterable[Envir
 def banner(port: int, engine: Engine, settings: Settings) -> str:
     """Return where the stack is, and three commands to try."""
     url = f"http://127.0.0.1:{port}"
+    limits = ""
+    if settings.simulate is not None:
+        limits = f"\n  limits    of {settings.simulate}, at a 500th; `dynashard hot` shows what they throttle"
     return f"""
 Dynashard is ready on {url}    (Ctrl-C stops it)
   data      {settings.data_dir}, engine at {engine.endpoint}
-  logs      {settings.data_dir / FUNCTION_LOG}; {RESHARD_LOG}, {QUEUE_LOG} and {CHANGES_LOG} in the same folder
+  logs      {settings.data_dir / FUNCTION_LOG}; {RESHARD_LOG}, {QUEUE_LOG} and {CHANGES_LOG} in the same folder{limits}
 
 Try:
   TOKEN=$(curl -s {url}/local/tokens -d '{{"tenant_id": "abc"}}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')

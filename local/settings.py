@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
@@ -10,6 +10,13 @@ from local.errors import LocalStackError
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
+
+
+SIMULATED: Final[Mapping[str, str]] = {
+    "topology_lease_seconds": "3",
+    "growth_cooldown_seconds": "10",
+}
+"""Defaults if `SIMULATE` is set: shorter than usual, so that counts grow while one watches."""
 
 
 class Settings(BaseModel):
@@ -75,6 +82,8 @@ class Settings(BaseModel):
             LocalStackError: the value of a variable is not valid; names the variable.
         """
         given = {name: environ[name.upper()] for name in cls.model_fields if environ.get(name.upper())}
+        if "simulate" in given:
+            given = {**SIMULATED, **given}
         try:
             return cls.model_validate(given)
         except ValidationError as error:

@@ -43,6 +43,7 @@ class Backend:
         operation: the longest operation, in seconds.
         worker: where changes of shard counts are carried out, for the message that no worker seems to run.
         load: measures how busy the table is; None if nothing measures it.
+        endpoint: the URL of the local engine; None for a deployed environment.
     """
 
     target: str
@@ -54,6 +55,7 @@ class Backend:
     worker: str
     growth: GrowthSettings
     load: TableLoad | None = None
+    endpoint: str | None = None
 
     @cached_property
     def entities(self) -> Dynashard:
@@ -131,6 +133,7 @@ def _local(*, reach: bool) -> Backend:
         operation=times.operation,
         worker=f"`make run` starts one, whose log is {settings.data_dir / RESHARD_LOG}",
         growth=growth(variables),
+        endpoint=variables["DYNAMODB_ENDPOINT"],
     )
 
 

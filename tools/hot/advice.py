@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final
 
 from dynashard.resharding import Status
@@ -65,17 +66,18 @@ def grouped(keys: Iterable[ThrottledKey], placed: Mapping[tuple[str | None, str]
     return sorted(found.values(), key=lambda hot: hot.events, reverse=True)
 
 
-def judged(hot: Hot, status: Status | None, *, most: int | None) -> Verdict:
+def judged(hot: Hot, status: Status | None, *, most: int | None, begin: float = inf) -> Verdict:
     """Return why something is throttled, and what to do.
 
     Args:
         hot: what is throttled.
         status: the state of its shard count; None if it has none.
         most: the count up to which it grows by itself; None without shards.
+        begin: since when throttles are counted, in epoch seconds.
     """
     if status is None or most is None:
         return Verdict("it declares no shards, so a single key range takes its traffic (docs/declaring.md)")
-    found = _under_way(status, hot.place.arguments) or _one_item(hot) or _fixed(hot, status)
+    found = _under_way(status, hot.place.arguments) or _one_item(hot) or _fixed(hot, status) or _changed(status, begin)
     return found or _too_few(hot, status.count, most)
 
 
@@ -109,6 +111,14 @@ def _fixed(hot: Hot, status: Status) -> Verdict | None:
     if status.count >= MAX_SHARDS:
         return Verdict(f"it has {status.count} shards, the most that there can be: divide the logical partition")
     return None
+
+
+def _changed(status: Status, begin: float) -> Verdict | None:
+    """Return the cause if the count has changed while these throttles were counted. A first count has no cause."""
+    if status.cause is None or status.since <= begin:
+        return None
+    changed = f"its count has changed to {status.count} meanwhile, so these may be from before; look again"
+    return Verdict(changed, "hot --minutes 1")
 
 
 def _too_few(hot: Hot, count: int, most: int) -> Verdict:

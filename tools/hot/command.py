@@ -15,6 +15,7 @@ from tools.entities import models
 from tools.failure import CommandError
 from tools.hot.advice import Hot, as_dict, grouped, judged, lines
 from tools.hot.places import Place, place_of
+from tools.hot.simulated import Simulated, simulated
 from tools.hot.throttles import CAUSES, PAGES, SLOTS, CloudWatch, ThrottledKey, Throttles
 from tools.options import AsJson, Environment
 from tools.progress import show
@@ -41,18 +42,20 @@ def hot(
     """Show which keys DynamoDB throttles, why, and the command that helps.
 
     With --env it reads CloudWatch: throttles by reason, and the throttled keys of contributor insights. The local stack
-    has neither; there it shows the shard counts that change, and those that have grown because of throttles.
+    has both only if it runs with SIMULATE; else it shows the shard counts that change, and those that have grown
+    because of throttles.
     """
     backend = open_backend(environment)
-    if environment is None:
+    source = _source(backend, environment)
+    if source is None:
         _local(backend, as_json=as_json)
         return
-    source = CloudWatch(_client("dynamodb"), _client("cloudwatch"), backend.table, time.time)
     throttles, problems = source.counts(minutes), list[str]()
     keys = list(_keys(source, minutes, problems))
     placed = {(each.slot, each.partition): place_of(each.partition, each.slot, ENTITIES) for each in keys}
     resharder = backend.resharder()
-    found = [_described(each, resharder, environment) for each in grouped(keys, placed)][:_SHOWN]
+    begin = time.time() - minutes * 60
+    found = [_described(each, resharder, environment, begin) for each in grouped(keys, placed)][:_SHOWN]
     unknown = sorted({key for (_, key), place in placed.items() if place is None})
     summary = {
         "minutes": minutes,
@@ -66,7 +69,13 @@ def hot(
         raise CommandError(problems[0])
 
 
-def _keys(source: CloudWatch, minutes: int, problems: list[str]) -> Iterable[ThrottledKey]:
+def _source(backend: Backend, environment: str | None) -> CloudWatch | Simulated | None:
+    if environment is None:
+        return simulated(backend.endpoint)
+    return CloudWatch(_client("dynamodb"), _client("cloudwatch"), backend.table, time.time)
+
+
+def _keys(source: CloudWatch | Simulated, minutes: int, problems: list[str]) -> Iterable[ThrottledKey]:
     for slot in SLOTS:
         try:
             yield from source.keys(slot, minutes)
@@ -74,9 +83,9 @@ def _keys(source: CloudWatch, minutes: int, problems: list[str]) -> Iterable[Thr
             problems.append(str(error))
 
 
-def _described(found: Hot, resharder: Resharder, environment: str) -> dict[str, Any]:
+def _described(found: Hot, resharder: Resharder, environment: str | None, begin: float) -> dict[str, Any]:
     status, most = _status(found.place, resharder), _most(found.place)
-    return as_dict(found, status, judged(found, status, most=most), environment=environment)
+    return as_dict(found, status, judged(found, status, most=most, begin=begin), environment=environment)
 
 
 def _status(place: Place, resharder: Resharder) -> Status | None:
@@ -128,7 +137,7 @@ def _local(backend: Backend, *, as_json: bool) -> None:
     text = [line(each) for each in changing] or ["no shard count is changing"]
     text += [f"{line(each)}, since {_time(each.since)} because of throttles" for each in grown[:_SHOWN]]
     summary = {name: [each.as_dict() for each in found] for name, found in (("changing", changing), ("grown", grown))}
-    note = "the local stack has no metrics of throttles; these shard counts change, or have grown:"
+    note = "the local stack has no metrics of throttles without SIMULATE; these shard counts change, or have grown:"
     show(summary, note, *text, as_json=as_json)
 
 

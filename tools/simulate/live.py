@@ -18,17 +18,21 @@ from tools.simulate.engine.expressions import names_of, values_of
 from tools.simulate.engine.parsing import Tree, condition_tree
 from tools.simulate.engine.refusal import RefusedError
 from tools.simulate.engine.tables import ITEM_TABLE
+from tools.simulate.live_throttles import ThrottleLog
 from tools.simulate.model import TABLE, Access, TableModel
 from tools.simulate.run import build
 from tools.simulate.scenario import Scenario, TableSpec
 from tools.simulate.throttle import Throttle, cancelled
 
-SCALE: Final = 1 / 50
-"""The limits of the live mode: a partition writes 20 units and reads 60 a second."""
+SCALE: Final = 1 / 500
+"""The limits of the live mode: a partition writes 2 units and reads 6 a second, so that a slow machine exceeds them."""
+_HASTE: Final = 1 / 20
+"""The times after which hot partitions are split: 30 s, not 600."""
 _LIMITS: Final = (
     "partition_write_units", "partition_read_units", "on_demand_write_units", "on_demand_read_units",
     "table_write_quota", "table_read_quota",
 )  # fmt: skip
+_HEAT: Final = ("heat_split_seconds", "heat_pause_seconds")
 _UNITS: Final = (
     "write_units", "read_units", "warm_write_units", "warm_read_units", "most_write_units", "lowest_write_units",
     "highest_write_units",
@@ -37,8 +41,10 @@ _SINGLE: Final = frozenset({"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Q
 
 
 def scaled(scenario: Scenario, scale: float = SCALE) -> Scenario:
-    """Return a scenario whose limits are a part of what they were; times stay."""
-    settings = replace(scenario.settings, **{name: getattr(scenario.settings, name) * scale for name in _LIMITS})
+    """Return a scenario whose limits are a part of what they were. Heat splits come sooner; other times stay."""
+    changed = {name: getattr(scenario.settings, name) * scale for name in _LIMITS}
+    changed |= {name: getattr(scenario.settings, name) * _HASTE for name in _HEAT}
+    settings = replace(scenario.settings, **changed)
     indexes = {name: _scaled_table(spec, scale) for name, spec in scenario.indexes.items()}
     table = _scaled_table(scenario.table, scale)
     return scenario.model_copy(update={"settings": settings, "table": table, "indexes": indexes})
@@ -70,7 +76,7 @@ class Decision:
 
 
 class LiveModel:
-    """A scenario's table in real time. Safe to share between threads.
+    """A scenario's table in real time. Safe to share between threads. Indexes that it does not name have no limits.
 
     Args:
         scenario: has the table, its indexes and the assumptions; see `scaled`.
@@ -78,8 +84,8 @@ class LiveModel:
     """
 
     def __init__(self, scenario: Scenario, clock: Callable[[], float]) -> None:
-        indexes = {name: scenario.indexes.get(name, scenario.table) for name in ITEM_TABLE.indexes}
-        self._model: TableModel = build(scenario.model_copy(update={"indexes": indexes}))
+        self._model: TableModel = build(scenario)
+        self._throttles = ThrottleLog()
         self._clock = clock
         self._began = clock()
         self._lock = Lock()
@@ -110,15 +116,30 @@ class LiveModel:
         name = "UnprocessedKeys" if operation in READING else "UnprocessedItems"
         return {**answer, name: {**answer.get(name, {}), **decision.unprocessed}}
 
+    def throttled(self, seconds: float) -> Wire:
+        """Return what was throttled in the last seconds; see `ThrottleLog.summary`."""
+        with self._lock:
+            return self._throttles.summary(self._now(), seconds)
+
     def _now(self) -> float:
         return self._clock() - self._began
 
+    def _limited(self, accesses: list[Access]) -> list[Access]:
+        return [each for each in accesses if each.target in self._model.resources]
+
+    def _admit(self, accesses: list[Access]) -> Throttle | None:
+        now, limited = self._now(), self._limited(accesses)
+        throttle = self._model.admit(now, *limited) if limited else None
+        if throttle is not None:
+            self._throttles.add(now, throttle, limited)
+        return throttle
+
     def _single(self, operation: str, request: Mapping[str, Any]) -> Decision:
         accesses = list(_accesses(request, reading=operation in READING))
-        throttle = self._model.admit(self._now(), *accesses) if accesses else None
+        throttle = self._admit(accesses)
         if throttle is not None:
             return Decision(request, refused=throttle.body())
-        return Decision(request, estimated=_sum(accesses), access=accesses[0] if accesses else None)
+        return Decision(request, estimated=_sum(accesses), access=next(iter(self._limited(accesses)), None))
 
     def _batch(self, operation: str, request: Mapping[str, Any]) -> Decision:
         kept: dict[str, list[Wire]] = {}
@@ -127,7 +148,7 @@ class LiveModel:
         decision = Decision(request)
         for table, part, asked in _parts(operation, request):
             accesses = list(_accesses(asked, reading=operation in READING))
-            throttle = self._model.admit(self._now(), *accesses) if accesses else None
+            throttle = self._admit(accesses)
             (kept if throttle is None else left).setdefault(table, []).append(part)
             if throttle is not None:
                 throttles.append(throttle)
@@ -145,12 +166,16 @@ class LiveModel:
     def _transaction(self, request: Mapping[str, Any]) -> Decision:
         named = [next(iter(action.items())) for action in request["TransactItems"]]
         actions = [list(_accesses(asked, reading=kind == "Get")) for kind, asked in named]
-        throttles = self._model.transact(self._now(), actions)
+        now, limited = self._now(), [self._limited(each) for each in actions]
+        throttles = self._model.transact(now, limited)
+        for throttle, accesses in zip(throttles, limited, strict=True):
+            if throttle is not None:
+                self._throttles.add(now, throttle, accesses)
         if any(throttles):
             return Decision(request, refused=cancelled(throttles))
         factor, flat = self._model.settings.transaction_factor, [access for each in actions for access in each]
         doubled = sum(access.units * (1.0 if access.target else factor) for access in flat)
-        return Decision(request, estimated=doubled, access=flat[0] if flat else None)
+        return Decision(request, estimated=doubled, access=next(iter(self._limited(flat)), None))
 
 
 def _parts(operation: str, request: Mapping[str, Any]) -> Iterator[tuple[str, Wire, Wire]]:

@@ -11,20 +11,26 @@ from local.errors import LocalStackError
 from local.limits import limited_engine
 from local.settings import Settings
 from tests.resharding.wire import TABLE, LeanWire, create_tables
+from tools.hot.simulated import simulated
 
 pytestmark = pytest.mark.engine
 
 
 @pytest.fixture
-def limited(tmp_path: Path) -> Iterator[Transport]:
-    """An engine behind the limits of a scenario, at a 50th."""
+def endpoint(tmp_path: Path) -> Iterator[str]:
+    """The URL of an engine behind the limits of a scenario, at a 500th."""
     with limited_engine(Settings(data_dir=tmp_path, dynamodb_port=0, simulate="hot-tenant")) as engine:
         wire = LeanWire(int(engine.endpoint.rpartition(":")[2]))
         create_tables(wire)
         wire.close()
-        opened = connect(engine.endpoint, "us-east-1", access_key="a", secret_key="b", attempts=1)  # noqa: S106
-        yield opened
-        opened.close()
+        yield engine.endpoint
+
+
+@pytest.fixture
+def limited(endpoint: str) -> Iterator[Transport]:
+    opened = connect(endpoint, "us-east-1", access_key="a", secret_key="b", attempts=1)  # noqa: S106
+    yield opened
+    opened.close()
 
 
 def test_hot_key_is_throttled_and_others_are_not(limited: Transport) -> None:
@@ -53,8 +59,19 @@ def test_batch_returns_what_is_throttled(limited: Transport) -> None:
     stored = limited.call("Query", {"TableName": TABLE, **query})
 
     left = answer["UnprocessedItems"][TABLE]
-    assert 1 <= len(left) <= 5
+    assert 20 <= len(left) <= 23
     assert stored["Count"] == 25 - len(left)
+
+
+def test_throttles_can_be_asked_for(limited: Transport, endpoint: str) -> None:
+    puts = [{"PutRequest": {"Item": {"PK": {"S": "a"}, "SK": {"S": str(number)}}}} for number in range(25)]
+    limited.call("BatchWriteItem", {"RequestItems": {TABLE: puts}})
+    source = simulated(endpoint)
+
+    assert source is not None
+    assert [(each.way, each.cause) for each in source.counts(1)] == [("Write", "KeyRangeThroughput")]
+    assert source.keys(None, 1)[0].partition == "a"
+    assert source.keys("GSI1", 1) == []
 
 
 @pytest.mark.parametrize(

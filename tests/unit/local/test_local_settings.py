@@ -22,6 +22,14 @@ def test_an_empty_environment_gives_the_documented_defaults() -> None:
     assert settings.transport == DEFAULT
 
 
+def test_with_a_simulation_counts_change_sooner_unless_a_variable_says_otherwise() -> None:
+    shorter = Settings.from_env({"SIMULATE": "hot-tenant"})
+    own = Settings.from_env({"SIMULATE": "hot-tenant", "GROWTH_COOLDOWN_SECONDS": "300"})
+
+    assert (shorter.topology_lease_seconds, shorter.growth_cooldown_seconds) == (3, 10)
+    assert (own.topology_lease_seconds, own.growth_cooldown_seconds) == (3, 300)
+
+
 def test_each_variable_is_read(tmp_path: Path) -> None:
     settings = Settings.from_env(
         {

@@ -14,6 +14,7 @@ from dynashard.routing import shard_keys
 from tools.failure import CommandError
 from tools.hot.advice import Hot, as_dict, grouped, judged, lines
 from tools.hot.places import place_of
+from tools.hot.simulated import simulated
 from tools.hot.throttles import CAUSES, SLOTS, WAYS, CloudWatch, ThrottledKey
 
 pytestmark = pytest.mark.unit
@@ -189,6 +190,25 @@ def test_a_count_at_the_maximum_of_its_declaration_is_raised_by_hand() -> None:
 
     assert "`max` of its declaration" in verdict.cause
     assert verdict.command == "reshard start users abc --to 32"
+
+
+@pytest.mark.parametrize(
+    ("since", "cause", "said"),
+    [(NOW - 60, "throttle", "its count has changed to 16 meanwhile"), (NOW - 901, "throttle", "too few"),
+     (NOW - 60, None, "too few")],
+    ids=["meanwhile", "before", "first count"],
+)  # fmt: skip
+def test_a_count_that_has_changed_while_throttles_were_counted_may_be_enough(
+    since: float, cause: str | None, said: str
+) -> None:
+    verdict = judged(users(*SIXTEEN), status(since=since, cause=cause), most=1024, begin=NOW - 900)
+
+    assert said in verdict.cause
+
+
+def test_nothing_but_the_live_simulation_reports_throttles_locally() -> None:
+    assert simulated(None) is None
+    assert simulated("http://127.0.0.1:9") is None
 
 
 def test_an_index_is_described_by_its_partition_keys() -> None:

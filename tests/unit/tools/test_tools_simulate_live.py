@@ -4,9 +4,13 @@ from typing import Any
 
 import pytest
 
+from dynashard.errors import ThrottleReason
 from dynashard.transport.interface import Wire
 from tools.simulate.live import LiveModel, scaled
+from tools.simulate.live_throttles import ThrottleLog
+from tools.simulate.model import Access
 from tools.simulate.scenario import Scenario, load
+from tools.simulate.throttle import Throttle
 
 pytestmark = pytest.mark.unit
 
@@ -18,19 +22,19 @@ class Time:
         return self.now
 
 
-def live(time: Time | None = None) -> LiveModel:
-    return LiveModel(scaled(load("hot-tenant")["1 shard"]), time or Time())
+def live(time: Time | None = None, scenario: str = "hot-tenant") -> LiveModel:
+    return LiveModel(scaled(next(iter(load(scenario).values()))), time or Time())
 
 
 def item(sort: str, size: int = 1_000, **more: Wire) -> Wire:
-    return {"PK": {"S": "user.v1.User:a:0"}, "SK": {"S": sort}, "d": {"S": "x" * (size - 40)}, **more}
+    return {"PK": {"S": "user.v1.User:a:0"}, "SK": {"S": sort}, "d": {"S": "x" * (size - 90)}, **more}
 
 
 def put(sort: str, size: int = 1_000) -> Wire:
     return {"TableName": "t", "Item": item(sort, size)}
 
 
-def test_a_partition_writes_a_50th_of_its_limit() -> None:
+def test_a_partition_writes_a_500th_of_its_limit() -> None:
     time = Time()
     model = live(time)
 
@@ -38,7 +42,7 @@ def test_a_partition_writes_a_50th_of_its_limit() -> None:
     time.now += 1
     later = model.decide("PutItem", put("later")).refused
 
-    assert [each is None for each in first] == [True] * 20 + [False] * 5
+    assert [each is None for each in first] == [True] * 2 + [False] * 23
     assert first[-1] is not None
     assert first[-1]["throttlingReasons"][0]["reason"] == "TableWriteKeyRangeThroughputExceeded"
     assert later is None
@@ -61,20 +65,20 @@ def test_batch_is_forwarded_without_what_is_throttled() -> None:
     answer = model.answered("BatchWriteItem", decision, {"UnprocessedItems": {}})
     again = model.decide("BatchWriteItem", {"RequestItems": {"t": actions}})
 
-    assert decision.request["RequestItems"] == {"t": actions[:20]}
-    assert answer["UnprocessedItems"] == {"t": actions[20:]}
+    assert decision.request["RequestItems"] == {"t": actions[:2]}
+    assert answer["UnprocessedItems"] == {"t": actions[2:]}
     assert again.refused is not None
 
 
 def test_batch_of_reads_keeps_its_options() -> None:
     model = live()
-    keys = [{"PK": {"S": "user.v1.User:a:0"}, "SK": {"S": str(number)}} for number in range(70)]
+    keys = [{"PK": {"S": "user.v1.User:a:0"}, "SK": {"S": str(number)}} for number in range(20)]
     request = {"RequestItems": {"t": {"Keys": keys, "ConsistentRead": True}}}
 
     decision = model.decide("BatchGetItem", request)
 
-    assert decision.request["RequestItems"]["t"] == {"Keys": keys[:60], "ConsistentRead": True}
-    assert decision.unprocessed["t"] == {"Keys": keys[60:], "ConsistentRead": True}
+    assert decision.request["RequestItems"]["t"] == {"Keys": keys[:6], "ConsistentRead": True}
+    assert decision.unprocessed["t"] == {"Keys": keys[6:], "ConsistentRead": True}
 
 
 def test_units_beyond_the_estimate_are_charged_with_the_answer() -> None:
@@ -103,7 +107,7 @@ def test_throttled_transaction_names_its_actions() -> None:
     ("condition", "index"), [("PK = :pk AND SK > :sk", {}), ("GSI1PK = :pk AND GSI1SK > :sk", {"IndexName": "GSI1"})]
 )
 def test_queries_cost_units_where_they_read(condition: str, index: Wire) -> None:
-    model = live()
+    model = live(scenario="hot-index")
     values = {":pk": {"S": "user.v1.User:a:0"}, ":sk": {"S": "a"}}
     request = {
         "TableName": "t",
@@ -113,9 +117,62 @@ def test_queries_cost_units_where_they_read(condition: str, index: Wire) -> None
         **index,
     }
 
-    refused = [model.decide("Query", request).refused for _ in range(61)]
+    refused = [model.decide("Query", request).refused for _ in range(7)]
 
-    assert [each is None for each in refused] == [True] * 60 + [False]
+    assert [each is None for each in refused] == [True] * 6 + [False]
+
+
+def test_an_index_that_the_scenario_does_not_name_has_no_limits() -> None:
+    model = live()
+    index = {"GSI1PK": {"S": "user.v1.User:legal"}, "GSI1SK": {"S": "1"}}
+    puts = [
+        {"TableName": "t", "Item": {**item("1"), "PK": {"S": f"user.v1.User:a:{number}"}, **index}}
+        for number in range(9)
+    ]
+    query = {
+        "TableName": "t",
+        "IndexName": "GSI1",
+        "KeyConditionExpression": "GSI1PK = :pk",
+        "ExpressionAttributeValues": {":pk": {"S": "user.v1.User:legal"}},
+    }
+
+    decisions = [model.decide("PutItem", each) for each in puts]
+
+    assert [(each.refused, each.estimated) for each in decisions] == [(None, 2.0)] * 9
+    assert [model.decide("Query", query).refused for _ in range(90)] == [None] * 90
+
+
+def test_what_was_throttled_is_counted_by_cause_and_key() -> None:
+    time = Time()
+    model = live(time)
+    for number in range(5):
+        model.decide("PutItem", put(str(number)))
+    actions = [{"PutRequest": {"Item": item("again")}}]
+    model.decide("BatchWriteItem", {"RequestItems": {"t": actions}})
+    model.decide("TransactWriteItems", {"TransactItems": [{"Put": put("again")}]})
+
+    found = model.throttled(60)
+    time.now += 100
+    later = model.throttled(60)
+
+    key = "user.v1.User:a:0"
+    assert found["throttles"] == [[None, "Write", "KeyRangeThroughput", 5]]
+    assert found["keys"][:2] == [[None, key, None, 5], [None, key, "again", 2]]
+    assert (later, model.throttled(900)) == ({"throttles": [], "keys": []}, found)
+
+
+def test_a_log_of_throttles_is_bounded() -> None:
+    log, throttle = ThrottleLog(), live_throttle()
+    for number in range(3_000):
+        log.add(1.0, throttle, [Access(str(number), "x", 1.0)])
+
+    assert len(log.summary(1.0, 60)["keys"]) == 100
+    assert log.summary(1.0, 60)["throttles"][0][-1] == 3_000
+
+
+def live_throttle() -> Throttle:
+    reason = ThrottleReason("TableWriteKeyRangeThroughputExceeded", "table")
+    return Throttle((reason, ThrottleReason("", "table")), provisioned=False)
 
 
 @pytest.mark.parametrize("request_", [{"TableName": "t"}, {"TableName": "t", "KeyConditionExpression": "a."}])
@@ -123,12 +180,13 @@ def test_what_it_does_not_understand_is_forwarded(request_: dict[str, Any]) -> N
     assert live().decide("Query", request_).request is request_
 
 
-def test_scaling_leaves_times_as_they_are() -> None:
+def test_scaling_leaves_times_as_they_are_except_of_heat() -> None:
     scenario: Scenario = load("prime-time")["scheduled"]
 
     found = scaled(scenario, 0.1)
 
     assert found.settings.partition_write_units == 100
-    assert found.settings.heat_split_seconds == scenario.settings.heat_split_seconds
+    assert found.settings.heat_split_seconds == scenario.settings.heat_split_seconds / 20
+    assert found.settings.on_demand_growth_seconds == scenario.settings.on_demand_growth_seconds
     assert [at for at, _ in found.table.schedule] == [at for at, _ in scenario.table.schedule]
     assert found.table.schedule[0][1] == pytest.approx(scenario.table.schedule[0][1] / 10)

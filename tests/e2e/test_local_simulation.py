@@ -1,0 +1,130 @@
+"""The live simulation: 429s appear, `dynashard hot` names key and command, the count grows, and 429s go."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+
+import httpx
+import pytest
+
+from domain import Access
+from dynashard import definition
+from dynashard.resharding import Resharder, Scope
+from dynashard.transport import Transport, connect
+from tests.e2e.local_process import ROOT, LocalProcess
+from tests.waiting import HANG_SECONDS, until
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.deep,
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes through /proc"),
+]
+
+TABLE, TOPOLOGY = "Dynashard-local-Data-Table", "Dynashard-local-Data-Topology"
+CALLERS = 12
+"""As many as in docs/simulating.md."""
+CALM_SECONDS = 10.0
+PAUSE = 0.3
+"""Between the requests of a caller, and between looks, so that they take no time from the stack."""
+BODY = {"path": "/hot.txt", "action": "read", "user_id": "ada"}
+SCOPE = Scope(definition(Access), "audit.v1.Access:abc:/hot.txt")
+
+
+@dataclass
+class Load:
+    """Callers that create items, one after the other with a short pause, also after a 429."""
+
+    stack: LocalProcess
+    ending: Event = field(default_factory=Event)
+    answers: list[tuple[float, int]] = field(default_factory=list)
+    """When each answer came, and its status."""
+    created: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+
+    def work(self) -> None:
+        client = self.stack.client()
+        while not self.ending.is_set():
+            self.ending.wait(PAUSE)
+            answer = client.post("/v1/accesses", json=BODY)
+            self.answers.append((monotonic(), answer.status_code))
+            if answer.status_code == httpx.codes.CREATED:
+                self.created.append(answer.json()["id"])
+            elif answer.status_code not in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE):
+                # A busy machine may exceed the deadline of an operation, which is 503.
+                self.unexpected.append(answer.text)
+        client.close()
+
+    def throttled(self) -> list[float]:
+        """Return when callers were answered 429."""
+        return [at for at, status in self.answers if status == httpx.codes.TOO_MANY_REQUESTS]
+
+    def calm(self) -> bool:
+        """Whether nobody was answered 429 for a while, though callers went on."""
+        since = monotonic() - CALM_SECONDS
+        last = [status for at, status in list(self.answers) if at > since]
+        return last.count(httpx.codes.CREATED) > CALLERS and httpx.codes.TOO_MANY_REQUESTS not in last
+
+
+@contextmanager
+def loading(stack: LocalProcess) -> Iterator[Load]:
+    load = Load(stack)
+    threads = [Thread(target=load.work) for _ in range(CALLERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield load
+    finally:
+        load.ending.set()
+        for thread in threads:
+            thread.join()
+
+
+def hot(stack: LocalProcess) -> str:
+    """Return what `dynashard hot` prints."""
+    port = stack.engine_url.rpartition(":")[2]
+    environment = {**os.environ, "DATA_DIR": str(stack.data_dir), "DYNAMODB_PORT": port}
+    command = [sys.executable, "-c", "from tools.cli import main; main()", "hot"]
+    ended = subprocess.run(  # noqa: S603 - our own program
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=HANG_SECONDS
+    )
+    return ended.stdout
+
+
+def stored_ids(wire: Transport) -> set[str]:
+    """Return the ids of all stored items; the limits do not hold for Scans."""
+    request, found = {"TableName": TABLE, "ConsistentRead": True}, set[str]()
+    while True:
+        answer = wire.call("Scan", request)
+        found |= {item["SK"]["S"].rpartition("#")[2] for item in answer["Items"]}
+        if "LastEvaluatedKey" not in answer:
+            return found
+        request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+
+def test_429s_come_and_go_while_the_count_grows_by_itself(start_local: Callable[..., LocalProcess]) -> None:
+    stack = start_local(SIMULATE="hot-tenant").ready()
+    wire = connect(stack.engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
+    control = Resharder(wire, table=TABLE, topology_table=TOPOLOGY, entities=[Access])
+
+    with loading(stack) as load:
+        until(lambda: bool(load.throttled()), PAUSE)
+        shown = hot(stack)
+        named = monotonic()
+        until(lambda: control.status(SCOPE).count >= 4, PAUSE)
+        until(load.calm, PAUSE)
+
+    assert named - load.throttled()[0] < 60
+    assert "table writes: " in shown
+    assert "audit.v1.Access abc:/hot.txt: " in shown
+    assert "    dynashard " in shown
+    assert load.unexpected == []
+    assert set(load.created) <= stored_ids(wire)
+    status = control.status(SCOPE)
+    assert (status.cause, status.paused) == ("throttle", False)
+    wire.close()
