@@ -211,6 +211,21 @@ def test_a_deployed_environment_is_found_by_the_outputs_of_its_stack(
     assert sum(shard["items"] for shard in shown.summary["shards"]) == 2
 
 
+def test_commands_send_over_the_transport_that_the_setting_names(
+    account: CommandLine, local_table: str, topology_table: str, tenant: str
+) -> None:
+    deploy("staging", {"TableName": local_table, "TopologyName": topology_table})
+    command = ("topology", "user.v1.User", tenant, "--env", "staging", "--json")
+
+    direct, unknown = (
+        replace(account, environment={**account.environment, "TRANSPORT": name}).run(*command)
+        for name in ("direct", "pigeon")
+    )
+
+    assert direct.status == 0
+    assert (unknown.status, unknown.err.strip()) == (1, "error: TRANSPORT is 'pigeon': use botocore or direct")
+
+
 def test_a_load_into_one_environment_is_not_resumed_into_another(
     account: CommandLine, local_table: str, topology_table: str, tenant: str
 ) -> None:
