@@ -21,8 +21,9 @@ ROLES = {
     "commands": ("Commands", "CommandsRole"),
     "writer": ("Writer", "WorkerRole"),
     "changes": ("Changes", "FollowRole"),
+    "watch": ("Reshard", "WatchRole"),
 }
-"""The stacks and roles of the functions that serve items, by the functions' names."""
+"""The stacks and roles of functions, by the functions' names."""
 TABLES = ("Table", "Topology", "Idempotency")
 _HASH = "(?:[0-9A-F]{8})?"
 _RESOURCE = re.compile(rf"<(?:ExportsOutput(?:FnGetAtt|Ref))?(\w+?){_HASH}(?:\.?Arn)?{_HASH}>(/index/\w+)?$")

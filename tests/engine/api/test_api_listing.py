@@ -23,8 +23,9 @@ from functions.api.resources import exposed_resources
 from functions.api.routes import Routes
 from tests.api_caller import Answer, Caller, a_user
 from tests.depth import examples
-from tests.engine.api.api_on_engine import KEYS, caller_on, settings_of
+from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, caller_on, settings_of
 from tests.faults import FaultyTransport, throttled
+from tests.roles import as_function
 
 pytestmark = pytest.mark.engine
 
@@ -286,7 +287,7 @@ class Rotating:
         self.now = 1_780_000_000.0
 
     def app(self, transport: Transport, table: str) -> App:
-        settings = settings_of(table)
+        settings, transport = settings_of(table), as_function("api", transport, table, TOPOLOGY)
         keys = CursorKeys(lambda: self.keys, lambda: self.now)
         backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys))
         routes = Routes(settings, exposed_resources(), backend, IdempotentCreates("unused", transport))

@@ -6,18 +6,31 @@ from typing import Any
 
 import pytest
 
+from bench.truth import api_clients
 from bench.truth.api_clients import FunctionClient, app_on
 from bench.truth.counter import Count, count_together
 from bench.truth.proxy import Rates
 from bench.truth.running import Plan, run_in_process
 from bench.truth.world import FaultyEngine, create_api_tables, faulty_engine
+from dynashard.transport import Transport, connect
 from functions.api.observing import Observer
 from tests.depth import examples
+from tests.roles import as_function
 
 pytestmark = pytest.mark.engine
 
 OPERATIONS = examples(6000)
 INCREMENTS = 10
+
+
+@pytest.fixture(autouse=True)
+def _role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse what the role of the API lacks."""
+
+    def allowed(*arguments: Any, **options: Any) -> Transport:
+        return as_function("api", connect(*arguments, **options), *api_clients.TABLES)
+
+    monkeypatch.setattr(api_clients, "connect", allowed)
 
 
 @pytest.fixture(autouse=True)

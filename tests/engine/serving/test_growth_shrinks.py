@@ -18,6 +18,7 @@ from functions.reshard.shrink import shrink
 from local.resharding import SHRINK_SECONDS, shrink_hourly
 from tests.engine.serving.growth_world import GrowthWorld, Meter, Reading, by_street, growth_world, partition
 from tests.engine.topology.topology_world import put_by_hand, topology_table_on
+from tests.roles import as_function
 
 pytestmark = pytest.mark.engine
 
@@ -55,7 +56,7 @@ def look(world: GrowthWorld, *, throttled: bool = False, **settings: object) -> 
     logged: list[str] = []
     lines = shrink(
         world.reshard_settings(**settings),
-        world.resharder,
+        world.resharder_on(as_function("watch", world.inner, world.table, world.topology)),
         log=logged.append,
         load=Known(),
     )
@@ -149,6 +150,8 @@ def deployed(wire: Transport, table: str, engine_url: str, monkeypatch: pytest.M
             monkeypatch.setenv(name, value)
         for entry in entries:
             entry.cache_clear()
+        allowed = as_function("watch", wire, table, topology)
+        monkeypatch.setattr(handler, "open_transport", lambda _settings: allowed)
         yield topology
     for entry in entries:
         entry.cache_clear()
