@@ -80,14 +80,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     writer = replace(writer, environment={**writer.environment, **writer_variables(queues)})
     # Not warmed, because most stacks never use it.
     direct = _environments(commands, settings, stack)
-    workers = [
-        _worker(spec, stack)
-        for spec in (
-            _background(served[0], settings, "local.resharding", RESHARD_LOG),
-            _background(writer, settings, "local.queue_worker", QUEUE_LOG, "functions.writer"),
-            _background(consumer, settings, "local.changes", CHANGES_LOG, "functions.changes"),
-        )
-    ]
+    workers = _workers(served[0], writer, consumer, settings, stack)
     every = [*functions.values(), direct]
     started: list[Worker | Reloader] = [*workers, *_reloader(every, workers, settings, stack)]
     audience = routes.audience[0] if routes.audience else "local"
@@ -102,6 +95,18 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     )
     _answer(app, listener, engine, every)
     return 0
+
+
+def _workers(
+    served: FunctionSpec, writer: FunctionSpec, consumer: FunctionSpec, settings: Settings, stack: ExitStack
+) -> list[Worker]:
+    """Start what works without being asked, each with the environment of a function."""
+    specs = (
+        _background(served, settings, "local.resharding", RESHARD_LOG),
+        _background(writer, settings, "local.queue_worker", QUEUE_LOG, "functions.writer"),
+        _background(consumer, settings, "local.changes", CHANGES_LOG, "functions.changes"),
+    )
+    return [_worker(spec, stack) for spec in specs]
 
 
 def _answer(app: Starlette, listener: socket.socket, engine: Engine, functions: Iterable[Environments]) -> None:

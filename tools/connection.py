@@ -75,7 +75,8 @@ class Backend:
         growing = growth_of(
             self.resharder(),
             settings=self.growth,
-            # The first throttle that lasts ends a command, so there is no second one.
+            # The first throttle that lasts ends a command, so there is no second one. Nothing shows the demand then,
+            # and the policy doubles the count.
             waits=True,
             load=self.load,
             report=_print_growth,
