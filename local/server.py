@@ -80,7 +80,7 @@ def build_app(
 
 @dataclass(frozen=True, slots=True)
 class _SignIn:
-    """Issues tokens to whoever asks, and publishes the issuer's key."""
+    """Issues tokens for every request, and publishes the issuer's key."""
 
     issuer: Issuer
     tenant_claim: str
