@@ -117,9 +117,23 @@ def test_a_well_formed_answer_is_returned(opened: Opened, pieces: Sequence[bytes
         b"\x15\x03\x01\x00\x02\x02\x28",
         b"HTTP/1.1 999999 OK\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"f" * 15 + b"\r\n{}\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"f" * 40 + b"\r\n{}\r\n0\r\n\r\n",
         counted(b"<html>It works!</html>"),
     ],
-    ids=["nothing", "half a head", "half a body", "half a chunk", "not HTTP", "TLS", "status", "chunk size", "no JSON"],
+    ids=[
+        "nothing",
+        "half a head",
+        "half a body",
+        "half a chunk",
+        "not HTTP",
+        "TLS",
+        "status",
+        "chunk size",
+        "huge chunk",
+        "absurd chunk",
+        "no JSON",
+    ],
 )
 def test_a_malformed_or_truncated_answer_leaves_a_write_unknown(opened: Opened, answer: bytes) -> None:
     assert [type(each) for each in outcomes(opened, [answer])] == [OutcomeUnknownError] * 3

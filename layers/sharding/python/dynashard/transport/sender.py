@@ -128,7 +128,8 @@ class PooledSender:
                 decode_content=False,
                 timeout=self._timeout(),
             )
-        except HTTPError as error:
+        except (HTTPError, MemoryError, OverflowError) as error:
+            # A damaged chunk may claim any size, and `http.client` allocates what it claims.
             raise _failed(event_name.rpartition(".")[2], error) from error
         return Received(answer.status, answer.headers, answer.data)
 
@@ -137,14 +138,13 @@ class PooledSender:
         self._pool.close()
 
     def _timeout(self) -> Any:
-        left = remaining()
+        left = max(remaining(), _SHORTEST)
         if left >= self._read_timeout + self._connect_timeout:
             return _DEFAULT_TIMEOUT
-        left = max(left, _SHORTEST)
         return urllib3.Timeout(connect=min(left, self._connect_timeout), read=min(left, self._read_timeout))
 
 
-def _failed(operation: str, error: HTTPError) -> EngineUnavailableError:
+def _failed(operation: str, error: Exception) -> EngineUnavailableError:
     """Return the layer's error; codes are the names that botocore has for the same failures."""
     for kind, code in _NOT_SENT.items():
         if isinstance(error, kind):
