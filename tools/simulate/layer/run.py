@@ -1,9 +1,6 @@
 """Runs a scenario through the sharding layer."""
 
-import gc
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from math import ceil, inf
 from random import Random
@@ -28,25 +25,11 @@ from tools.simulate.wire import Traffic, World
 
 _POINTS: Final = 240
 _MONTH_SECONDS: Final = 730 * 3_600
-_GARBAGE: Final = 50_000
-"""New objects after which Python looks for cycles among them during a run."""
 
 
 def run_layer(scenario: Scenario, layer: LayerSpec) -> Result:
     """Run a scenario through the layer. Cost: some 150 microseconds for each operation."""
-    with _seldom_collected():
-        return _Run(scenario, layer).result()
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Let Python look for cycles less often: a run leaves few, and the search took a seventh of its time."""
-    before = gc.get_threshold()
-    gc.set_threshold(_GARBAGE, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
+    return _Run(scenario, layer).result()
 
 
 class _Run:
