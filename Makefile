@@ -156,7 +156,7 @@ bench: setup ## Measure side by side with botocore and pynamodb
 	$(BIN)/python -m bench
 
 .PHONY: bench-reshard
-bench-reshard: setup ## Check 100,000 random schedules of changes of shard counts (an hour on two cores)
+bench-reshard: setup ## Check 100,000 random schedules of changes of shard counts (50 minutes on two cores)
 	$(BIN)/python -m bench.reshard
 
 .PHONY: bench-truth
