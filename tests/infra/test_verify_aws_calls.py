@@ -6,12 +6,14 @@ a check that needs that says so, or finds a difference.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 from botocore.session import get_session
 from moto import mock_aws
+from moto.core.botocore_stubber import BotocoreStubber
 
 from tools.simulate.model import Access, TableModel
 from tools.simulate.run import ARN, build
@@ -77,6 +79,18 @@ def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(throttles, "send", alone)
     monkeypatch.setattr(hot_keys, "send", alone)
+
+
+@pytest.fixture(autouse=True)
+def one_request_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moto copies its tables for a transaction, and fails if one changes meanwhile."""
+    answer, lock = BotocoreStubber.process_request, RLock()
+
+    def alone(stubber: BotocoreStubber, request: Any) -> Any:
+        with lock:
+            return answer(stubber, request)
+
+    monkeypatch.setattr(BotocoreStubber, "process_request", alone)
 
 
 @pytest.fixture
