@@ -35,6 +35,7 @@ from functions.api.describing import (
 )
 from functions.api.examples import Examples
 from functions.api.family_listing import FamilyResource
+from functions.api.field_patterns import refused_by_address, refused_by_keys, without
 from functions.api.nouns import one, plural, sentence, singular
 from functions.api.queued import MOST_ITEMS
 from functions.api.resource import Resource
@@ -249,9 +250,9 @@ def _field_parameters(resource: Resource, examples: Examples) -> list[Schema]:
     return [
         query(
             name,
-            several(_field_schema(resource, name, examples))
+            several(_query_schema(resource, name, examples))
             if name in repeatable
-            else _field_schema(resource, name, examples),
+            else _query_schema(resource, name, examples),
             f"Equal to this: {', '.join(how)}.",
             required=name in required,
         )
@@ -265,6 +266,17 @@ def _path_parameter(resource: Resource, name: str, examples: Examples) -> Schema
     parameter = {"name": name, "in": "path", "required": True, "schema": schema, "description": description}
     example = examples.document(f"{resource.entity.__name__}Create").get(name)
     return parameter if example is None else {**parameter, "example": example}
+
+
+def _query_schema(resource: Resource, name: str, examples: Examples) -> Schema:
+    """Return the schema of a field's value in a query, which carries any text that a key can carry."""
+    schema = _field_schema(resource, name, examples)
+    by_keys, by_address = refused_by_keys(resource.definition, name), refused_by_address(resource, name)
+    if by_address and schema.get("pattern") == without(by_keys + by_address):
+        del schema["pattern"]
+        if by_keys:
+            schema["pattern"] = without(by_keys)
+    return schema
 
 
 def _field_schema(resource: Resource, name: str, examples: Examples) -> Schema:

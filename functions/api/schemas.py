@@ -10,6 +10,7 @@ from dynashard_serving.documents import REVISION
 from functions.api.describing import REF, Schema, page_of, ref
 from functions.api.extra_endpoint import ExtraEndpoint
 from functions.api.family_listing import TYPE, FamilyResource
+from functions.api.field_patterns import refused_by_address, refused_by_keys, without
 from functions.api.resource import TENANT, Resource
 
 PROBLEM: Final[Schema] = {
@@ -125,25 +126,18 @@ def _representation(resource: Resource, shown: Schema) -> Schema:
 
 
 def _settable(resource: Resource, given: Schema) -> Schema:
-    """What a caller may set of an item, with what its key and its address demand of their fields.
-
-    Neither a key nor a URL carries any text: see `acceptance.refuse_unaddressable`.
-    """
+    """What a caller may set of an item, with what its key and its address demand of their fields."""
     schema = _with_attachments(resource, _without(given, {TENANT, *resource.server_fields}))
-    indexed = (name for index in resource.definition.indexes.values() for name in index.partition.fields)
-    partition = {*resource.definition.partition_fields, *indexed}
     for name, field in schema["properties"].items():
         for choice in field.get("anyOf", [field]):
             if choice.get("type") != "string" or {"format", "pattern"} & choice.keys():
                 continue
-            refused = ":" if name in partition else ""
             if name in resource.path_fields:
                 choice.setdefault("minLength", 1)
                 choice["not"] = {"enum": [".", ".."]}
-                refused += "?" if name == resource.path_fields[-1] else "?/"
-                refused += r"\x00-\x1f\x7f-\x9f"
+            refused = refused_by_keys(resource.definition, name) + refused_by_address(resource, name)
             if refused:
-                choice["pattern"] = f"^[^{refused}]*$"
+                choice["pattern"] = without(refused)
     return schema
 
 

@@ -82,11 +82,16 @@ def _complete(query: dict[str, Any]) -> None:
         query["order"] = "ordered"
     if query.get("level", "month") != "month":
         query |= {"series": "example", "episode": "example"}
+    elif "level" in query:
+        # Only plays of an episode are summed up by shorter times.
+        query.pop("episode", None)
     # A field of a key requires the fields before it.
     if "schedule_id" in query:
         query.setdefault("team_id", "example")
-    if "since" in query:
+    if "since" in query or "incident_id" in query:
         query.setdefault("state", "OPEN")
+    if "incident_id" in query:
+        query.setdefault("since", _AT)
 
 
 def _fit_index(query: dict[str, Any], described: Described) -> None:
@@ -122,5 +127,8 @@ def _make_body_coherent(body: dict[str, Any], path: Mapping[str, Any]) -> None:
         # Pings of the last days are accepted.
         body["at"] = datetime.now(UTC).isoformat()
         body.pop("expires_at", None)
+    if body.get("expires_at") is not None:
+        # An item that has expired cannot be stored.
+        body["expires_at"] = "2099-01-01T00:00:00Z"
     if "ends_at" in body or "starts_at" in body:
         body["starts_at"], body["ends_at"] = "2026-11-21T08:00:00Z", "2026-11-21T16:00:00Z"
