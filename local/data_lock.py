@@ -51,6 +51,13 @@ def locked(
         os.close(descriptor)
 
 
+def release(descriptor: int) -> None:
+    """Release a lock while children may still have its descriptor open, because nothing uses the data any more."""
+    import fcntl  # noqa: PLC0415 - as above
+
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
 def _alive(process_id: str) -> bool:
     if not process_id.isdigit():
         return False

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from pathlib import Path
 from threading import Event, Thread
 
-from local.data_lock import locked
+from local.data_lock import locked, release
 from local.errors import LocalStackError
 from local.settings import ROOT, Settings
 from local.stream_index import index_stream
@@ -107,6 +107,8 @@ def running_engine(settings: Settings) -> Iterator[Engine]:
         return
     program = engine_program(settings)
     with locked(settings.data_dir / "lock") as lock, ExitStack() as stack:
+        # The watchdog may live a moment longer than the engine.
+        stack.callback(release, lock)
         if settings.dynamodb_port:
             yield stack.enter_context(_serving(program, settings.data_dir, settings.dynamodb_port, lock))
         else:

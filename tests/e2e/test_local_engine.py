@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from local.data_lock import locked
+from local.data_lock import locked, release
 from local.engine import engine_program, running_engine
 from local.errors import LocalStackError
 from local.settings import Settings
@@ -150,6 +150,19 @@ def test_the_data_stays_locked_while_an_engine_outlives_its_owner(tmp_path: Path
     assert len(waits) == 2
     with locked(tmp_path / "lock"):
         pass
+
+
+def test_data_is_free_as_soon_as_nothing_uses_it_though_a_child_still_has_the_descriptor(tmp_path: Path) -> None:
+    with locked(tmp_path / "lock") as descriptor:
+        watchdog = subprocess.Popen(
+            ["/bin/sh", "-c", "read -r _"], stdin=subprocess.PIPE, pass_fds=(descriptor,), text=True
+        )
+        release(descriptor)
+
+    with locked(tmp_path / "lock"):
+        pass
+
+    watchdog.communicate("end\n")
 
 
 def test_a_crash_is_reported_with_the_end_of_the_log(tmp_path: Path) -> None:
