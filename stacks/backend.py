@@ -13,7 +13,8 @@ from stacks.bundling import SOURCES, Bundle, bundle_from
 from stacks.changes import ChangesStack
 from stacks.commands import CommandsStack
 from stacks.data import DataStack
-from stacks.monitoring import MonitoringStack, Parts
+from stacks.monitored import Parts
+from stacks.monitoring import MonitoringStack
 from stacks.prewarm import PrewarmStack
 from stacks.reshard import ReshardStack
 from stacks.settings import NOWHERE, Settings, SettingsError, load

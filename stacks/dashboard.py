@@ -1,7 +1,7 @@
 """The dashboard of an environment: from what callers notice, down to the table and the background work."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -10,10 +10,8 @@ from constructs import Construct
 from dynashard import schema
 from dynashard_serving import metric_names as names
 from stacks.metrics import FIVE_MINUTES, MINUTE, WAYS, Metrics
+from stacks.monitored import Parts
 from stacks.reshard import WATCH_MINUTES
-
-if TYPE_CHECKING:
-    from stacks.monitoring import Parts
 
 CAUSES: Final = {
     "KeyRangeThroughput": "key range",
@@ -37,7 +35,7 @@ _GROWTH: Final = (
 )
 
 
-def add_dashboard(scope: Construct, metrics: Metrics, parts: "Parts") -> cloudwatch.Dashboard:
+def add_dashboard(scope: Construct, metrics: Metrics, parts: Parts) -> cloudwatch.Dashboard:
     """Add the dashboard."""
     environment = metrics.settings.name
     dashboard = cloudwatch.Dashboard(
@@ -66,7 +64,7 @@ def add_dashboard(scope: Construct, metrics: Metrics, parts: "Parts") -> cloudwa
     return dashboard
 
 
-def _requests(metrics: Metrics, parts: "Parts") -> list[cloudwatch.IWidget]:
+def _requests(metrics: Metrics, parts: Parts) -> list[cloudwatch.IWidget]:
     gateway = parts.api.api
     latency = [gateway.metric_latency(period=MINUTE, statistic=each, label=each) for each in ("p50", "p99", "max")]
     answers = [
@@ -147,7 +145,7 @@ def _throttles(metrics: Metrics) -> list[cloudwatch.IWidget]:
     )
 
 
-def _queues(metrics: Metrics, parts: "Parts") -> list[cloudwatch.IWidget]:
+def _queues(metrics: Metrics, parts: Parts) -> list[cloudwatch.IWidget]:
     writer = parts.writer
     ages = [
         queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic="Maximum", label=name)
@@ -182,7 +180,7 @@ def _queues(metrics: Metrics, parts: "Parts") -> list[cloudwatch.IWidget]:
     )
 
 
-def _counts(metrics: Metrics, parts: "Parts") -> list[cloudwatch.IWidget]:
+def _counts(metrics: Metrics, parts: Parts) -> list[cloudwatch.IWidget]:
     changes = [
         metrics.own(names.RESHARDS_RUNNING, "Maximum", _LOOK),
         metrics.own(names.RESHARDS_PAUSED, "Maximum", _LOOK),

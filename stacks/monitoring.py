@@ -3,55 +3,22 @@
 It only reads what the other stacks have, so it can be removed and deployed again at any time.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from stacks.alarms import Alarms
-from stacks.api import ApiStack
-from stacks.changes import ChangesStack
-from stacks.commands import CommandsStack
 from stacks.dashboard import add_dashboard
-from stacks.data import DataStack
 from stacks.function import acknowledge
 from stacks.metrics import Metrics
+from stacks.monitored import Parts
 from stacks.monitoring_alarms import add_alarms
-from stacks.reshard import ReshardStack
 from stacks.saved_queries import add_queries
 from stacks.settings import Settings
-from stacks.writer import WriterStack
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The stacks that are watched."""
-
-    data: DataStack
-    api: ApiStack
-    commands: CommandsStack
-    changes: ChangesStack
-    writer: WriterStack
-    reshard: ReshardStack
-
-    @property
-    def logs(self) -> dict[str, logs.ILogGroup]:
-        """Their logs, by the names that saved queries use."""
-        return {
-            "access": self.api.access_log,
-            "api": self.api.function.log,
-            "commands": self.commands.function.log,
-            "writer": self.writer.worker.log,
-            "changes": self.changes.follower.log,
-            "advance": self.reshard.advance.log,
-            "work": self.reshard.work.log,
-            "watch": self.reshard.watch.log,
-        }
 
 
 class MonitoringStack(Stack):

@@ -1,6 +1,6 @@
 """All alarms of an environment except those of a pre-warm, which come and go with its stack."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -10,10 +10,8 @@ from dynashard import schema
 from dynashard_serving import metric_names as names
 from stacks.alarms import Alarms
 from stacks.metrics import FIVE_MINUTES, MINUTE, WAYS, Metrics
+from stacks.monitored import Parts
 from stacks.reshard import WATCH_MINUTES
-
-if TYPE_CHECKING:
-    from stacks.monitoring import Parts
 
 HOT_MINUTES: Final = 5
 """Minutes of throttling in a row at which an alarm rings; retries absorb shorter bursts."""
@@ -35,7 +33,7 @@ IDLE_LOOKS: Final = 4
 """Looks of the watch in a row in which running changes have not done anything."""
 
 
-def add_alarms(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
+def add_alarms(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
     """Add the alarms of all parts of an environment."""
     _table(alarms, metrics, parts)
     _requests(alarms, metrics, parts)
@@ -47,7 +45,7 @@ def add_alarms(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
     _growth(alarms, metrics)
 
 
-def _table(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
+def _table(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
     """Report which table or index is throttled, and whether more shards would help."""
     provisioned = alarms.settings.table.provisioned
     ceiling = "ProvisionedThroughput" if provisioned else "MaxOnDemandThroughput"
@@ -85,7 +83,7 @@ def _table(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
         )
 
 
-def _requests(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
+def _requests(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
     gateway, wanted = parts.api.api, alarms.settings.monitoring
     alarms.add(
         "server-errors",
@@ -142,7 +140,7 @@ def _direct_invocations(alarms: Alarms, metrics: Metrics) -> None:
     )
 
 
-def _functions(alarms: Alarms, parts: "Parts") -> None:
+def _functions(alarms: Alarms, parts: Parts) -> None:
     api = parts.api.function.function
     for name, which, function in (
         ("api", "of the API", api),
@@ -165,7 +163,7 @@ def _functions(alarms: Alarms, parts: "Parts") -> None:
     )
 
 
-def _queues(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
+def _queues(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
     writer = parts.writer
     for name, queue, dead in (
         ("intake", writer.intake, writer.intake_dead),
@@ -199,7 +197,7 @@ def _queues(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
     )
 
 
-def _stream(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
+def _stream(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
     alarms.add(
         "stream-age",
         "The stream consumer is minutes behind the table. After 24 hours, changes are lost.",
@@ -219,7 +217,7 @@ def _stream(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
     )
 
 
-def _resharding(alarms: Alarms, metrics: Metrics, parts: "Parts") -> None:
+def _resharding(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
     reshard, look = parts.reshard, Duration.minutes(WATCH_MINUTES)
     for name, ended, metric in (
         ("reshard-failed", "has failed, so its change is paused", reshard.machine.metric_failed(period=look)),
