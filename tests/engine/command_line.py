@@ -28,8 +28,9 @@ from tools.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 CURSOR_KEYS = ["only-ever-in-these-tests"]
-# Typer builds all commands again for each call, which takes longer than most commands here.
-typer.main.get_command = functools.cache(typer.main.get_command)
+# Typer builds all commands again for each call, which takes longer than most commands here. These are not for other
+# tests: a command keeps the help option of its first context, which has another name outside the root command.
+_COMMANDS = functools.cache(typer.main.get_command)
 _PROGRAM = "from tools.cli import main; main()"
 
 
@@ -72,6 +73,7 @@ class CommandLine:
                 patch.setenv(name, value)
                 if not value:
                     patch.delenv(name)
+            patch.setattr(typer.main, "get_command", _COMMANDS)
             patch.setattr(sys, "argv", ["dynashard", *map(str, arguments)])
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
             with pytest.raises(SystemExit) as ended:
