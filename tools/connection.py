@@ -16,7 +16,6 @@ from dynashard.resharding import Resharder, Timing
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
 from dynashard.transport.aws import stack_outputs
-from dynashard_direct.selection import connect_by, name_in
 from dynashard_serving.growth_policy import GrowthSettings, Report
 from dynashard_serving.growth_requests import growth_of
 from dynashard_serving.table_load import TableLoad, table_load
@@ -155,7 +154,7 @@ def _require_table(transport: Transport, endpoint: str, table: str) -> None:
 def _deployed(environment: str) -> Backend:
     with _as_command_errors():
         place = deployed(environment)
-        transport = connect_by(name_in(os.environ), operation_seconds=place["operation_seconds"])
+    transport = place["transport"]
     table, topology_table = _restored(os.environ, place["table"], place["topology_table"])
     return Backend(
         target=f"the environment {environment} with table {table}",

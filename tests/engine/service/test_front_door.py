@@ -16,6 +16,8 @@ from dynashard.errors import ConfigurationError, InvalidCursorError
 from dynashard.locations import CURSOR_KEY_FILE
 from dynashard.runtime import Runtime
 from dynashard.transport import Transport
+from dynashard.transport.sdk import SdkTransport
+from dynashard_direct import DirectTransport
 from local.engine import Engine
 from local.functions import CURSOR_KEY_FILE as KEY_FILE_OF_MAKE_RUN
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, index, moving_world
@@ -165,14 +167,21 @@ def secret(*keys: str) -> str:
 
 
 def test_an_environment_is_found_by_the_outputs_of_its_stacks(
-    account: None, local_table: str, topology_table: str, wire: Transport, tenant: str
+    account: None,
+    local_table: str,
+    topology_table: str,
+    wire: Transport,
+    tenant: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     del account
+    monkeypatch.setenv("TRANSPORT", "botocore")
     stack("Dynashard-dev-Data", {"TableName": local_table, "TopologyName": topology_table})
     stack("Dynashard-dev-Api", {"CursorSecretArn": secret(KEYS[0])})
     theirs = Dynashard(wire, table=local_table, topology_table=topology_table, cursor_keys=KEYS).collection(User)
 
     with Dynashard.deployed("dev", region="us-east-1") as db:
+        assert isinstance(db.store.transport, SdkTransport)
         users = db.collection(User)
         users.batch_write(put=[a_user(tenant, number) for number in range(30)])
         first = theirs.list({"tenant_id": tenant}, limit=20)
@@ -188,6 +197,7 @@ def test_single_items_need_no_cursor_secret(account: None, local_table: str, top
     stack("Dynashard-dev-Data", {"TableName": local_table, "TopologyName": topology_table})
 
     with Dynashard.deployed("dev") as db:
+        assert isinstance(db.store.transport, DirectTransport)
         users = db.collection(User)
         ada = users.create(a_user(tenant))
         assert users.get({"tenant_id": tenant, "id": ada.id}) == ada

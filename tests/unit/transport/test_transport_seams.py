@@ -1,4 +1,4 @@
-"""Each replacement of a part of botocore has the same effect. A botocore without these parts fails here."""
+"""The replacement of a part of botocore has the same effect. A botocore without this part fails here."""
 
 import json
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ from botocore.session import Session
 from dynashard.errors import ConfigurationError
 from dynashard.transport.client import open_client
 from dynashard.transport.interface import Settings
-from dynashard.transport.seams import replace_parts
+from dynashard.transport.seams import replace_serializer
 
 pytestmark = pytest.mark.unit
 
@@ -58,27 +58,9 @@ def test_a_request_is_built_as_botocore_builds_it(operation: str, request_: dict
     assert built == {name: expected[name] for name in built}
 
 
-@pytest.mark.parametrize("region", ["us-east-1", "eu-west-1", "cn-north-1", "us-gov-west-1", "il-central-1"])
-def test_the_endpoint_is_the_one_that_botocore_resolves(region: str) -> None:
-    theirs, own = botocores_own(region), ours(region)
-    model = theirs.meta.service_model.operation_model("GetItem")
-
-    expected = theirs._ruleset_resolver.construct_endpoint(model, {"TableName": "users"}, {})
-    first = own._ruleset_resolver.construct_endpoint(model, {"TableName": "users"}, {})
-    second = own._ruleset_resolver.construct_endpoint(model, {"TableName": "others"}, {})
-
-    assert first.url == expected.url == own.meta.endpoint_url
-    assert first.headers == expected.headers
-    assert second is first
-
-
-@pytest.mark.parametrize("missing", ["_serializer", "_ruleset_resolver"])
-def test_a_botocore_without_the_parts_is_refused(missing: str) -> None:
-    parts = {"_serializer": object(), "_ruleset_resolver": object()}
-    del parts[missing]
-
-    with pytest.raises(ConfigurationError, match=missing):
-        replace_parts(SimpleNamespace(**parts))
+def test_a_botocore_without_the_part_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="_serializer"):
+        replace_serializer(SimpleNamespace(_endpoint=object()))
 
 
 @pytest.mark.parametrize("service", ["sts", "sso", "sso-oidc", "signin"])

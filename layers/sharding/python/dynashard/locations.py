@@ -1,10 +1,13 @@
 """The tables and keys of a backend: the local stack, by the variables of `make run`, or a deployed environment."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.errors import ConfigurationError
@@ -20,6 +23,7 @@ _TABLE_OUTPUT: Final = "TableName"
 _TOPOLOGY_OUTPUT: Final = "TopologyName"
 _LOCAL: Final = "Dynashard-local-Data-{}"
 _ANY: Final = "local"
+_DIRECT: Final = "dynashard_direct"
 _LAST_PORT: Final = 65_535
 _OPERATION: Final = 10.0
 """Seconds that a request from outside a deployment may take: the least that its settings allow."""
@@ -44,9 +48,9 @@ def local_stack(environ: Mapping[str, str]) -> Location:
     """
     folder = Path(environ.get("DATA_DIR") or ".data").expanduser()
     operation = _seconds(environ, "TOPOLOGY_OPERATION_SECONDS", 4.0, most=900.0)
-    endpoint = _endpoint(environ)
+    keys = {"access_key": _ANY, "secret_key": _ANY}
     return Location(
-        transport=connect(endpoint, "us-east-1", access_key=_ANY, secret_key=_ANY, operation_seconds=operation),
+        transport=_connect(environ, _endpoint(environ), "us-east-1", **keys, operation_seconds=operation),
         table=environ.get("TABLE_NAME") or _LOCAL.format("Table"),
         topology_table=environ.get("TOPOLOGY_TABLE") or _LOCAL.format("Topology"),
         cursor_keys=CursorKeys(lambda: _key_in(folder / CURSOR_KEY_FILE), time.monotonic),
@@ -65,13 +69,23 @@ def deployed(environment: str, *, region: str | None = None, profile: str | None
         return secret_reader(api[CURSOR_SECRET_OUTPUT], "cursor keys", region=region, profile=profile)
 
     return Location(
-        transport=connect(region=region, profile=profile, operation_seconds=_OPERATION),
+        transport=_connect(os.environ, None, region, profile=profile, operation_seconds=_OPERATION),
         table=outputs[_TABLE_OUTPUT],
         topology_table=outputs[_TOPOLOGY_OUTPUT],
         cursor_keys=CursorKeys(lambda: keys_in(secret()()), time.monotonic),
         lease=DEFAULT_LEASE,
         operation_seconds=_OPERATION,
     )
+
+
+def _connect(environ: Mapping[str, str], endpoint: str | None, region: str | None, **more: Any) -> Transport:
+    """Return the transport that `TRANSPORT` names; without the package of the direct one, botocore's."""
+    if find_spec(_DIRECT) is None:
+        return connect(endpoint, region, **more)
+    # By name, because the package is optional and imports this layer.
+    selection = import_module(f"{_DIRECT}.selection")
+    found: Transport = selection.connect_by(selection.name_in(environ), endpoint, region, **more)
+    return found
 
 
 def _outputs(stack: str, *wanted: str, region: str | None, profile: str | None) -> Mapping[str, str]:

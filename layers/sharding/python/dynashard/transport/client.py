@@ -15,7 +15,7 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from dynashard.transport.interface import Settings, Wire
-from dynashard.transport.seams import replace_parts
+from dynashard.transport.seams import replace_serializer
 from dynashard.transport.sender import PooledSender
 from dynashard.transport.wire_format import parsed_answer
 
@@ -89,7 +89,7 @@ def open_client(settings: Settings) -> Opened:
         aws_session_token=settings.token,
         config=_config(settings),
     )
-    replace_parts(client)
+    replace_serializer(client)
     events = client.meta.events
     # With botocore's retries off, this handler only inspects each answer.
     events.unregister("needs-retry.dynamodb", unique_id=_RETRIES)

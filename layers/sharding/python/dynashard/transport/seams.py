@@ -1,7 +1,6 @@
-"""The two places where the layer replaces private parts of botocore.
+"""The one place where the layer replaces a private part of botocore.
 
-Botocore has no public way to send a body unchanged, or to keep an endpoint that cannot change. A test compares the
-results of both replacements with those of botocore's own.
+Botocore has no public way to send a body unchanged. A test compares the result with that of botocore's own part.
 """
 
 from collections.abc import Mapping
@@ -11,18 +10,15 @@ from dynashard.errors import ConfigurationError
 from dynashard.transport.wire_format import body_of
 
 _SERIALIZER: Final = "_serializer"
-_RESOLVER: Final = "_ruleset_resolver"
 
 
-def replace_parts(client: Any) -> None:
-    """Replace both parts of a new DynamoDB client; raises `ConfigurationError` if this botocore has no such parts."""
-    for name in (_SERIALIZER, _RESOLVER):
-        if getattr(client, "__dict__", {}).get(name) is None:
-            raise ConfigurationError(
-                f"This botocore's clients have no {name}: install the version in requirements/sharding.txt."
-            )
+def replace_serializer(client: Any) -> None:
+    """Replace the part of a new DynamoDB client; raises `ConfigurationError` if this botocore has no such part."""
+    if getattr(client, "__dict__", {}).get(_SERIALIZER) is None:
+        raise ConfigurationError(
+            f"This botocore's clients have no {_SERIALIZER}: install the version in requirements/sharding.txt."
+        )
     setattr(client, _SERIALIZER, WireSerializer(client.meta.service_model.metadata))
-    setattr(client, _RESOLVER, FixedEndpoint(getattr(client, _RESOLVER)))
 
 
 class WireSerializer:
@@ -41,27 +37,3 @@ class WireSerializer:
             "headers": {"X-Amz-Target": f"{self._prefix}.{operation_model.name}", "Content-Type": self._content_type},
             "body": body_of(operation_model.name, parameters),
         }
-
-
-class FixedEndpoint:
-    """Resolves the endpoint of a client once.
-
-    Botocore evaluates its rules for each request, although without account-id endpoints only the client's settings
-    decide.
-    """
-
-    def __init__(self, resolver: Any) -> None:
-        self._resolver = resolver
-        self._resolved: Any = None
-
-    def construct_endpoint(self, operation_model: Any, call_args: Any, request_context: Any) -> Any:
-        """Return the endpoint; only the first call evaluates the rules."""
-        if self._resolved is None:
-            self._resolved = self._resolver.construct_endpoint(
-                operation_model=operation_model, call_args=call_args, request_context=request_context
-            )
-        return self._resolved
-
-    def auth_schemes_to_signing_ctx(self, auth_schemes: Any) -> Any:
-        """Return what the endpoint says about signing."""
-        return self._resolver.auth_schemes_to_signing_ctx(auth_schemes)
