@@ -50,7 +50,7 @@ class Settings(BaseModel):
     """Most Queries that one request may send: a listing of more shards than that is refused."""
     queue_visibility_seconds: int = Field(default=30, ge=1, le=43200)
     """How long a received message of a queue is hidden."""
-    transport: Literal["botocore", "direct"] = "botocore"
+    transport: Literal["botocore", "direct"] = "direct"
     """What signs and sends requests to DynamoDB, in every process of the stack."""
     simulate: str | None = None
     """A scenario of `dynashard simulate` whose table's limits, scaled down, the functions meet; none by default."""

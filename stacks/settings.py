@@ -86,7 +86,7 @@ class Settings(Section):
 
     `cdk.json` ships false for dev and prod, because the quota of a new account allows no reservation.
     """
-    transport: Literal["botocore", "direct"] = "botocore"
+    transport: Literal["botocore", "direct"] = "direct"
     """What signs and sends the functions' requests to DynamoDB."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_retention_days: Days = 30

@@ -35,7 +35,6 @@ def test_requests_are_served_without_the_sdk(transport: Transport, table: str, e
     db.collection(User).put(User(tenant_id="abc", id="1", display_name="Ada", email="ada@example.com"))
     queues = ("QUEUE", "OPERATIONS_QUEUE", "QUEUE_DEAD_LETTERS", "OPERATIONS_QUEUE_DEAD_LETTERS")
     variables = {
-        "TRANSPORT": "direct",
         "TABLE_NAME": table,
         "TOPOLOGY_TABLE": TOPOLOGY,
         "IDEMPOTENCY_TABLE": "unused",

@@ -167,21 +167,15 @@ def secret(*keys: str) -> str:
 
 
 def test_an_environment_is_found_by_the_outputs_of_its_stacks(
-    account: None,
-    local_table: str,
-    topology_table: str,
-    wire: Transport,
-    tenant: str,
-    monkeypatch: pytest.MonkeyPatch,
+    account: None, local_table: str, topology_table: str, wire: Transport, tenant: str
 ) -> None:
     del account
-    monkeypatch.setenv("TRANSPORT", "botocore")
     stack("Dynashard-dev-Data", {"TableName": local_table, "TopologyName": topology_table})
     stack("Dynashard-dev-Api", {"CursorSecretArn": secret(KEYS[0])})
     theirs = Dynashard(wire, table=local_table, topology_table=topology_table, cursor_keys=KEYS).collection(User)
 
     with Dynashard.deployed("dev", region="us-east-1") as db:
-        assert isinstance(db.store.transport, SdkTransport)
+        assert isinstance(db.store.transport, DirectTransport)
         users = db.collection(User)
         users.batch_write(put=[a_user(tenant, number) for number in range(30)])
         first = theirs.list({"tenant_id": tenant}, limit=20)
@@ -192,12 +186,15 @@ def test_an_environment_is_found_by_the_outputs_of_its_stacks(
     assert len({user.id for user in [*first.items, *second.items]}) == 30
 
 
-def test_single_items_need_no_cursor_secret(account: None, local_table: str, topology_table: str, tenant: str) -> None:
+def test_single_items_need_no_cursor_secret(
+    account: None, local_table: str, topology_table: str, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     del account
+    monkeypatch.setenv("TRANSPORT", "botocore")
     stack("Dynashard-dev-Data", {"TableName": local_table, "TopologyName": topology_table})
 
     with Dynashard.deployed("dev") as db:
-        assert isinstance(db.store.transport, DirectTransport)
+        assert isinstance(db.store.transport, SdkTransport)
         users = db.collection(User)
         ada = users.create(a_user(tenant))
         assert users.get({"tenant_id": tenant, "id": ada.id}) == ada

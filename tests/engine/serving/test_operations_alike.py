@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from dynashard.transport import Transport
-from dynashard_direct import connect
+from dynashard.transport import Transport, connect
 from tests.engine.api.api_on_engine import idempotency_table
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.serving.operations_table import ROWS, STORED, Row
@@ -21,14 +20,14 @@ from tests.engine.writer.queue_world import QueueWorld
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture(scope="module", params=["plain", pytest.param("direct", marks=pytest.mark.deep)])
+@pytest.fixture(scope="module", params=["direct", pytest.param("botocore", marks=pytest.mark.deep)])
 def wire(request: pytest.FixtureRequest, transport: Transport, engine_url: str) -> Iterator[Transport]:
-    """The transport of the tests, and in deep runs the direct one."""
-    if request.param == "plain":
+    """The direct transport, and in deep runs botocore's."""
+    if request.param == "direct":
         yield transport
         return
-    with closing(connect(engine_url, "us-east-1", access_key="local", secret_key="local")) as direct:  # noqa: S106
-        yield direct
+    with closing(connect(engine_url, "us-east-1", access_key="local", secret_key="local")) as botocore:  # noqa: S106
+        yield botocore
 
 
 @pytest.fixture(scope="module")

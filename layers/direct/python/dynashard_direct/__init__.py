@@ -1,6 +1,6 @@
 """A transport to DynamoDB on plain sockets, with signatures of its own: less CPU than botocore, the same outcomes.
 
-It is opt-in: pass what `connect` returns to `Dynashard` instead of what `dynashard.transport.connect` returns.
+It is the default of `Dynashard.local`, `Dynashard.deployed` and all processes of a backend; see `selection`.
 """
 
 import os

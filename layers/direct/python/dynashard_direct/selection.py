@@ -10,7 +10,7 @@ from dynashard.transport.interface import Transport
 
 TransportName = Literal["botocore", "direct"]
 VARIABLE: Final = "TRANSPORT"
-DEFAULT: Final[TransportName] = "botocore"
+DEFAULT: Final[TransportName] = "direct"
 
 
 def transport_name(text: str) -> TransportName:

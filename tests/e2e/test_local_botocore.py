@@ -1,4 +1,4 @@
-"""The local stack and the command line over the direct transport: functions, queues, streams and a reshard."""
+"""The local stack and the command line over botocore, which is not the default: all systems and a reshard."""
 
 import os
 import subprocess
@@ -20,20 +20,20 @@ pytestmark = [
 
 Start = Callable[..., LocalProcess]
 TIMES = {"TOPOLOGY_LEASE_SECONDS": "1", "TOPOLOGY_OPERATION_SECONDS": "2"}
-DIRECT = {"TRANSPORT": "direct", **TIMES}
+BOTOCORE = {"TRANSPORT": "botocore", **TIMES}
 
 
-def uses_direct(process: int) -> bool:
-    return b"TRANSPORT=direct\0" in Path(f"/proc/{process}/environ").read_bytes() + b"\0"
+def uses_botocore(process: int) -> bool:
+    return b"TRANSPORT=botocore\0" in Path(f"/proc/{process}/environ").read_bytes() + b"\0"
 
 
 def dynashard(stack: LocalProcess, *arguments: str) -> str:
-    """Run a command on the stack over the direct transport, and return what it prints."""
+    """Run a command on the stack over botocore, and return what it prints."""
     place = {"DATA_DIR": str(stack.data_dir), "DYNAMODB_ENDPOINT": stack.engine_url}
     done = subprocess.run(  # noqa: S603 - our own program
         [str(Path(sys.executable).with_name("dynashard")), *arguments],
         cwd=ROOT,
-        env={**os.environ, **place, **DIRECT},
+        env={**os.environ, **place, **BOTOCORE},
         capture_output=True,
         text=True,
         check=False,
@@ -43,8 +43,8 @@ def dynashard(stack: LocalProcess, *arguments: str) -> str:
     return done.stdout
 
 
-def test_every_system_and_a_reshard_work_over_the_direct_transport(start_local: Start) -> None:
-    stack = start_local(**DIRECT).ready()
+def test_every_system_and_a_reshard_work_over_botocore(start_local: Start) -> None:
+    stack = start_local(**BOTOCORE).ready()
     for system in SYSTEMS:
         system(stack.client(f"tenant-of-{system.__name__}"))
     tenant = f"tenant-of-{SYSTEMS[0].__name__}"
@@ -54,7 +54,7 @@ def test_every_system_and_a_reshard_work_over_the_direct_transport(start_local: 
     said = dynashard(stack, "reshard", "start", "users", tenant, "--to", "32", "--wait")
 
     assert "32 shards, in force everywhere" in said
-    assert uses_direct(stack.worker_process())
+    assert uses_botocore(stack.worker_process())
     assert len(before) > 3
     assert sorted(listed(client, "users?limit=2", "id")) == before
     assert stack.interrupt() == 0
