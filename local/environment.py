@@ -5,6 +5,7 @@ allows. Two events in one process would see each other's caller.
 """
 
 import importlib
+import json
 import multiprocessing
 import os
 import signal
@@ -21,10 +22,12 @@ from typing import Any, Final
 
 import orjson
 
+from local.frames import Frames
+
 STOP_SECONDS: Final = 5.0
 """How long a process may take to end before it is killed."""
 _SPAWN: Final = multiprocessing.get_context("spawn")
-_BEGUN: Final = b"begun"
+_BEGUN: Final = b"."
 
 
 class NotBegunError(Exception):
@@ -33,6 +36,10 @@ class NotBegunError(Exception):
 
 class ProcessEndedError(Exception):
     """The process ended after it began the work."""
+
+
+class PayloadTooLargeError(Exception):
+    """The event is larger than Lambda accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,57 +95,100 @@ class Life:
 
 
 class Environment:
-    """One process that runs a function, and logs its standard output. Only one thread may use it at a time."""
+    """One process that runs a function, and logs its standard output. It does one piece of work at a time.
+
+    A caller may wait for the result of `invoke`, or `send` an event and `receive` its answer when `fileno` is readable.
+    """
 
     def __init__(self, spec: FunctionSpec, log: Path, life: Life) -> None:
         self._pipe, theirs = _SPAWN.Pipe()
+        # A pipe of its own, because a byte among the answers would wake the caller for each event once more.
+        self._begun, begins = _SPAWN.Pipe(duplex=False)
+        self._frames = Frames(self._pipe.fileno())
         self._process = _SPAWN.Process(
             target=_serve,
-            args=(spec, str(log), sys.path, life.watched, theirs),
+            args=(spec, str(log), sys.path, life.watched, (theirs, begins)),
             daemon=True,
         )
         with _no_interrupt():
             self._process.start()
-        # Our copy of its end is closed, so that the pipe ends with the process.
+        # Our copies of its ends are closed, so that the pipes end with the process.
         theirs.close()
+        begins.close()
 
-    def load(self) -> str:
-        """Import the handler. Return its error in one line, or an empty text. The log has the traceback.
+    def problem(self) -> str:
+        """Import the handler. Return its error in one line, or an empty text. The log has the traceback."""
+        try:
+            return self.invoke(b"").decode()
+        except (NotBegunError, ProcessEndedError):
+            return "its process ended"
 
-        Raises:
-            NotBegunError, ProcessEndedError: the process ended.
-        """
-        return self._ask(None).decode()
+    def invoke(self, work: bytes) -> bytes:
+        """Send an event and wait for its answer. Raises as `send` and `receive`."""
+        self.send(work)
+        while (answer := self.receive()) is None:
+            pass
+        return answer
 
-    def invoke(self, payload: bytes, request_id: str) -> bytes:
-        """Return the handler's answer to an event, as JSON; empty if it raised an error, which is in the log.
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when an answer, or a part of one, has arrived."""
+        return self._pipe.fileno()
+
+    def send(self, work: bytes) -> None:
+        """Send an event, made by `work_of`. Does not wait if it has at most `MAX_UNREAD` bytes.
 
         Raises:
             NotBegunError: the process had ended, and the handler was not called.
+        """
+        try:
+            self._frames.write(work)
+        except OSError as error:
+            raise NotBegunError from error
+
+    def receive(self) -> bytes | None:
+        """Wait for a part of an answer; return the answer when it is whole, as JSON, else None.
+
+        The answer is empty if the handler raised an error, which is in the log.
+
+        Raises:
+            NotBegunError: the process has ended, and the handler was not called.
             ProcessEndedError: the process ended while the handler ran.
         """
-        return self._ask((payload, request_id))
-
-    def _ask(self, work: tuple[bytes, str] | None) -> bytes:
         try:
-            self._pipe.send(work)
-            self._pipe.recv_bytes()
+            answer = self._frames.read()
         except (EOFError, OSError) as error:
-            raise NotBegunError from error
-        try:
-            return self._pipe.recv_bytes()
-        except (EOFError, OSError) as error:
-            raise ProcessEndedError from error
+            raise (ProcessEndedError if os.read(self._begun.fileno(), 1) else NotBegunError) from error
+        if answer is not None:
+            os.read(self._begun.fileno(), 1)
+        return answer
 
     def end(self) -> None:
         """Wait for the end of the process, which serves no event any more, or whose `Life` has ended."""
         # A process that waits for an event ends when its pipe does.
         self._pipe.close()
+        self._begun.close()
         self._process.join(STOP_SECONDS)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
         self._process.close()
+
+
+def work_of(payload: bytes, request_id: str) -> bytes:
+    """Return what an environment is sent for an event."""
+    return b"%s\n%s" % (request_id.encode(), payload)
+
+
+def event_text(event: Mapping[str, Any]) -> bytes:
+    """Return an event as JSON. Raises `PayloadTooLargeError` if it is nested too deeply for the JSON library."""
+    try:
+        return orjson.dumps(event)
+    except TypeError:
+        # orjson writes 254 levels. Lambda accepts deeper events, which the functions refuse.
+        try:
+            return json.dumps(event).encode()
+        except RecursionError as error:
+            raise PayloadTooLargeError from error
 
 
 @contextmanager
@@ -151,15 +201,19 @@ def _no_interrupt() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(spec: FunctionSpec, log: str, path: list[str], life: Connection, work: Connection) -> None:
+def _serve(
+    spec: FunctionSpec, log: str, path: list[str], life: Connection, pipes: tuple[Connection, Connection]
+) -> None:
     """Serve one event after the other until the other end of the pipe closes. This runs in the new process."""
+    work, begins = pipes
     _enter(dict(spec.environment), log, path, life)
+    frames = Frames(work.fileno())
     with suppress(EOFError, OSError):
         while True:
-            asked: tuple[bytes, str] | None = work.recv()
+            request_id, _, payload = frames.next().partition(b"\n")
             # From here on the event may have been handled, so that no other process may get it.
-            work.send_bytes(_BEGUN)
-            work.send_bytes(_load(spec.handler).encode() if asked is None else _invoke(spec, *asked))
+            os.write(begins.fileno(), _BEGUN)
+            frames.write(_invoke(spec, payload, request_id.decode()) if payload else _load(spec.handler).encode())
 
 
 def _enter(environment: dict[str, str], log: str, path: list[str], life: Connection) -> None:

@@ -1,10 +1,10 @@
 """The execution environments of a function: started on demand, reused, and replaced when they die."""
 
 import asyncio
-import json
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,9 +19,13 @@ from local.environment import (
     LambdaContext,
     Life,
     NotBegunError,
+    PayloadTooLargeError,
     ProcessEndedError,
+    event_text,
+    work_of,
 )
 from local.errors import LocalStackError
+from local.frames import MAX_UNREAD
 
 __all__ = [
     "MAX_PAYLOAD_BYTES",
@@ -32,6 +36,7 @@ __all__ = [
     "LambdaContext",
     "OverloadedError",
     "PayloadTooLargeError",
+    "event_text",
 ]
 
 MAX_PAYLOAD_BYTES: Final = 6 * 1024 * 1024
@@ -39,6 +44,7 @@ MAX_PAYLOAD_BYTES: Final = 6 * 1024 * 1024
 PLACES: Final = 256
 """Default number of calls that may wait for an environment."""
 _ENDING: Final = "the local stack is ending"
+_ENDED: Final = "the function's process ended"
 
 
 class FunctionError(Exception):
@@ -57,15 +63,23 @@ class HandlerError(LocalStackError):
         self.problem = problem
 
 
-class PayloadTooLargeError(Exception):
-    """The event is larger than Lambda accepts."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Call:
-    payload: bytes
-    request_id: str
-    answer: "Future[bytes]" = field(default_factory=Future)
+    """An event whose caller waits in an event loop for `answer`."""
+
+    work: bytes
+    expensive: bool
+    loop: asyncio.AbstractEventLoop
+    answer: "asyncio.Future[bytes]"
+
+    def finish(self, outcome: bytes | Exception) -> None:
+        """Give the caller the answer or the error, on the thread of its loop."""
+        if self.answer.done():
+            return
+        if isinstance(outcome, Exception):
+            self.answer.set_exception(outcome)
+        else:
+            self.answer.set_result(outcome)
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +105,9 @@ class Environments:
     After a change of the code, `prepare` and `replace` start new environments and end the old ones after they answer.
 
     At most `limit` environments run, and at most `places` calls wait for one. The log gets their standard output.
+
+    A call that finds an idle environment is sent by the caller's event loop, which also reads the answer. Whatever may
+    wait, such as the start of an environment, happens in threads.
     """
 
     def __init__(self, spec: FunctionSpec, *, limit: int, log: Path, places: int = PLACES) -> None:
@@ -102,7 +119,9 @@ class Environments:
         self._generations = [self._current]
         self._retiring: list[threading.Thread] = []
         self._admission = Admission[_Call](limit, places)
-        # As many threads as environments: each waits for the answer of one.
+        self._serving: dict[Environment, _Call] = {}
+        """Those whose answer an event loop reads."""
+        # As many threads as environments: each starts or ends one, or waits for its answer.
         self._threads = ThreadPoolExecutor(limit, thread_name_prefix=spec.name)
 
     @property
@@ -126,7 +145,7 @@ class Environments:
         with stopping.deferred():
             environment = Environment(self._spec, self._log, self._current.life)
             self._current.idle.append(environment)
-        if problem := _problem(environment):
+        if problem := environment.problem():
             self._current.idle.remove(environment)
             environment.end()
             raise HandlerError(self._spec.handler, problem, self._log)
@@ -145,7 +164,7 @@ class Environments:
             self._generations.append(generation)
         environment = Environment(self._spec, self._log, generation.life)
         generation.idle.append(environment)
-        if problem := _problem(environment):
+        if problem := environment.problem():
             self.discard(generation)
             raise HandlerError(self._spec.handler, problem, self._log)
         return generation
@@ -190,7 +209,8 @@ class Environments:
         payload = event_text(event)
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise PayloadTooLargeError
-        call = _Call(payload, request_id)
+        loop = asyncio.get_running_loop()
+        call = _Call(work_of(payload, request_id), expensive, loop, loop.create_future())
         with self._changed:
             if self._ended:
                 raise FunctionError(_ENDING)
@@ -198,8 +218,8 @@ class Environments:
                 self._admission.join(call, expensive=expensive)
             except FullError as error:
                 raise OverloadedError from error
-            self._dispatch()
-        answer = await asyncio.wrap_future(call.answer)
+            self._dispatch(loop)
+        answer = await call.answer
         if not answer:
             raise FunctionError("the function raised an error")
         if len(answer) > MAX_PAYLOAD_BYTES:
@@ -216,6 +236,10 @@ class Environments:
             for environment in generation.idle:
                 environment.end()
             generation.idle.clear()
+        for environment, call in list(self._serving.items()):
+            # A loop that runs ends its environments itself.
+            if call.loop.is_closed():
+                environment.end()
 
     def abandon(self) -> None:
         """As `close`, without waiting; may be called from any thread."""
@@ -226,45 +250,100 @@ class Environments:
             waiting = self._admission.drain()
             self._changed.notify_all()
         for call in waiting:
-            if call.answer.set_running_or_notify_cancel():
-                call.answer.set_exception(FunctionError(_ENDING))
+            with suppress(RuntimeError):
+                # A loop that is closed has no caller that waits.
+                call.loop.call_soon_threadsafe(call.finish, FunctionError(_ENDING))
 
-    def _dispatch(self) -> None:
-        """Start every call that may run now. The lock is held."""
+    def _dispatch(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Start every call that may run now. The lock is held; `loop` is the event loop of this thread, if it has one.
+
+        Other loops may only be used by their own threads.
+        """
         while found := self._admission.next():
-            call, expensive = found
-            self._threads.submit(self._run, call, expensive)
+            call, _ = found
+            idle = self._current.idle
+            if call.answer.cancelled():
+                self._admission.done(expensive=call.expensive)
+                continue
+            if call.loop is loop and idle and len(call.work) <= MAX_UNREAD:
+                self._current.busy += 1
+                self._send(call, self._current, idle.pop())
+            else:
+                self._threads.submit(self._run, call)
 
-    def _run(self, call: _Call, expensive: bool) -> None:  # noqa: FBT001 - submitted by position
-        wanted = call.answer.set_running_or_notify_cancel()
-        answer: bytes | Exception = b""
+    def _send(self, call: _Call, generation: Generation, environment: Environment) -> None:
+        """Let an idle environment serve a call, on the thread of the call's loop. The lock is held."""
         try:
-            answer = self._answer(call) if wanted else b""
-        except Exception as error:  # noqa: BLE001 - after any error the caller must get an answer
-            answer = error
-        with self._changed:
-            self._admission.done(expensive=expensive)
-            if not self._ended:
-                self._dispatch()
-        if not wanted:
+            environment.send(call.work)
+        except NotBegunError as error:
+            self._threads.submit(self._replace_ended, call, generation, environment, error)
             return
-        if isinstance(answer, Exception):
-            call.answer.set_exception(answer)
-        else:
-            call.answer.set_result(answer)
+        self._serving[environment] = call
+        call.loop.add_reader(environment.fileno(), self._receive, call, generation, environment)
+
+    def _receive(self, call: _Call, generation: Generation, environment: Environment) -> None:
+        """Read what has arrived of an answer, on the thread of the call's loop."""
+        try:
+            answer = environment.receive()
+        except (NotBegunError, ProcessEndedError) as error:
+            self._received(call, environment)
+            try:
+                self._threads.submit(self._replace_ended, call, generation, environment, error)
+            except RuntimeError:
+                # The threads have ended, because the local stack is ending.
+                self._replace_ended(call, generation, environment, error)
+            return
+        if answer is not None:
+            self._received(call, environment)
+            self._returned(generation, environment)
+            self._done(call, answer, call.loop)
+
+    def _received(self, call: _Call, environment: Environment) -> None:
+        call.loop.remove_reader(environment.fileno())
+        with self._changed:
+            del self._serving[environment]
+
+    def _replace_ended(
+        self, call: _Call, generation: Generation, environment: Environment, error: NotBegunError | ProcessEndedError
+    ) -> None:
+        """Let another environment serve the call of one that has ended, unless the handler may have been called."""
+        environment.end()
+        self._returned(generation)
+        self._run(call, FunctionError(_ENDED) if isinstance(error, ProcessEndedError) else None)
+
+    def _run(self, call: _Call, outcome: bytes | Exception | None = None) -> None:
+        """Serve a call, unless its outcome is known, in a thread."""
+        if outcome is None:
+            try:
+                outcome = self._answer(call)
+            except Exception as error:  # noqa: BLE001 - after any error the caller must get an answer
+                outcome = error
+        try:
+            call.loop.call_soon_threadsafe(self._done, call, outcome, call.loop)
+        except RuntimeError:
+            # The loop is closed, and nobody waits for the answer.
+            self._done(call, outcome, None)
+
+    def _done(self, call: _Call, outcome: bytes | Exception, loop: asyncio.AbstractEventLoop | None) -> None:
+        with self._changed:
+            self._admission.done(expensive=call.expensive)
+            if not self._ended:
+                self._dispatch(loop)
+        if loop is not None:
+            call.finish(outcome)
 
     def _answer(self, call: _Call) -> bytes:
         while True:
             generation, environment, idle = self._taken()
             try:
-                answer = environment.invoke(call.payload, call.request_id)
+                answer = environment.invoke(call.work)
             except (NotBegunError, ProcessEndedError) as error:
                 environment.end()
                 self._returned(generation)
                 if idle and isinstance(error, NotBegunError):
                     # It was killed while it was idle, so the event was not handled: the next one gets it.
                     continue
-                raise FunctionError("the function's process ended") from None
+                raise FunctionError(_ENDED) from None
             self._returned(generation, environment)
             return answer
 
@@ -278,7 +357,7 @@ class Environments:
             if generation.idle:
                 return generation, generation.idle.pop(), True
         environment = Environment(self._spec, self._log, generation.life)
-        problem = _problem(environment)
+        problem = environment.problem()
         if not problem:
             return generation, environment, False
         environment.end()
@@ -303,23 +382,3 @@ class Environments:
             if environment is not None:
                 generation.idle.append(environment)
             self._changed.notify_all()
-
-
-def _problem(environment: Environment) -> str:
-    """Return the error that prevents an environment from serving, in one line, or an empty text."""
-    try:
-        return environment.load()
-    except (NotBegunError, ProcessEndedError):
-        return "its process ended"
-
-
-def event_text(event: Mapping[str, Any]) -> bytes:
-    """Return an event as JSON. Raises `PayloadTooLargeError` if it is nested too deeply for the JSON library."""
-    try:
-        return orjson.dumps(event)
-    except TypeError:
-        # orjson writes 254 levels. Lambda accepts deeper events, which the functions refuse.
-        try:
-            return json.dumps(event).encode()
-        except RecursionError as error:
-            raise PayloadTooLargeError from error

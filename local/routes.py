@@ -28,16 +28,15 @@ class Route:
     expensive: bool = False
     """Whether the gateway has separate limits for it, so that its calls are refused before others."""
 
-    @property
-    def method(self) -> str:
-        """HTTP method, or `ANY`."""
-        return "ANY" if self.key == DEFAULT_ROUTE else self.key.split(" ", 1)[0]
+    method: str = field(init=False)
+    """HTTP method, or `ANY`."""
+    segments: tuple[str, ...] = field(init=False)
+    """The path's segments."""
 
-    @property
-    def segments(self) -> tuple[str, ...]:
-        """The path's segments."""
-        path = "/{proxy+}" if self.key == DEFAULT_ROUTE else self.key.split(" ", 1)[1]
-        return tuple(path.strip("/").split("/"))
+    def __post_init__(self) -> None:
+        method, _, path = ("ANY", "", "/{proxy+}") if self.key == DEFAULT_ROUTE else self.key.partition(" ")
+        object.__setattr__(self, "method", method)
+        object.__setattr__(self, "segments", tuple(path.strip("/").split("/")))
 
     @property
     def rank(self) -> tuple[bool, bool, tuple[bool, ...], bool]:
@@ -47,9 +46,10 @@ class Route:
 
     def match(self, method: str, path: str) -> dict[str, str] | None:
         """Return the path parameters if the route matches a request, else None."""
-        if self.method not in ("ANY", method):
-            return None
-        given = path.strip("/").split("/")
+        return self.match_segments(path.strip("/").split("/")) if self.method in ("ANY", method) else None
+
+    def match_segments(self, given: Sequence[str]) -> dict[str, str] | None:
+        """Return the path parameters if the route matches the segments of a path, else None."""
         parameters: dict[str, str] = {}
         for position, segment in enumerate(self.segments):
             if segment.endswith("+}") and position < len(given):
@@ -105,9 +105,9 @@ class RouteTable:
 
     def match(self, method: str, path: str) -> tuple[Route, dict[str, str]] | None:
         """Return the most specific route for a request, with its path parameters; None for a 404."""
+        given = path.strip("/").split("/")
         for route in self.routes:
-            parameters = route.match(method, path)
-            if parameters is not None:
+            if route.method in ("ANY", method) and (parameters := route.match_segments(given)) is not None:
                 return route, parameters
         return None
 

@@ -3,7 +3,8 @@
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Final
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,7 +14,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from local.events import HttpRequest, HttpResponse
@@ -23,6 +24,13 @@ from local.tokens import LIFETIME_SECONDS, Issuer
 
 MAX_TOKEN_REQUEST_BYTES = 64 * 1024
 """More than the header that carries a token may have."""
+HOSTS: Final = ("127.0.0.1", "localhost")
+"""The names by which requests may address the stack."""
+_OWN: Final = ("/local/", "/2015-03-31/")
+"""The beginnings of the paths that do not belong to the gateway."""
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+_WITHOUT_LENGTH: Final = frozenset({*range(100, 200), HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+_LATIN: Final = "latin-1"
 
 
 class TokenRequest(BaseModel):
@@ -44,7 +52,8 @@ def build_app(
     tenants: TenantRule = DEFAULT_TENANTS,
     ready: Callable[[], None],
     invoker: Invoker | None = None,
-) -> Starlette:
+    log: Callable[[str], None] = lambda _: None,
+) -> ASGIApp:
     """Return the ASGI application.
 
     Args:
@@ -54,6 +63,7 @@ def build_app(
         tenants: the pattern of tenants. `claims` may set others, to see them refused.
         ready: called once, when requests are accepted.
         invoker: answers direct invocations.
+        log: gets a line about each request.
     """
 
     @contextlib.asynccontextmanager
@@ -70,12 +80,13 @@ def build_app(
             *([] if invoker is None else [Route(PATH, invoker.answer, methods=["POST"])]),
         ],
         # A web page may resolve its own name to 127.0.0.1; its requests carry that name.
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS)],
         lifespan=lifespan,
     )
     # The pattern of a route would not match a path with a line break.
-    app.router.default = _Endpoint(gateway)
-    return app
+    endpoint = _Endpoint(gateway)
+    app.router.default = endpoint
+    return _Front(app, endpoint, log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +128,45 @@ def _refused(*problems: Mapping[str, str]) -> Response:
     return _json({"message": 'Send {"tenant_id": "..."}.', "errors": problems}, status=422)
 
 
+class _Front:
+    """The gateway's requests go straight to it, and all others through Starlette, whose layers cost more than they do.
+
+    Requests for another host go through Starlette as well, which refuses them.
+    """
+
+    def __init__(self, local: ASGIApp, gateway: ASGIApp, log: Callable[[str], None]) -> None:
+        self._local = local
+        self._gateway = gateway
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._local(scope, receive, send)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._log(_access(scope, message["status"]))
+            await send(message)
+
+        own = scope["path"].startswith(_OWN) or _host(scope) not in HOSTS
+        await (self._local if own else self._gateway)(scope, receive, sending)
+
+
+def _host(scope: Scope) -> str:
+    found = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    return str(found.decode(_LATIN)).split(":", 1)[0]
+
+
+def _access(scope: Scope, status: int) -> str:
+    """Return the line about a request, as uvicorn writes it."""
+    host, port = scope["client"] or ("-", 0)
+    query = scope["query_string"]
+    path = (scope["raw_path"] + (b"?" + query if query else b"")).decode(_LATIN)
+    request = f"{scope['method']} {path} HTTP/{scope['http_version']}"
+    return f'INFO:     {host}:{port} - "{request}" {status} {_PHRASES.get(status, "")}'
+
+
 class _Endpoint:
     """The gateway as an ASGI application, which accepts every method."""
 
@@ -125,35 +175,37 @@ class _Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            request = await _read(Request(scope, receive))
+            request = await _read(scope, receive)
         except ClientDisconnect:
             return
-        await _written(await self._gateway.answer(request))(scope, receive, send)
+        response = await self._gateway.answer(request)
+        await send({"type": "http.response.start", "status": response.status, "headers": _header_lines(response)})
+        await send({"type": "http.response.body", "body": response.body})
 
 
-async def _read(request: Request) -> HttpRequest:
-    body = await read_body(request, MAX_BODY_BYTES)
-    scope = request.scope
+async def _read(scope: Scope, receive: Receive) -> HttpRequest:
+    headers = [(name.decode(_LATIN), value.decode(_LATIN)) for name, value in scope["headers"]]
+    has_body = any(name in ("content-length", "transfer-encoding") for name, _ in headers)
     return HttpRequest(
-        method=request.method,
-        path=scope["raw_path"].decode("latin-1"),
-        query=scope["query_string"].decode("latin-1"),
-        headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw],
-        body=body,
-        source_ip=request.client.host if request.client else "127.0.0.1",
+        method=scope["method"],
+        path=scope["raw_path"].decode(_LATIN),
+        query=scope["query_string"].decode(_LATIN),
+        headers=headers,
+        body=await read_body(Request(scope, receive), MAX_BODY_BYTES) if has_body else b"",
+        source_ip=scope["client"][0] if scope["client"] else "127.0.0.1",
         protocol=f"HTTP/{scope['http_version']}",
     )
 
 
-def _written(response: HttpResponse) -> Response:
-    written = Response(response.body, status_code=response.status)
-    length = [line for line in written.raw_headers if line[0] == b"content-length"]
-    written.raw_headers = length + [
-        (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
+def _header_lines(response: HttpResponse) -> list[tuple[bytes, bytes]]:
+    lines = [
+        (name.encode(_LATIN, "replace"), value.encode(_LATIN, "replace"))
         for name, value in response.headers
         if name != "content-length"
     ]
-    return written
+    if response.status in _WITHOUT_LENGTH:
+        return lines
+    return [(b"content-length", b"%d" % len(response.body)), *lines]
 
 
 def _json(value: Any, *, status: int = 200) -> Response:

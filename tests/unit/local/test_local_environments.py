@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
+from local.environment import Environment, Life, NotBegunError, ProcessEndedError, work_of
 from local.environments import (
     Environments,
     FunctionError,
@@ -19,6 +21,7 @@ from local.environments import (
     PayloadTooLargeError,
 )
 from local.errors import LocalStackError
+from tests.waiting import until
 
 pytestmark = pytest.mark.unit
 
@@ -108,6 +111,28 @@ def test_no_call_fails_after_an_idle_environment_was_killed(echo: Environments) 
         killed = answer["process"]
 
 
+def test_a_killed_environment_says_whether_it_had_begun(tmp_path: Path) -> None:
+    spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
+
+    def ended(payload: bytes, *, stopped: bool) -> type[Exception]:
+        environment = Environment(spec, tmp_path / "api.log", life)
+        process = orjson.loads(environment.invoke(work_of(b"{}", "1")))["process"]
+        if stopped:
+            os.kill(process, signal.SIGSTOP)
+        environment.send(work_of(payload, "2"))
+        if stopped:
+            os.kill(process, signal.SIGKILL)
+        with pytest.raises((NotBegunError, ProcessEndedError)) as raised:
+            environment.receive()
+        environment.end()
+        return raised.type
+
+    life = Life()
+    assert ended(b"{}", stopped=True) is NotBegunError
+    assert ended(b'{"do": "end"}', stopped=False) is ProcessEndedError
+    life.end()
+
+
 def test_only_the_caller_of_a_killed_environment_gets_an_error(echo: Environments, tmp_path: Path) -> None:
     mine, waited_for = tmp_path / "mine", tmp_path / "waited for"
 
@@ -186,6 +211,35 @@ def test_closing_ends_running_calls(tmp_path: Path) -> None:
 
     with pytest.raises(FunctionError, match="process ended"):
         asyncio.run(close_while_it_runs())
+
+
+def test_an_event_larger_than_a_buffer_of_the_system_is_answered(echo: Environments) -> None:
+    invoke(echo, {})
+
+    assert invoke(echo, {"x": "x" * 1_000_000})["event"] == {"x": "x" * 1_000_000}
+
+
+def test_a_caller_that_goes_away_leaves_its_environment_to_the_next(tmp_path: Path) -> None:
+    environments = environments_of(tmp_path, limit=1)
+    begun, go = tmp_path / "begun", tmp_path / "go"
+
+    async def leave() -> Any:
+        process = (await environments.invoke({}, "1"))["process"]
+        event = {"do": "meet", "mine": str(begun), "other": str(go)}
+        leaving = asyncio.create_task(environments.invoke(event, "2"))
+        waiting = asyncio.create_task(environments.invoke({"do": "end"}, "3"))
+        following = asyncio.create_task(environments.invoke({"n": 4}, "4"))
+        await asyncio.to_thread(until, begun.exists)
+        leaving.cancel()
+        waiting.cancel()
+        go.touch()
+        return process, await following
+
+    process, followed = asyncio.run(leave())
+    environments.close()
+
+    # The call that was cancelled while it waited was never begun, or the process would have ended.
+    assert (followed["process"], followed["event"]) == (process, {"n": 4})
 
 
 def test_lambdas_limits_of_six_megabytes_hold_in_both_directions(echo: Environments) -> None:

@@ -148,3 +148,41 @@ def test_a_damaged_key_file_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(LocalStackError, match=r"token-key\.pem does not contain an RSA key: remove it"):
         local_key(tmp_path)
+
+
+def test_the_signature_of_a_token_is_verified_once_and_its_times_for_each_request(
+    key: rsa.RSAPrivateKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [float(NOW)]
+    issuer = Issuer(key, ISSUER, "dynashard", clock=lambda: clock[0])
+    token = issuer.issue({"tenant_id": "abc"}, lifetime_seconds=60)
+    decoded: list[Any] = []
+    decode = jwt.decode
+
+    def counted(*given: Any, **named: Any) -> Any:
+        decoded.append(given)
+        return decode(*given, **named)
+
+    monkeypatch.setattr(jwt, "decode", counted)
+
+    first = issuer.verify(token, ["dynashard"])
+    first["tenant_id"] = "changed by its caller"
+
+    assert issuer.verify(f"Bearer {token}", ["dynashard"])["tenant_id"] == "abc"
+    assert len(decoded) == 1
+    with pytest.raises(UnauthorizedError, match="another audience"):
+        issuer.verify(token, ["other"])
+    clock[0] += 60
+    with pytest.raises(UnauthorizedError, match="expired"):
+        issuer.verify(token, ["dynashard"])
+
+
+def test_a_bounded_number_of_tokens_is_remembered(key: rsa.RSAPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.tokens.REMEMBERED", 2)
+    issuer = issuer_at(key, NOW)
+    tokens = [issuer.issue({"tenant_id": name}) for name in ("a", "b", "c")]
+
+    found = [issuer.verify(token, ["dynashard"])["tenant_id"] for token in [*tokens, *tokens]]
+
+    assert found == ["a", "b", "c", "a", "b", "c"]
+    assert len(issuer._signed) == 2
