@@ -33,6 +33,13 @@ node_modules/.done: package-lock.json
 	$(MINISTACK)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ministack.txt
 	@touch $@
 
+# The peers of `make bench`.
+.venv-bench/.done: requirements/bench.txt requirements.txt | .venv/.done
+	$(BIN)/python -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall requirements/*.whl
+	@touch $@
+
 # The site's tools, which are not needed to run or test the backend.
 .venv-docs/.done: requirements/docs.txt | .venv/.done
 	$(BIN)/python -m venv .venv-docs
@@ -93,7 +100,7 @@ types: setup ## Check types: all of them the first time, then what changed and w
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again into the hashed locks
-	for name in sharding api dev ministack docs; do \
+	for name in sharding api dev ministack docs bench; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	$(BIN)/python -m stacks.checkout
@@ -152,8 +159,8 @@ client: setup ## Generate the types of the TypeScript client again after docs/op
 	node_modules/.bin/tsc -p clients/typescript/tsconfig.all.json --noEmit
 
 .PHONY: bench
-bench: setup ## Measure side by side with botocore and pynamodb
-	$(BIN)/python -m bench
+bench: setup .venv-bench/.done ## Measure side by side with five other clients (a quarter of an hour; BENCH_ARGS)
+	.venv-bench/bin/python -m bench $(BENCH_ARGS)
 
 .PHONY: bench-reshard
 bench-reshard: setup ## Check 100,000 random schedules of changes of shard counts (50 minutes on two cores)
@@ -189,4 +196,4 @@ snapshot: setup ## Write the template snapshots anew: read the difference before
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)
-	rm -rf .venv .venv-ministack .venv-docs node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-ministack .venv-docs node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,7 +11,7 @@ import asyncio
 import ssl
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,12 +21,10 @@ from typing import Any, Final
 
 import orjson
 
-PAGE: Final = 100
+from bench.stored import KSUID, PAGE, SHARDS, TABLE, TOPOLOGY, key_of, user_item
+
 MOST: Final = 1000
 """How many items a Query without a limit returns at most: about the 1 MB at which DynamoDB stops."""
-SHARDS: Final = 16
-_KSUID: Final = "2Xk"
-"""The beginning of all ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,75 +165,95 @@ def canned_server(answer: Answer, *, delay: float = 0.0, tls: ssl.SSLContext | N
         loop.close()
 
 
-def user_item(shard: int, number: int) -> dict[str, Any]:
-    """Return a stored `bench.users.User` as it is on the wire."""
-    name, identity, manager = f"user{number:06d}", f"{_KSUID}{number:024d}", f"{_KSUID}{number // 10:024d}"
-    stamp = {"S": "2026-11-20T12:00:00.000000Z"}
-    return {
-        "PK": {"S": f"user.v1.User:acme:{shard}"},
-        "SK": {"S": identity},
-        "Type": {"S": "user.v1.User"},
-        "Rev": {"S": "VQn-ABGMUDd7o1wr"},
-        "tenant_id": {"S": "acme"},
-        "id": {"S": identity},
-        "email": {"S": f"{name}@example.com"},
-        "display_name": {"S": f"User Number {number} of the Acme Company"},
-        "manager_id": {"S": manager},
-        "department": {"S": "engineering"},
-        "status": {"S": "active"},
-        "title": {"S": "Senior Engineer of Distributed Systems"},
-        "phone": {"S": f"+41 44 {number:07d}"},
-        "logins": {"N": str(number * 7)},
-        "created_at": stamp,
-        "updated_at": stamp,
-        "GSI1PK": {"S": "user.v1.User:acme"},
-        "GSI1SK": {"S": f"{name}@example.com"},
-        "GSI2PK": {"S": "user.v1.User:acme:engineering:2"},
-        "GSI2SK": {"S": identity},
-        "GSI3PK": {"S": f"user.v1.User:acme:{manager}:2"},
-        "GSI3SK": {"S": identity},
-    }
-
-
 class CannedAnswers:
-    """Answers GetItem, PutItem and Query with bytes made once, so that the server costs little CPU.
+    """Answers reads and writes with bytes made once, so that the server costs little CPU.
 
-    A Query returns the `per_shard` items of the shard at the end of its partition key, in the order of their keys.
+    A Query returns the items of the shard at the end of its partition key, in the order of their keys. Puts of users
+    are not stored; records of shard counts are.
+
+    Args:
+        per_shard: items of each shard.
+        shards: how many shards the items are spread over.
+        padding: bytes that each item is larger than a plain user.
     """
 
-    def __init__(self, per_shard: int = PAGE) -> None:
-        self._per_shard = per_shard
-        self._single = Reply(orjson.dumps({"Item": user_item(0, 1), "ConsumedCapacity": _capacity(0.5)}))
+    def __init__(self, per_shard: int = PAGE, *, shards: int = SHARDS, padding: int = 0) -> None:
+        self._per_shard, self._shards, self._padding = per_shard, shards, padding
+        one = self._item(0, 1)
+        self._single = Reply(orjson.dumps({"Item": one, "ConsumedCapacity": _capacity(0.5)}))
+        self._replaced = Reply(orjson.dumps({"Attributes": one, "ConsumedCapacity": _capacity(1.0)}))
         self._written = Reply(orjson.dumps({"ConsumedCapacity": _capacity(1.0)}))
-        self._pages: dict[tuple[int, int, int], Reply] = {}
+        self._batch_written = Reply(orjson.dumps({"UnprocessedItems": {}, "ConsumedCapacity": [_capacity(25.0)]}))
+        self._pages: dict[tuple[Any, ...], Reply] = {}
+        self._batches: dict[bytes, Reply] = {}
+        self._counts: dict[str, dict[str, Any]] = {}
 
     def __call__(self, asked: Asked) -> Reply:
         """Answer one request."""
         if asked.operation == "GetItem":
             return self._single
-        return self._query(orjson.loads(asked.body)) if asked.operation == "Query" else self._written
+        if asked.operation == "PutItem":
+            return self._put(asked.body)
+        if asked.operation == "Query":
+            return self._query(orjson.loads(asked.body))
+        if asked.operation == "BatchGetItem":
+            return self._batch_get(asked.body)
+        return self._batch_written if asked.operation == "BatchWriteItem" else self._written
+
+    def _put(self, body: bytes) -> Reply:
+        if TOPOLOGY.encode() in body:
+            item = orjson.loads(body)["Item"]
+            self._counts.setdefault(item["partition"]["S"], item)
+            return self._written
+        return self._replaced if b'"ALL_OLD"' in body else self._written
+
+    def _batch_get(self, body: bytes) -> Reply:
+        if TOPOLOGY.encode() in body:
+            keys = orjson.loads(body)["RequestItems"][TOPOLOGY]["Keys"]
+            return self._found(
+                TOPOLOGY, [self._counts[name] for key in keys if (name := key["partition"]["S"]) in self._counts]
+            )
+        if body not in self._batches:
+            keys = orjson.loads(body)["RequestItems"][TABLE]["Keys"]
+            items = [{**self._item(0, _number_of(key)), **key} for key in keys]
+            self._batches[body] = self._found(TABLE, items)
+        return self._batches[body]
+
+    def _found(self, table: str, items: Sequence[Mapping[str, Any]]) -> Reply:
+        capacity = [_capacity(len(items) / 2)]
+        return Reply(orjson.dumps({"Responses": {table: items}, "UnprocessedKeys": {}, "ConsumedCapacity": capacity}))
 
     def _query(self, query: Mapping[str, Any]) -> Reply:
         shard = _shard_of(query)
         after = query.get("ExclusiveStartKey")
-        start = int(after["SK"]["S"].removeprefix(_KSUID)) // SHARDS + 1 if after else 0
-        count = min(query.get("Limit", MOST), MOST, self._per_shard - start)
-        wanted = (shard, start, count)
+        start = _number_of(after) // self._shards + 1 if after else 0
+        count = max(0, min(query.get("Limit", MOST), MOST, self._per_shard - start))
+        wanted = (shard, start, count, _projected(query))
         if wanted not in self._pages:
             self._pages[wanted] = self._page(*wanted)
         return self._pages[wanted]
 
-    def _page(self, shard: int, start: int, count: int) -> Reply:
+    def _page(self, shard: int, start: int, count: int, fields: frozenset[str]) -> Reply:
         # Numbers interleave over the shards, so that a merge by sort key has to compare.
-        items = [user_item(shard, number * SHARDS + shard) for number in range(start, start + count)]
+        items = [self._item(shard, number * self._shards + shard) for number in range(start, start + count)]
         page = {"Items": items, "Count": count, "ScannedCount": count, "ConsumedCapacity": _capacity(8.0)}
-        if start + count < self._per_shard:
-            page["LastEvaluatedKey"] = {name: items[-1][name] for name in ("PK", "SK")}
+        if items and start + count < self._per_shard:
+            page["LastEvaluatedKey"] = key_of(items[-1])
+        if fields:
+            page["Items"] = [{name: value for name, value in item.items() if name in fields} for item in items]
         return Reply(orjson.dumps(page))
+
+    def _item(self, shard: int, number: int) -> dict[str, Any]:
+        item = user_item(shard, number)
+        return {**item, "title": {"S": item["title"]["S"] + "x" * self._padding}} if self._padding else item
 
 
 def _capacity(units: float) -> dict[str, Any]:
-    return {"TableName": "bench-table", "CapacityUnits": units}
+    return {"TableName": TABLE, "CapacityUnits": units}
+
+
+def _number_of(key: Mapping[str, Any]) -> int:
+    return int(key["SK"]["S"].removeprefix(KSUID))
 
 
 def _shard_of(query: Mapping[str, Any]) -> int:
@@ -247,13 +265,23 @@ def _shard_of(query: Mapping[str, Any]) -> int:
     return 0
 
 
+def _projected(query: Mapping[str, Any]) -> frozenset[str]:
+    """Return the attributes that a Query wants; none for all."""
+    names = query.get("ExpressionAttributeNames", {})
+    wanted = query.get("ProjectionExpression", "")
+    return frozenset(names.get(name, name) for name in wanted.replace(" ", "").split(",")) if wanted else frozenset()
+
+
 def main() -> None:
     """Serve until standard input ends, which it does when the process that started this one ends."""
     parser = argparse.ArgumentParser(prog="python -m bench.canned", description=__doc__)
     parser.add_argument("--delay", type=float, default=5.0, help="milliseconds before every answer (default 5)")
     parser.add_argument("--items", type=int, default=PAGE, help=f"items of each shard (default {PAGE})")
+    parser.add_argument("--shards", type=int, default=SHARDS, help=f"shards (default {SHARDS})")
+    parser.add_argument("--padding", type=int, default=0, help="bytes that each item is larger (default 0)")
     asked = parser.parse_args()
-    with canned_server(CannedAnswers(asked.items), delay=asked.delay / 1000) as url:
+    answers = CannedAnswers(asked.items, shards=asked.shards, padding=asked.padding)
+    with canned_server(answers, delay=asked.delay / 1000) as url:
         print(url, flush=True)
         sys.stdin.read()
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import orjson
 
-from bench.world import KEYS, REGION, TABLE, world
+from bench.stored import KEYS, REGION, TABLE
+from bench.world import world
 from domain import Incident
 from dynashard import Collection, Dynashard, RetryPolicy, schema
 from dynashard.topology import DeclaredTopology

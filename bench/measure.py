@@ -1,25 +1,129 @@
-"""Measure contenders side by side: one process, interleaved rounds, medians, and ratios within a round.
+"""Measure contenders side by side: interleaved rounds, medians with quartiles, and ratios within a round.
 
-The client's CPU is the CPU time of this process with all its threads. Servers run in processes of their own. A ratio is
-taken within each round and the median of the ratios is reported, so a slow minute of the machine affects both sides.
+The client's CPU is the CPU time of this process with all its threads, or that which a process of the contender reports.
+Servers run in processes of their own. A ratio is taken within each round and the median of the ratios is reported, so a
+slow minute of the machine affects both sides.
 """
 
 import gc
+import json
+import os
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from asyncio import AbstractEventLoop
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, cast
+
+from bench.processors import processors
 
 Clock = Literal["cpu", "wall"]
+MICROSECONDS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
-    """One way to do the work of a row: `run` does it once."""
+class Sample:
+    """What one run cost: seconds, and MB of resident memory at its highest if a process of its own measured them."""
+
+    cpu: float
+    wall: float
+    megabytes: float | None = None
+
+    def on(self, clock: Clock) -> float:
+        """Return the seconds on a clock."""
+        return self.cpu if clock == "cpu" else self.wall
+
+
+class Contender(Protocol):
+    """One way to do the work of a row."""
+
+    @property
+    def name(self) -> str:
+        """What the tables call it."""
+        ...
+
+    def sample(self, repeat: int, items: int | None) -> Sample:
+        """Do the work so often, and return what one run of it cost.
+
+        Raises `WrongAnswerError` if a run answers another number of items than `items`.
+        """
+        ...
+
+
+class WrongAnswerError(Exception):
+    """A contender answered something else than the row demands, so its time means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """A contender in this process: `run` does the work once.
+
+    With a `loop`, `run` returns an awaitable, and a sample awaits its runs one after the other inside one call of the
+    loop, as a program on asyncio would.
+    """
 
     name: str
     run: Callable[[], object]
+    loop: AbstractEventLoop | None = None
+
+    def sample(self, repeat: int, items: int | None) -> Sample:
+        """See `Contender`."""
+        gc.collect()
+        wall, cpu = time.perf_counter(), time.process_time()
+        if self.loop is None:
+            for _ in range(repeat):
+                answer = self.run()
+        else:
+            answer = self.loop.run_until_complete(self._awaited(repeat))
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        require(self.name, answer, items)
+        return Sample(cpu / repeat, wall / repeat)
+
+    async def _awaited(self, repeat: int) -> object:
+        answer: object = None
+        for _ in range(repeat):
+            answer = await cast("Awaitable[object]", self.run())
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A contender that is a fresh interpreter each time. It prints `items`, `cpu`, `wall` and `megabytes` as JSON."""
+
+    name: str
+    arguments: Sequence[str]
+
+    def sample(self, repeat: int, items: int | None) -> Sample:
+        """See `Contender`. The figures are those of the median run by CPU."""
+        runs = sorted((self._run(items) for _ in range(repeat)), key=lambda run: run.cpu)
+        return runs[len(runs) // 2]
+
+    def _run(self, items: int | None) -> Sample:
+        # Without compiled modules every start would be slower than it is where functions are deployed.
+        environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        command = [sys.executable, *self.arguments]
+        done = subprocess.run(  # noqa: S603 - this checkout's own modules
+            command, stdout=subprocess.PIPE, env=environ, text=True, check=True
+        )
+        figures = json.loads(done.stdout)
+        require(self.name, figures["items"], items)
+        return Sample(figures["cpu"], figures["wall"], figures["megabytes"])
+
+
+def require(name: str, answer: object, items: int | None) -> None:
+    """Raise `WrongAnswerError` unless a contender answered so many items; None demands nothing."""
+    if items is not None and answer != items:
+        raise WrongAnswerError(f"{name} answered {answer} items; {items} were expected")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The highest ratio that a contender may have, to the baseline or `to` another contender."""
+
+    ratio: float
+    to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,41 +131,70 @@ class Row:
     """One comparison. The first contender is the baseline.
 
     Attributes:
-        name: what is done, such as `GetItem`.
+        name: what is done, such as `get an item`.
         contenders: the ways to do it.
         repeat: how often a sample runs a contender.
         clock: whether ratios compare client CPU or wall time. Both are reported.
-        limits: the highest ratio to the baseline that a contender may have.
+        limits: by contender.
+        items: what each run must answer; None demands nothing.
+        processors: how many processors this process may use meanwhile; None for all.
+        rounds: the highest number of rounds, for slow rows.
     """
 
     name: str
     contenders: Sequence[Contender]
     repeat: int
     clock: Clock = "cpu"
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, Limit] = field(default_factory=dict)
+    items: int | None = None
+    processors: int | None = 1
+    rounds: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The median and the quartiles of the rounds."""
+
+    median: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The figures of one contender. Times are microseconds for one run, as medians over the rounds."""
+    """The figures of one contender. Times are microseconds for one run.
+
+    Attributes:
+        ratio: to the baseline, on the clock of the row.
+        limit: the highest ratio to the baseline, or to the contender in `limit_to`.
+        limited: the ratio that the limit is about.
+        megabytes: the highest resident memory, as the median of the rounds.
+    """
 
     row: str
     contender: str
     clock: Clock
-    cpu_us: float
-    wall_us: float
-    ratio: float
-    limit: float | None
-    met: bool | None
+    cpu_us: Spread
+    wall_us: Spread
+    ratio: Spread
+    limit: float | None = None
+    limit_to: str | None = None
+    limited: float | None = None
+    megabytes: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the ratio is within its limit; None without a limit."""
+        return None if self.limit is None or self.limited is None else self.limited <= self.limit
 
     def as_json(self) -> dict[str, Any]:
         """Return the figure as JSON values."""
-        return asdict(self)
+        return {**asdict(self), "met": self.met}
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A figure other than a time, such as a number of Queries, bytes or units."""
+    """A figure other than a comparison of times, such as a number of Queries, bytes or units."""
 
     subject: str
     name: str
@@ -79,15 +212,6 @@ class Fact:
         return {**asdict(self), "met": self.met}
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    cpu: float
-    wall: float
-
-    def on(self, clock: Clock) -> float:
-        return self.cpu if clock == "cpu" else self.wall
-
-
 def measure(row: Row, *, rounds: int) -> list[Figure]:
     """Measure the contenders of a row.
 
@@ -97,38 +221,54 @@ def measure(row: Row, *, rounds: int) -> list[Figure]:
 
     Returns:
         One figure for each contender, in the order of the row.
+
+    Raises:
+        WrongAnswerError: a contender answered another number of items than the row demands.
     """
     contenders = list(row.contenders)
-    for contender in contenders:
-        contender.run()
-    samples: dict[str, list[_Sample]] = {contender.name: [] for contender in contenders}
-    for turn in range(rounds):
-        first = turn % len(contenders)
-        for contender in contenders[first:] + contenders[:first]:
-            samples[contender.name].append(_sample(contender.run, row.repeat))
-    baseline = samples[contenders[0].name]
-    return [_figure(row, contender.name, samples[contender.name], baseline) for contender in contenders]
+    samples: dict[str, list[Sample]] = {contender.name: [] for contender in contenders}
+    with processors(row.processors):
+        for contender in contenders:
+            contender.sample(1, row.items)
+        for turn in range(min(rounds, row.rounds)):
+            first = turn % len(contenders)
+            for contender in contenders[first:] + contenders[:first]:
+                samples[contender.name].append(contender.sample(row.repeat, row.items))
+    return [_figure(row, contender.name, samples) for contender in contenders]
 
 
-def _sample(run: Callable[[], object], repeat: int) -> _Sample:
-    gc.collect()
-    wall, cpu = time.perf_counter(), time.process_time()
-    for _ in range(repeat):
-        run()
-    return _Sample((time.process_time() - cpu) / repeat, (time.perf_counter() - wall) / repeat)
-
-
-def _figure(row: Row, name: str, samples: Sequence[_Sample], baseline: Sequence[_Sample]) -> Figure:
-    ratios = [sample.on(row.clock) / base.on(row.clock) for sample, base in zip(samples, baseline, strict=True)]
-    ratio = statistics.median(ratios)
-    limit = row.limits.get(name)
+def _figure(row: Row, name: str, samples: Mapping[str, Sequence[Sample]]) -> Figure:
+    own, limit = samples[name], row.limits.get(name)
+    memory = [sample.megabytes for sample in own if sample.megabytes is not None]
     return Figure(
         row=row.name,
         contender=name,
         clock=row.clock,
-        cpu_us=round(statistics.median(sample.cpu for sample in samples) * 1e6, 1),
-        wall_us=round(statistics.median(sample.wall for sample in samples) * 1e6, 1),
-        ratio=round(ratio, 3),
-        limit=limit,
-        met=None if limit is None else ratio <= limit,
+        cpu_us=_spread([sample.cpu * MICROSECONDS for sample in own], 1),
+        wall_us=_spread([sample.wall * MICROSECONDS for sample in own], 1),
+        ratio=_ratio(own, samples[row.contenders[0].name], row.clock),
+        limit=limit.ratio if limit else None,
+        limit_to=limit.to if limit else None,
+        limited=_limited(row, own, limit, samples),
+        megabytes=round(statistics.median(memory), 1) if memory else None,
     )
+
+
+def _limited(
+    row: Row, own: Sequence[Sample], limit: Limit | None, samples: Mapping[str, Sequence[Sample]]
+) -> float | None:
+    """Return the ratio that the limit is about; None without a limit, or if the other contender is missing."""
+    other = None if limit is None else samples.get(limit.to or row.contenders[0].name)
+    return None if other is None else _ratio(own, other, row.clock).median
+
+
+def _ratio(own: Sequence[Sample], other: Sequence[Sample], clock: Clock) -> Spread:
+    return _spread([mine.on(clock) / its.on(clock) for mine, its in zip(own, other, strict=True)], 4)
+
+
+def _spread(values: Sequence[float], digits: int) -> Spread:
+    if len(values) == 1:
+        low = median = high = values[0]
+    else:
+        low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Spread(round(median, digits), round(low, digits), round(high, digits))

@@ -154,7 +154,7 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="dynashard-bench-") as folder,
         running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
     ):
-        world = World(engine.endpoint, canned_url="")
+        world = World(engine.endpoint)
         create_tables(world)
         copies = world.db(world.transport()).collection(Participation)
         outcome = run(

@@ -2,10 +2,8 @@
 
 from datetime import datetime
 
+from bench.stored import SHARDS, TENANT
 from dynashard import Entity, Index, Key, Registry, Shards, created_at, new_id, updated_at
-
-TENANT = "acme"
-SHARDS = 16
 
 
 class User(
@@ -34,6 +32,21 @@ class User(
     logins: int
     created_at: datetime = created_at()
     updated_at: datetime = updated_at()
+
+
+def users_of(shards: int) -> type[User]:
+    """Return the entity with so many shards and no indexes. Its items are those of `User`."""
+
+    class Sharded(
+        User,
+        name="user.v1.User",
+        key=Key(partition="{tenant_id}", sort="{id}"),
+        shards=Shards(shards),
+        registry=Registry(),
+    ):
+        """A person known to a tenant."""
+
+    return Sharded
 
 
 def user(number: int) -> User:

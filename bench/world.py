@@ -7,71 +7,58 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
-from botocore.session import Session
-
-from bench.canned import PAGE
-from dynashard import Dynashard, LeasedTopology, schema
+from bench.clients.layer import opened
+from bench.stored import KEYS, PAGE, REGION, SHARDS, TABLE, TOPOLOGY
+from dynashard import Dynashard, schema
 from dynashard.transport import Transport, connect
 from dynashard.transport.sdk import SdkTransport
 from local.engine import running_engine
 from local.settings import Settings
 
-TABLE: Final = "bench-table"
-TOPOLOGY: Final = "bench-topology"
-REGION: Final = "eu-west-1"
-KEYS: Final = ("local", "local")
-CANNED_DELAY_MS: Final = 5.0
-
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The servers of a benchmark. The one at `canned_url` answers every request after `CANNED_DELAY_MS`."""
+    """The local engine of a benchmark, and whether long comparisons are wanted."""
 
     engine_url: str
-    canned_url: str
-
-    def raw(self, url: str | None = None) -> Any:
-        """Return botocore's low-level client with default settings, on the engine or on another `url`."""
-        return Session().create_client(
-            "dynamodb",
-            region_name=REGION,
-            endpoint_url=url or self.engine_url,
-            aws_access_key_id=KEYS[0],
-            aws_secret_access_key=KEYS[1],
-        )
+    deep: bool = False
 
     def db(self, transport: Transport) -> Dynashard:
-        """Return the layer on the table through `transport`, with leased counts as in a deployment.
-
-        The canned server has no topology records, so the declared counts are used there.
-        """
-        topology = LeasedTopology(transport, TOPOLOGY)
-        return Dynashard(transport, table=TABLE, cursor_keys=["a secret of the benchmark"], topology=topology)
+        """Return the layer on the table through `transport`, with leased counts as in a deployment."""
+        return opened(transport)
 
     def transport(self, url: str | None = None) -> SdkTransport:
-        """Return the layer's transport, on the engine or on another `url`."""
+        """Return the layer's transport on botocore, on the engine or on another `url`."""
         return connect(url or self.engine_url, REGION, access_key=KEYS[0], secret_key=KEYS[1])
 
 
 @contextmanager
-def world() -> Iterator[World]:
-    """Start the servers, create the tables, and stop the servers at the end of the block."""
+def world(*, deep: bool = False) -> Iterator[World]:
+    """Start the engine, create the tables, and stop the engine at the end of the block."""
     with (
         tempfile.TemporaryDirectory(prefix="dynashard-bench-") as folder,
         running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
-        canned_process() as canned_url,
     ):
-        made = World(engine.endpoint, canned_url)
+        made = World(engine.endpoint, deep)
         create_tables(made)
         yield made
 
 
 @contextmanager
-def canned_process(*, per_shard: int = PAGE, delay_ms: float = CANNED_DELAY_MS) -> Iterator[str]:
-    """Run the canned server in a process of its own, so that its CPU is not measured. Yields its URL."""
-    command = [sys.executable, "-m", "bench.canned", "--delay", str(delay_ms), "--items", str(per_shard)]
+def canned_process(
+    *, per_shard: int = PAGE, delay_ms: float = 0.0, shards: int = SHARDS, padding: int = 0
+) -> Iterator[str]:
+    """Run the canned server in a process of its own, so that its CPU is not measured, and yield its URL.
+
+    Args:
+        per_shard: items of each shard.
+        delay_ms: milliseconds before every answer.
+        shards: how many shards the items are spread over.
+        padding: bytes that each item is larger than a plain user.
+    """
+    options = {"delay": delay_ms, "items": per_shard, "shards": shards, "padding": padding}
+    command = [sys.executable, "-m", "bench.canned", *(f"--{name}={value}" for name, value in options.items())]
     with subprocess.Popen(  # noqa: S603 - this checkout's own module
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -1,63 +1,91 @@
-"""The direct transport against botocore's client, on a server that answers at once: only the client's CPU counts."""
+"""The transports without the layer: dictionaries of the wire in and out, on a server that answers at once."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
 from botocore import xform_name
+from botocore.session import Session
 
-from bench.canned import SHARDS
-from bench.measure import Contender, Row
-from bench.world import KEYS, REGION, World, canned_process
+from bench import stored
+from bench.clients.floor import Connection, request_of
+from bench.clients.interface import FLOOR, RAW
+from bench.measure import Here, Row
+from bench.world import World, canned_process
 from dynashard.transport import Call, Transport
-from dynashard_direct import connect
+from dynashard.transport import connect as connect_sdk
+from dynashard_direct import connect as connect_direct
 
-RAW: Final = "botocore low-level client"
 SDK: Final = "transport on botocore"
 DIRECT: Final = "direct transport"
-_KEY: Final = {"PK": {"S": "user.v1.User:acme:0"}, "SK": {"S": "2Xk000000000000000000000001"}}
-_ITEM: Final = {**_KEY, **{f"field_{number}": {"S": "a value of some length"} for number in range(12)}}
+_REQUESTS: Final = (
+    ("GetItem", stored.GET, 50),
+    ("PutItem", stored.PUT, 50),
+    (f"Query of {stored.PAGE}", stored.PAGE_QUERY, 8),
+    (f"BatchWriteItem of {stored.BATCH}", stored.batch_write(), 8),
+    (f"BatchGetItem of {stored.PAGE}", stored.batch_get(), 8),
+)
 
 
-def _query(shard: int) -> dict[str, Any]:
-    return {
-        "TableName": "bench-table",
-        "KeyConditionExpression": "PK = :pk",
-        "ExpressionAttributeValues": {":pk": {"S": f"user.v1.User:acme:{shard}"}},
-    }
-
-
-def rows(where: World) -> Iterator[Row]:
+def rows(world: World) -> Iterator[Row]:
     """Yield the rows of single requests and of a fan-out over shards."""
-    requests = (
-        ("GetItem", {"TableName": "bench-table", "Key": _KEY}, 100),
-        ("PutItem", {"TableName": "bench-table", "Item": _ITEM}, 100),
-        ("Query", _query(3), 15),
-    )
-    with canned_process(delay_ms=0.0) as url:
-        raw, sdk = where.raw(url), where.transport(url)
-        direct = connect(url, REGION, access_key=KEYS[0], secret_key=KEYS[1])
-        for operation, request, repeat in requests:
-            yield _row(operation, request, repeat, raw, (SDK, sdk), (DIRECT, direct))
-        calls = [Call("Query", _query(shard)) for shard in range(SHARDS)]
-        yield Row(
-            f"{SHARDS} Queries at once",
-            [
-                Contender(RAW, lambda: [raw.query(**call.request) for call in calls]),
-                Contender(SDK, lambda: sdk.call_all(calls)),
-                Contender(DIRECT, lambda: direct.call_all(calls)),
-            ],
-            repeat=2,
-        )
-        direct.close()
-        sdk.close()
+    del world
+    keys: dict[str, Any] = {"access_key": stored.KEYS[0], "secret_key": stored.KEYS[1]}
+    with canned_process() as url:
+        raw = _raw(url)
+        transports: dict[str, Transport] = {
+            SDK: connect_sdk(url, stored.REGION, **keys),
+            DIRECT: connect_direct(url, stored.REGION, **keys),
+        }
+        floor = Connection(url)
+        for name, request, repeat in _REQUESTS:
+            yield _row((name, request, repeat), raw, transports, floor)
+        yield _fan_out(raw, transports)
+        for transport in transports.values():
+            transport.close()
+        floor.socket.close()
         raw.close()
 
 
-def _row(operation: str, request: dict[str, Any], repeat: int, raw: Any, *ours: tuple[str, Transport]) -> Row:
-    method = getattr(raw, xform_name(operation))
+def _raw(url: str) -> Any:
+    return Session().create_client(
+        "dynamodb",
+        region_name=stored.REGION,
+        endpoint_url=url,
+        aws_access_key_id=stored.KEYS[0],
+        aws_secret_access_key=stored.KEYS[1],
+    )
 
-    def contender(name: str, transport: Transport) -> Contender:
-        return Contender(name, lambda: transport.call(operation, dict(request)))
 
-    contenders = [Contender(RAW, lambda: method(**request)), *(contender(*each) for each in ours)]
-    return Row(operation, contenders, repeat=repeat)
+def _row(work: tuple[str, dict[str, Any], int], raw: Any, transports: dict[str, Transport], floor: Connection) -> Row:
+    name, request, repeat = work
+    operation = name.partition(" ")[0]
+    method, prepared = getattr(raw, xform_name(operation)), request_of(operation, request)
+
+    def ours(label: str, transport: Transport) -> Here:
+        return Here(label, lambda: transport.call(operation, request))
+
+    def least() -> None:
+        floor.send(prepared)
+        while not floor.receive():
+            pass
+
+    contenders = [
+        Here(RAW, lambda: method(**request)),
+        *(ours(*each) for each in transports.items()),
+        Here(FLOOR, least),
+    ]
+    return Row(name, contenders, repeat=repeat)
+
+
+def _fan_out(raw: Any, transports: dict[str, Transport]) -> Row:
+    calls = [Call("Query", stored.query_of(shard)) for shard in range(stored.SHARDS)]
+
+    def ours(label: str, transport: Transport) -> Here:
+        return Here(label, lambda: transport.call_all(calls))
+
+    def one_by_one() -> None:
+        for call in calls:
+            raw.query(**call.request)
+
+    contenders = [Here(f"{RAW}, one by one", one_by_one), *(ours(*each) for each in transports.items())]
+    return Row(f"{stored.SHARDS} Queries at once", contenders, repeat=2)

@@ -1,33 +1,27 @@
-"""Memory and speed of reading 200,000 items from the canned server, each contender in a process of its own."""
+"""Reading 100,000 items of 16 shards, each contender in a process of its own: processor time and memory."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Final
 
-from bench.measure import Fact
-from bench.users import SHARDS
+from bench.clients.interface import CLIENTS, DIRECT, FLOOR, PYDYNOX_MODELS
+from bench.contenders import installed
+from bench.measure import Apart, Limit, Row
+from bench.stored import SHARDS
 from bench.world import World, canned_process
 
-ITEMS: Final = 200_000
-LIMITS: Final = {"layer": 200.0}
+ITEMS: Final = 100_000
 
 
-def rows(world: World) -> Iterator[Fact]:
-    """Yield resident memory and items per second of the layer's scan, and of peers that read shard after shard."""
+def rows(world: World) -> Iterator[Row]:
+    """Yield one row. The layer reads four shards at a time, its peers one after the other; nobody keeps the items."""
     del world
+    names = [name for name in CLIENTS if name != FLOOR]
     with canned_process(per_shard=ITEMS // SHARDS) as url:
-        for contender in ("layer", "botocore", "pynamodb"):
-            done = subprocess.run(  # noqa: S603 - this checkout's own module
-                [sys.executable, "-m", "bench.scan_process", contender, url],
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-            )
-            figures = json.loads(done.stdout)
-            if figures["items"] != ITEMS:
-                raise ValueError(f"{contender} read {figures['items']} of {ITEMS} items")
-            subject = f"scan of {ITEMS:,}, {contender}"
-            yield Fact(subject, "resident memory at its highest", figures["megabytes"], "MB", LIMITS.get(contender))
-            yield Fact(subject, "speed", figures["items_per_second"], "items/s")
+        yield Row(
+            f"scan {ITEMS:,} items",
+            [Apart(name, ["-m", "bench.apart", "scan", ":".join(CLIENTS[name]), url]) for name in installed(names)],
+            repeat=1,
+            limits={DIRECT: Limit(1 / 3, to=PYDYNOX_MODELS)},
+            items=ITEMS,
+            rounds=3,
+        )

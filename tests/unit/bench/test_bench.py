@@ -1,16 +1,17 @@
-"""The benchmark: fair order of contenders, ratios to the baseline, and realistic data."""
+"""The benchmark: realistic data, and answers of the canned server as DynamoDB would give them."""
 
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
-from bench.canned import Asked, CannedAnswers, user_item
-from bench.measure import Contender, Fact, Row, measure
+from bench.canned import Asked, CannedAnswers, canned_server
+from bench.clients.interface import DIRECT, FLOOR, RAW, SDK, load
+from bench.stored import BATCH, FIELDS_QUERY, GET, PAGE, PUT, SHARDS, TOPOLOGY, batch_get, batch_write, user_item
 from bench.users import User, user
 from domain import ENTITIES
 from dynashard import definition
@@ -18,23 +19,7 @@ from dynashard import definition
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[3]
-
-
-def test_contenders_run_once_unmeasured_and_then_take_turns_at_being_first() -> None:
-    turns: list[str] = []
-    contenders = [Contender(name, partial(turns.append, name)) for name in ("a", "b", "c")]
-
-    figures = measure(Row("turns", contenders, repeat=2, limits={"a": 1.0, "b": -1.0}), rounds=3)
-
-    assert "".join(turns) == "abc" + "aabbcc" + "bbccaa" + "ccaabb"
-    assert [figure.contender for figure in figures] == ["a", "b", "c"]
-    assert figures[0].ratio == 1.0
-    assert [figure.met for figure in figures] == [True, False, None]
-
-
-@pytest.mark.parametrize(("limit", "met"), [(1.0, True), (0.9, False), (None, None), (0, False)])
-def test_a_fact_is_met_up_to_its_limit(limit: float | None, met: object) -> None:
-    assert Fact("subject", "name", 1.0, "units", limit).met is met
+OPERATIONS = ("get", "put", "batch_write", "batch_get", "page", "three_fields", "fan_out")
 
 
 def test_the_entity_decodes_the_items_of_the_canned_server() -> None:
@@ -64,6 +49,65 @@ def test_canned_pages_end_after_all_items_of_a_shard() -> None:
     assert page["Items"][0]["PK"] == {"S": "user.v1.User:acme:7"}
 
 
+def answer(answers: CannedAnswers, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = orjson.loads(answers(Asked(operation, {}, orjson.dumps(request))).body)
+    return body
+
+
+def test_a_canned_put_returns_the_old_item_only_if_it_is_asked_for() -> None:
+    answers = CannedAnswers()
+
+    assert answer(answers, "PutItem", PUT)["Attributes"] == answer(answers, "GetItem", GET)["Item"]
+    assert "Attributes" not in answer(answers, "PutItem", {"TableName": "bench-table", "Item": user_item(0, 1)})
+
+
+def test_a_canned_query_returns_only_the_fields_of_its_projection() -> None:
+    page = answer(CannedAnswers(), "Query", FIELDS_QUERY)
+    named = answer(
+        CannedAnswers(),
+        "Query",
+        {**FIELDS_QUERY, "ProjectionExpression": "#p0, SK", "ExpressionAttributeNames": {"#p0": "email"}},
+    )
+
+    assert len(page["Items"]) == PAGE
+    assert page["Items"][0] == {name: user_item(0, 0)[name] for name in ("id", "email", "logins")}
+    assert set(named["Items"][0]) == {"SK", "email"}
+
+
+def test_a_canned_batch_has_an_item_for_each_key() -> None:
+    answers = CannedAnswers()
+    request = batch_get()
+
+    found = answer(answers, "BatchGetItem", request)["Responses"]["bench-table"]
+
+    keys = request["RequestItems"]["bench-table"]["Keys"]
+    assert [{name: item[name] for name in ("PK", "SK")} for item in found] == keys
+    assert found[7]["logins"] == {"N": "49"}
+    assert answer(answers, "BatchWriteItem", batch_write())["UnprocessedItems"] == {}
+    assert len(batch_write()["RequestItems"]["bench-table"]) == BATCH
+
+
+def test_canned_shard_counts_are_those_that_were_first_written() -> None:
+    answers = CannedAnswers()
+    wanted = {"RequestItems": {TOPOLOGY: {"Keys": [{"partition": {"S": "user.v1.User"}}]}}}
+    before = answer(answers, "BatchGetItem", wanted)["Responses"][TOPOLOGY]
+    for count in ("16", "32"):
+        record = {"partition": {"S": "user.v1.User"}, "number_of_shards": {"N": count}}
+        answer(answers, "PutItem", {"TableName": TOPOLOGY, "Item": record})
+
+    [after] = answer(answers, "BatchGetItem", wanted)["Responses"][TOPOLOGY]
+
+    assert before == []
+    assert after["number_of_shards"] == {"N": "16"}
+
+
+def test_canned_items_can_be_larger() -> None:
+    plain, larger = (answer(CannedAnswers(padding=padding), "GetItem", GET)["Item"] for padding in (0, 5_000))
+
+    assert len(larger["title"]["S"]) == len(plain["title"]["S"]) + 5_000
+    assert {**larger, "title": None} == {**plain, "title": None}
+
+
 def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None:
     handlers = sorted((ROOT / "functions").glob("*/handler.py"))
     modules = [
@@ -87,3 +131,13 @@ def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None
     ).stdout.split()
 
     assert printed == ["unsharded", str(len(ENTITIES))]
+
+
+@pytest.mark.parametrize("name", [RAW, SDK, DIRECT, FLOOR])
+def test_every_operation_of_a_client_answers_all_items(name: str) -> None:
+    with canned_server(CannedAnswers()) as url:
+        client = load(name, url)
+        answers = [getattr(client, operation)() for operation in OPERATIONS]
+        client.close()
+
+    assert answers == [1, 1, BATCH, PAGE, PAGE, PAGE, SHARDS * PAGE]

@@ -1,0 +1,171 @@
+"""What grows with the number of shards, items and tenants, and with the size of items; nothing should that need not.
+
+The contenders of a row are the layer at different sizes. The smallest is the baseline, so a ratio of 1 means that nothing grows.
+"""
+
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import count, islice
+from typing import Any, Final
+
+from bench.clients.layer import SETTINGS, opened
+from bench.measure import Fact, Here, Limit, Row
+from bench.rows.pages import ksuids, wide
+from bench.stored import TENANT
+from bench.users import user, users_of
+from bench.world import World, canned_process
+from dynashard import Collection, Dynashard
+from dynashard_direct import connect
+
+SHARDS: Final = (1, 4, 16, 64, 256)
+ITEMS: Final = (1_000, 10_000, 100_000)
+DEEP_ITEMS: Final = 1_000_000
+TENANTS: Final = (1, 1_000, 100_000)
+STEADY: Final = 1.15
+"""The highest ratio of what should not grow; the rest is noise."""
+_PAGE: Final = 10
+_LOAD_AT_ONCE: Final = 1_000
+_MEASURED_TENANTS: Final = 10_000
+
+
+def rows(world: World) -> Iterator[Row | Fact]:
+    """Yield growth by shards, by tenants and by items. `sizes` has growth by the size of items."""
+    yield from _by_shards()
+    yield from _by_tenants()
+    yield from _by_items(world)
+
+
+def _by_shards() -> Iterator[Row]:
+    with ExitStack() as stack:
+        collections = {}
+        for shards in SHARDS:
+            url = stack.enter_context(canned_process(per_shard=64 * 1024 // shards, shards=shards))
+            collections[shards] = _canned(stack, url).collection(users_of(shards))
+        key, item = {"tenant_id": TENANT, "id": user(1).id}, user(1)
+        yield _row("get an item", collections, lambda users: lambda: users.get(key), _SHARDS_STEADY)
+        yield _row("put an item", collections, lambda users: lambda: users.replace(item), _SHARDS_STEADY)
+        yield _row(
+            f"a round-robin page of {_PAGE}, from a cursor", collections, _round_robin, _SHARDS_STEADY, repeat=20
+        )
+        yield _row("an ordered page of 50, from a cursor", collections, _ordered, {}, repeat=2)
+
+
+def _canned(stack: ExitStack, url: str) -> Dynashard:
+    transport = connect(url, **SETTINGS)
+    stack.callback(transport.close)
+    return opened(transport)
+
+
+def _label(shards: int) -> str:
+    return "1 shard" if shards == 1 else f"{shards} shards"
+
+
+_SHARDS_STEADY: Final = {_label(256): Limit(STEADY, to=_label(16))}
+
+
+def _row(
+    name: str,
+    collections: dict[int, Collection[Any]],
+    work: Callable[[Collection[Any]], Callable[[], object]],
+    limits: dict[str, Limit],
+    *,
+    repeat: int = 50,
+) -> Row:
+    contenders = [Here(_label(shards), work(users)) for shards, users in collections.items()]
+    return Row(f"{name}, by shards", contenders, repeat=repeat, limits=limits)
+
+
+def _round_robin(users: Collection[Any]) -> Callable[[], object]:
+    """Return a page from a cursor that has a position for as many shards as it ever has."""
+    partition = {"tenant_id": TENANT}
+    cursor = _cursor_after(users.pages(partition, limit=_PAGE), 300)
+    return lambda: users.list(partition, limit=_PAGE, cursor=cursor)
+
+
+def _ordered(users: Collection[Any]) -> Callable[[], object]:
+    partition = {"tenant_id": TENANT}
+    cursor = _cursor_after(users.pages(partition, limit=50, order="ordered"), 3)
+    return lambda: users.list(partition, limit=50, order="ordered", cursor=cursor)
+
+
+def _cursor_after(pages: Iterator[Any], number: int) -> str:
+    cursor: str = next(islice(pages, number - 1, None)).cursor
+    return cursor
+
+
+def _by_tenants() -> Iterator[Row | Fact]:
+    with ExitStack() as stack:
+        users = _canned(stack, stack.enter_context(canned_process())).collection(users_of(16))
+        labels = ["1 tenant", *(f"{tenants:,} tenants" for tenants in TENANTS[1:])]
+        contenders = [Here(label, _gets(users, tenants)) for label, tenants in zip(labels, TENANTS, strict=True)]
+        yield Row(
+            "get an item, by tenants that are read in turn",
+            contenders,
+            repeat=200,
+            limits={labels[-1]: Limit(STEADY)},
+        )
+        yield Fact(
+            "tenants",
+            f"memory kept for each of {_MEASURED_TENANTS:,} tenants",
+            round(_memory(_gets(users, _MEASURED_TENANTS), _MEASURED_TENANTS), 1),
+            "bytes",
+            16,
+        )
+
+
+def _gets(users: Collection[Any], tenants: int) -> Callable[[], object]:
+    """Return a get of the next tenant's item, in turn."""
+    name = user(1).id
+    numbers = count()
+    return lambda: users.get({"tenant_id": f"tenant{next(numbers) % tenants:06d}", "id": name})
+
+
+def _memory(run: Callable[[], object], times: int) -> float:
+    """Return the bytes that each run leaves behind."""
+    run()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(times):
+        run()
+    after = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return max(0, after - before) / times
+
+
+def _by_items(world: World) -> Iterator[Row | Fact]:
+    sizes = (*ITEMS, DEEP_ITEMS) if world.deep else ITEMS
+    transport = connect(world.engine_url, **SETTINGS)
+    model = wide(16)
+    records = opened(transport).collection(model)
+    for items in sizes:
+        _load(records, model, items)
+    for order, size in (("round_robin", _PAGE), ("ordered", 50)):
+        contenders = []
+        for items in sizes:
+            page = _page(records, items, order, size)
+            first = page()
+            name = f"{order.replace('_', '-')} page of {size} from a cursor, of {items:,} items"
+            yield Fact("growth", f"requests: {name}", first.consumed.requests, "Queries")
+            yield Fact("growth", f"units: {name}", first.consumed.read_units, "units")
+            contenders.append(Here(f"{items:,} items", page))
+        yield Row(
+            f"{order.replace('_', '-')} page of {size} from a cursor, by items",
+            contenders,
+            repeat=5,
+            limits={contenders[-1].name: Limit(STEADY)} if order == "round_robin" else {},
+        )
+    transport.close()
+
+
+def _load(records: Collection[Any], model: Any, items: int) -> None:
+    names = ksuids(items)
+    for start in range(0, items, _LOAD_AT_ONCE):
+        part: Sequence[str] = names[start : start + _LOAD_AT_ONCE]
+        records.batch_write(put=[model(tenant_id=f"items{items}", id=each, text="x" * 100) for each in part])
+
+
+def _page(records: Collection[Any], items: int, order: str, size: int) -> Callable[[], Any]:
+    partition = {"tenant_id": f"items{items}"}
+    cursor = _cursor_after(records.pages(partition, limit=size, order=order), 5)
+    return lambda: records.list(partition, limit=size, order=order, cursor=cursor)
