@@ -1,6 +1,7 @@
 """What grows with the number of shards, items and tenants, and with the size of items; nothing should that need not.
 
-The contenders of a row are the layer at different sizes. The smallest is the baseline, so a ratio of 1 means that nothing grows.
+The contenders of a row are the layer at different sizes. The smallest is the baseline, so a ratio of 1 means that
+nothing grows.
 """
 
 import tracemalloc
