@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -21,6 +22,7 @@ from dynashard_serving.limits import MAX_QUERIES, READING_SHARE
 from dynashard_serving.refusals import Refusal, expected, one_line
 from dynashard_serving.shedding import LoadSignal
 from functions.api import problems
+from functions.api.answers import answer_of, path_of
 from functions.api.deferred import deferred_of
 from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from functions.api.listing import PageResponse
@@ -29,7 +31,7 @@ from functions.api.problems import ProblemError, problem_of
 from functions.api.queue_sender import QueueSender
 from functions.api.request import TenantClaim, tenant_of
 from functions.api.resources import exposed_resources, family_listings, refuse_paths
-from functions.api.routes import Routes
+from functions.api.routes import UNKNOWN, Endpoint, Routes
 from functions.api.settings import Settings
 
 Answer = dict[str, Any]
@@ -52,6 +54,22 @@ class Resolver(APIGatewayHttpResolver):
         self.lambda_context = context
         self.append_context(lambda_context=context)  # type: ignore[no-untyped-call]
         return super().resolve(event, context)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request and where it leads; `endpoint` is None if nothing is served at its path."""
+
+    event: Mapping[str, Any]
+    context: Any
+    method: str
+    path: str
+    endpoint: Endpoint | None
+
+    @property
+    def expensive(self) -> bool:
+        """Whether it asks for many items: a listing, or sums of many."""
+        return self.endpoint is not None and self.endpoint.expensive and self.method in ("GET", "HEAD")
 
 
 class App:
@@ -84,7 +102,14 @@ class App:
             refused = ProblemError("malformed_event", "This function answers events of an HTTP API, format 2.0.")
             body = _problem_text(problem_of(refused)[0], _request_id(event, context))
             return {"statusCode": refused.status, "headers": {"Content-Type": problems.CONTENT_TYPE}, "body": body}
-        return self._resolver().resolve(event, context)
+        path, method = path_of(event), str(event["requestContext"]["http"]["method"])
+        endpoint = self._routes.find(path)
+        perform = None if endpoint is None else endpoint.handler(method)
+        if perform is None:
+            # Powertools' resolver refuses it, or lets something answer that was added to it.
+            return self._resolver().resolve(event, context)
+        request = _Request(event, context, method, path, endpoint)
+        return answer_of(self._answered(request, lambda: perform(event, path, context)), event)
 
     def _resolver(self) -> Resolver:
         found: Resolver | None = getattr(self._local, "resolver", None)
@@ -98,37 +123,39 @@ class App:
 
     def _middleware(self) -> Callable[[Resolver, Next], Response[Any]]:
         def around(resolver: Resolver, following: Next) -> Response[Any]:
-            return self._around(resolver, following)
+            event = resolver.current_event
+            endpoint = self._routes.find(event.path)
+            request = _Request(event.raw_event, resolver.lambda_context, event.http_method, event.path, endpoint)
+            return self._answered(request, lambda: following(resolver))
 
         # A function, not the method: Powertools keeps what it learns about a middleware's signature on it.
         return around
 
-    def _around(self, resolver: Resolver, following: Next) -> Response[Any]:
+    def _answered(self, request: "_Request", perform: Callable[[], Response[Any]]) -> Response[Any]:
+        """Answer a request within its time and its allowance, and leave its line in the log."""
         started = self._clock()
-        event = resolver.current_event
-        request_id = _request_id(event.raw_event, resolver.lambda_context)
+        request_id = _request_id(request.event, request.context)
         code, logged = None, None
-        left = seconds_left(resolver.lambda_context)
-        expensive = self._routes.expensive(event.http_method, event.path)
+        left = seconds_left(request.context)
         with within(time_to_answer(left)), metered() as meter, allowing(self._max_queries, left * READING_SHARE):
             try:
-                if expensive:
+                if request.expensive:
                     self._load.refuse_expensive()
-                response = following(resolver)
+                response = perform()
             except Exception as error:  # noqa: BLE001 - the one place where every error becomes an answer
                 response, code, logged = self._refusal(error, request_id)
         seconds = self._clock() - started
-        self._load.observe(meter, seconds, expensive=expensive, code=code)
+        self._load.observe(meter, seconds, expensive=request.expensive, code=code)
         response.headers["X-Request-Id"] = request_id
-        if event.http_method == "HEAD":
+        if request.method == "HEAD":
             response.body = ""
         self._observer.answered(
             Observed(
                 request_id=request_id,
-                method=event.http_method,
-                route=self._routes.template_of(event.path),
+                method=request.method,
+                route=UNKNOWN if request.endpoint is None else request.endpoint.template,
                 status=int(response.status_code),
-                tenant=self._tenant(event.raw_event),
+                tenant=self._tenant(request.event),
                 milliseconds=seconds * 1000,
                 meter=meter,
                 code=code,

@@ -68,13 +68,14 @@ class ApiRequest:
         """Read a request whose token API Gateway has verified, or refuse it (400, 401, 403, 413)."""
         tenant = tenant_of(event, tenant_claim)
         refuse_long(event, path)
+        headers = headers_of(event)
         return cls(
             method=str(event["requestContext"]["http"]["method"]).upper(),
             path=path,
             tenant=tenant,
             query=query_of(event),
-            headers=headers_of(event),
-            body=body_of(event, max_body),
+            headers=headers,
+            body=body_of(event, max_body, headers),
             context=context,
         )
 
@@ -136,8 +137,11 @@ def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
     return {str(name).lower(): str(value) for name, value in (event.get("headers") or {}).items()}
 
 
-def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
-    """Return the body, decompressed. Refuse large ones (413), undecodable ones (400), other encodings (415)."""
+def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES, headers: Mapping[str, str] | None = None) -> bytes:
+    """Return the body, decompressed. Refuse large ones (413), undecodable ones (400), other encodings (415).
+
+    `headers` are those of the event by lower-case name, if the caller has them.
+    """
     body = event.get("body") or ""
     encoded = bool(event.get("isBase64Encoded"))
     # Four characters of base64 are at most three bytes, a character of text is at least one.
@@ -147,7 +151,7 @@ def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
         raw = base64.b64decode(body, validate=True) if encoded else body.encode()
     except (binascii.Error, ValueError) as error:
         raise ProblemError("malformed_body", "The body cannot be decoded.") from error
-    headers = headers_of(event)
+    headers = headers_of(event) if headers is None else headers
     encoding = headers.get("content-encoding", "identity").strip().lower()
     # A gateway hands JSON over as text, whatever its encoding: compressed bodies arrive whole under another type.
     if encoding == "gzip" or headers.get("content-type", "").strip().lower() == GZIP:

@@ -3,9 +3,9 @@
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -33,12 +33,13 @@ from functions.api.settings import Settings
 from functions.api.waiting import Waiting
 
 Operation = Callable[[ApiRequest], Response[Any]]
-Handler = Callable[[Request], Response[Any]]
+Handler = Callable[[Mapping[str, Any], str, Any], Response[Any]]
+"""Answers an event with its path, which has no stage any more, and Lambda's context."""
 UNKNOWN: Final = "unknown"
 """The route of requests that lead nowhere, in logs and metrics."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Endpoint:
     """A set of paths and what each method does there.
 
@@ -53,10 +54,34 @@ class Endpoint:
     rule: str
     handlers: Mapping[str, Handler]
     expensive: bool = False
-    pattern: re.Pattern[str] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "pattern", re.compile(self.rule))
+    def matches(self, path: str) -> bool:
+        """Whether a path is one of these."""
+        return path == self.template if self._literal else self._pattern.fullmatch(path) is not None
+
+    def handler(self, method: str) -> Handler | None:
+        """Return what a method does here; None if it is not served. `HEAD` goes where `GET` goes."""
+        return self.handlers.get("GET" if method == "HEAD" else method)
+
+    @property
+    def root(self) -> str:
+        """The beginning that its paths have in common, such as `/v1/users`."""
+        return root_of(self.template)
+
+    @cached_property
+    def _literal(self) -> bool:
+        return self.rule == re.escape(self.template)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        # Only when the first such path comes: a function compiles a few of its dozens of patterns.
+        return re.compile(self.rule)
+
+
+def root_of(path: str) -> str:
+    """Return the first two segments of a path."""
+    end = path.find("/", len(PREFIX) + 1)
+    return path if end < 0 else path[:end]
 
 
 class Routes:
@@ -94,6 +119,9 @@ class Routes:
             handles = {method: partial(served.handle, backend) for method, served in extra.methods.items()}
             served = self._handlers(handles)
             self._endpoints.append(Endpoint(extra.template, extra.rule, served, expensive=extra.expensive))
+        self._by_root: dict[str, list[Endpoint]] = {}
+        for endpoint in self._endpoints:
+            self._by_root.setdefault(endpoint.root, []).append(endpoint)
 
     def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
         items = ItemRoutes(resource, Items(backend.collection, idempotent, self._clock))
@@ -123,11 +151,10 @@ class Routes:
     def _handlers(self, operations: Mapping[str, Operation], *, max_body: int = MAX_BODY_BYTES) -> dict[str, Handler]:
         return {method: partial(self._handle, operation, max_body) for method, operation in operations.items()}
 
-    def _handle(self, operation: Operation, max_body: int, request: Request) -> Response[Any]:
-        event = request.resolved_event
-        claim = self._tenant_claim
-        context = request.context.get("lambda_context")
-        return operation(ApiRequest.from_event(event.raw_event, event.path, claim, context, max_body=max_body))
+    def _handle(
+        self, operation: Operation, max_body: int, event: Mapping[str, Any], path: str, context: Any
+    ) -> Response[Any]:
+        return operation(ApiRequest.from_event(event, path, self._tenant_claim, context, max_body=max_body))
 
     def router(self) -> Router:
         """A new Powertools router of all endpoints. `HEAD` goes where `GET` goes."""
@@ -138,21 +165,13 @@ class Routes:
                 router.route(endpoint.rule, method=methods)(_entry(handler))
         return router
 
-    def template_of(self, path: str) -> str:
-        """The template of the endpoint a path leads to."""
-        endpoint = self._find(path)
-        return UNKNOWN if endpoint is None else endpoint.template
-
-    def expensive(self, method: str, path: str) -> bool:
-        """Whether a request asks for many items: a listing, or sums of many."""
-        if method not in ("GET", "HEAD"):
-            return False
-        endpoint = self._find(path)
-        return endpoint is not None and endpoint.expensive
+    def find(self, path: str) -> Endpoint | None:
+        """Return the endpoint that a path leads to; None if nothing is served there."""
+        return next((endpoint for endpoint in self._by_root.get(root_of(path), ()) if endpoint.matches(path)), None)
 
     def refuse(self, method: str, path: str) -> Response[Any]:
         """Refuse a request without an endpoint: 405 with `Allow` if the path is served, else 404."""
-        endpoint = self._find(path)
+        endpoint = self.find(path)
         if endpoint is None:
             raise ProblemError("no_such_route", f"Nothing is served at this path; resources live below {PREFIX}/.")
         allowed = [*endpoint.handlers, *(["HEAD"] if "GET" in endpoint.handlers else [])]
@@ -162,13 +181,11 @@ class Routes:
             headers={"Allow": ", ".join(allowed)},
         )
 
-    def _find(self, path: str) -> Endpoint | None:
-        return next((endpoint for endpoint in self._endpoints if endpoint.pattern.fullmatch(path)), None)
 
-
-def _entry(handler: Handler) -> Handler:
+def _entry(handler: Handler) -> Callable[[Request], Response[Any]]:
     def entry(request: Request) -> Response[Any]:
-        return handler(request)
+        event = request.resolved_event
+        return handler(event.raw_event, event.path, request.context.get("lambda_context"))
 
     return entry
 
@@ -177,7 +194,7 @@ def _endpoint(path: str, handlers: Mapping[str, Handler]) -> Endpoint:
     return Endpoint(path, re.escape(path), handlers)
 
 
-def _health(_request: Request) -> Response[str]:
+def _health(*_: Any) -> Response[str]:
     body = written({"status": "ok", "version": VERSION})
     return Response(HTTPStatus.OK, content_type="application/json", body=body, headers={"Cache-Control": "no-store"})
 
@@ -189,17 +206,17 @@ def _documentation(
     *,
     local: bool,
 ) -> list[Endpoint]:
-    def openapi(_request: Request) -> Response[str]:
+    def openapi(*_: Any) -> Response[str]:
         from functions.api.openapi import document_of  # noqa: PLC0415 - no other request needs JSON Schemas
 
         document = document_of(resources, families, extra_endpoints, now=datetime.now(UTC))
         return Response(HTTPStatus.OK, content_type="application/json", body=written(document))
 
-    def page(_request: Request) -> Response[str]:
+    def page(*_: Any) -> Response[str]:
         return documentation.page(local=local)
 
-    def asset(name: str, request: Request) -> Response[bytes]:
-        return documentation.asset(name, request.resolved_event.raw_event)
+    def asset(name: str, event: Mapping[str, Any], *_: Any) -> Response[bytes]:
+        return documentation.asset(name, event)
 
     return [
         _endpoint(f"{PREFIX}/openapi.json", {"GET": openapi}),

@@ -62,27 +62,27 @@ def written_by(deployment: Deployment, request_id: str) -> list[dict[str, Any]]:
     return [json.loads(event["message"]) for event in found["events"]]
 
 
-def test_a_request_leaves_one_log_line_and_one_record_of_metrics(deployment: Deployment) -> None:
+def test_a_request_leaves_one_line_with_its_metrics(deployment: Deployment) -> None:
     client = deployment.tenant("logged")
     # The first request may also create a record of the topology.
     client.get("/v1/users", params={"limit": 5})
     answered = client.get("/v1/users", params={"limit": 5})
 
-    log, metrics = written_by(deployment, answered.headers["x-request-id"])
+    [log] = written_by(deployment, answered.headers["x-request-id"])
 
     assert (log["level"], log["message"], log["service"]) == ("INFO", "request", "dynashard-api")
     assert (log["tenant"], log["method"], log["route"], log["status"]) == ("logged", "GET", "/v1/users", 200)
     assert "code" not in log
-    assert metrics["QueriesPerPage"] == [16]
+    assert log["QueriesPerPage"] == [16]
     # A new environment, or one whose lease has ended, also reads records of the topology.
     more = log["requests"] - 16
     assert more in {0, 1, 2}
-    assert log["read_units"] == metrics["ReadUnits"][0]
+    assert log["read_units"] == log["ReadUnits"][0]
     assert 8 <= log["read_units"] <= 8 + 2 * more
-    assert (metrics["environment"], metrics["service"], metrics["tenant"]) == ("dev", "dynashard-api", "logged")
-    (directive,) = metrics["_aws"]["CloudWatchMetrics"]
+    assert log["environment"] == "dev"
+    (directive,) = log["_aws"]["CloudWatchMetrics"]
     assert directive["Namespace"] == "Dynashard"
-    assert (metrics["ItemsListed"], metrics["ListingReadUnits"]) == ([0], [8])
+    assert (log["ItemsListed"], log["ListingReadUnits"]) == ([0], [8])
     requests = {"ReadUnits", "WriteUnits", "Latency", "ServerErrors", "OutcomeUnknown"}
     pages = {"QueriesPerPage", "ItemsListed", "ListingReadUnits"}
     assert {each["Name"] for each in directive["Metrics"]} == requests | pages

@@ -120,7 +120,9 @@ def test_messages_that_the_queue_refuses_at_first_are_sent_again(world: QueueWor
     assert len(world.stored()) == 150
 
 
-def test_messages_that_the_queue_keeps_refusing_are_named(world: QueueWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_messages_that_the_queue_keeps_refusing_are_named(
+    world: QueueWorld, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     world.sqs.refusing = [["1"]] * 3
 
     answer = world.caller.post("/v1/pings", [world.ping(number) for number in range(120)])
@@ -128,7 +130,7 @@ def test_messages_that_the_queue_keeps_refusing_are_named(world: QueueWorld, cap
     assert (answer.status, answer.code) == (503, "queue_unavailable")
     assert answer.headers["retry-after"] == "1"
     assert answer.json["details"] == {"not_accepted": list(range(50, 100))}
-    [logged] = [record.__dict__["error"] for record in caplog.records if "error" in record.__dict__]
+    [logged] = [line["error"] for line in map(json.loads, capsys.readouterr().out.splitlines()) if "error" in line]
     assert logged.endswith("because of RuntimeError: the queue said InternalError"), "the log says why"
     assert "Traceback" not in caplog.text
     again = world.caller.post("/v1/pings", [world.ping(number) for number in range(120)])

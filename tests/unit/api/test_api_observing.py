@@ -1,15 +1,23 @@
 """The log lines and metrics of a request."""
 
 import json
+import logging
+import re
+import sys
 from typing import Any
 
 import pytest
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from dynashard.transport.interface import Consumed, Meter
 from dynashard_serving.growth_policy import GrowthEvent, Report
 from functions.api.observing import Observed, Observer
+from functions.api.request_lines import RequestLines
 
 pytestmark = pytest.mark.unit
+
+TIMESTAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}[+-]\d{4}"
 
 
 def _meter() -> Meter:
@@ -53,7 +61,8 @@ def test_metrics_of_a_request_are_one_record_of_the_embedded_format(capsys: pyte
         "QueriesPerPage": [1.0],
         "ThrottlesTableWriteKeyRangeThroughputExceeded": [1.0],
     }
-    assert (record["tenant"], record["route"], record["request_id"]) == ("abc", "GET /v1/users/{id}", "r-1")
+    assert (record["tenant"], record["method"], record["route"]) == ("abc", "GET", "/v1/users/{id}")
+    assert record["request_id"] == "r-1"
 
 
 @pytest.mark.parametrize(
@@ -83,14 +92,109 @@ def test_no_metrics_are_written_without_a_reader(capsys: pytest.CaptureFixture[s
     assert not [line for line in _lines(capsys) if "_aws" in line]
 
 
-def test_log_line_names_request_tenant_route_status_and_units(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_line_of_a_request_is_what_powertools_would_log_and_measure(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1")
+    observed = _observed(status=503, code="overloaded", error="OverloadedError: \u00eb", items=7)
+
+    Observer("dev", metrics=True).answered(observed)
+    [ours] = _lines(capsys)
+    _as_powertools(observed)
+    logged, measured = _lines(capsys)
+
+    assert ours.pop("_aws")["CloudWatchMetrics"] == measured.pop("_aws")["CloudWatchMetrics"]
+    assert re.fullmatch(TIMESTAMP, ours["timestamp"])
+    assert re.fullmatch(TIMESTAMP, logged["timestamp"])
+    # The place in our code says nothing, and the route has the method beside it.
+    expected = {**measured, **logged, "location": "answered", "timestamp": ours["timestamp"]}
+    assert ours == expected
+    assert [*ours][: len(logged) - 1] == [name for name in logged if name != "xray_trace_id"]
+
+
+def _as_powertools(observed: Observed) -> None:
+    """Write the log line and the metrics of a request with Powertools' own logger and metrics."""
+    logged = {
+        "request_id": observed.request_id,
+        "tenant": observed.tenant,
+        "method": observed.method,
+        "route": observed.route,
+        "status": observed.status,
+        "code": observed.code,
+        "error": observed.error,
+        "milliseconds": 12.3,
+        "read_units": 2.5,
+        "write_units": 3.0,
+        "requests": 2,
+        "throttles": dict(observed.meter.throttles),
+    }
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(LambdaPowertoolsFormatter(service="dynashard-api"))
+    logger = logging.Logger("as Powertools")  # noqa: LOG001 - one that no other test has configured
+    logger.addHandler(handler)
+    logger.error("request", extra=logged)
+    metrics = EphemeralMetrics(namespace="Dynashard", service="dynashard-api")
+    metrics.add_dimension("environment", "dev")
+    for name, unit, value in (
+        ("ReadUnits", MetricUnit.Count, 2.5),
+        ("WriteUnits", MetricUnit.Count, 3),
+        ("Latency", MetricUnit.Milliseconds, 12.34),
+        ("ServerErrors", MetricUnit.Count, 1),
+        ("OutcomeUnknown", MetricUnit.Count, 0),
+        ("Shed", MetricUnit.Count, 1),
+        ("QueriesPerPage", MetricUnit.Count, 1),
+        ("ItemsListed", MetricUnit.Count, 7),
+        ("ListingReadUnits", MetricUnit.Count, 2.5),
+        ("ThrottlesTableWriteKeyRangeThroughputExceeded", MetricUnit.Count, 1),
+    ):
+        metrics.add_metric(name=name, unit=unit, value=value)
+    metrics.flush_metrics()
+
+
+def test_log_line_names_request_tenant_route_status_and_units(capsys: pytest.CaptureFixture[str]) -> None:
     Observer("dev", metrics=False).answered(_observed(status=404, code="not_found"))
 
-    [record] = caplog.records
-    seen = vars(record)
+    [seen] = _lines(capsys)
     wanted = {"request_id": "r-1", "tenant": "abc", "route": "/v1/users/{id}", "status": 404, "code": "not_found"}
     assert wanted.items() <= seen.items()
+    assert (seen["level"], seen["message"], "error" in seen) == ("INFO", "request", False)
     assert (seen["read_units"], seen["write_units"], seen["requests"]) == (2.5, 3, 2)
+
+
+@pytest.mark.parametrize(("error", "lines"), [(None, 0), ("ThrottledError", 1)])
+def test_the_level_of_the_log_hides_requests_unless_they_carry_metrics(
+    capsys: pytest.CaptureFixture[str], error: str | None, lines: int
+) -> None:
+    observed = _observed(status=200, error=error)
+    unmeasured, measured = Observer("local", metrics=False), Observer("dev", metrics=True)
+    logger = logging.getLogger("dynashard-api")
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        unmeasured.answered(observed)
+        hidden = _lines(capsys)
+        measured.answered(observed)
+    finally:
+        logger.setLevel(before)
+
+    assert len(hidden) == lines
+    assert ["_aws" in line for line in _lines(capsys)] == [True]
+
+
+def test_half_a_surrogate_pair_in_an_error_does_not_lose_the_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Observer("dev", metrics=True).answered(_observed(status=500, error="ValueError: \ud800"))
+
+    [line] = _lines(capsys)
+    assert line["error"] == "ValueError: \\ud800"
+    assert line["ServerErrors"] == [1.0]
+
+
+def test_milliseconds_of_the_timestamp_follow_the_second() -> None:
+    lines = RequestLines("dev", metrics=False)
+
+    found = [json.loads(lines.line(_observed(), now))["timestamp"] for now in (1e9 + 0.0625, 1e9 + 0.5, 1e9 + 61.9375)]
+
+    assert [each[17:23] for each in found] == ["40,062", "40,500", "41,937"]
 
 
 def test_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,145 @@
+"""The line that a request leaves in the log: Powertools' structured log, and its metrics in the same object.
+
+The metrics are in the embedded metric format, which allows any other members beside them. One line costs a quarter of
+what Powertools' logger and its metrics cost for two, and CloudWatch stores fewer bytes. A test compares the line with
+theirs.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError
+from dynashard.transport.interface import Meter
+from dynashard_serving import metric_names as names
+
+_SERVER_ERROR: Final = 500
+_COUNTED: Final[Mapping[str, str]] = {
+    OverloadedError.code: names.SHED,
+    InvalidCursorError.code: names.CURSOR_ERRORS,
+}
+"""Metrics that are written only for some codes of errors."""
+_TRACE: Final = "_X_AMZN_TRACE_ID"
+_DIMENSIONS: Final = [[names.ENVIRONMENT, names.SERVICE]]
+_LOCATION: Final = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A request that was answered. Its route is a template such as `/v1/users/{id}`, because paths hold identifiers.
+
+    `items` is how many items a page has; None unless the answer is a page.
+    """
+
+    request_id: str
+    method: str
+    route: str
+    status: int
+    tenant: str | None
+    milliseconds: float
+    meter: Meter
+    code: str | None = None
+    error: str | None = None
+    items: int | None = None
+
+
+class RequestLines:
+    """Makes the lines of one function. Threads share it. Cost: 5 us a line."""
+
+    def __init__(self, environment: str, *, metrics: bool) -> None:
+        self._environment = environment
+        self._metrics = metrics
+        self._second: tuple[int, str, str] = (-1, "", "")
+        self._directives: dict[tuple[str, ...], orjson.Fragment] = {}
+
+    def line(self, observed: Observed, now: float) -> str:
+        """Return the line of a request that was answered at `now`, in epoch seconds."""
+        fields = self._logged(observed, now)
+        if self._metrics:
+            fields |= self._measured(observed, now)
+        try:
+            return orjson.dumps(fields).decode()
+        except TypeError:
+            # An error may quote half a surrogate pair, which the caller sent.
+            return orjson.dumps({name: _utf8(value) for name, value in fields.items()}).decode()
+
+    def _logged(self, observed: Observed, now: float) -> dict[str, Any]:
+        consumed = observed.meter.consumed
+        fields = {
+            "level": "INFO" if observed.error is None else "ERROR",
+            "location": _LOCATION,
+            "message": "request",
+            "timestamp": self._timestamp(now),
+            "service": names.API,
+            "request_id": observed.request_id,
+            "tenant": observed.tenant,
+            "method": observed.method,
+            "route": observed.route,
+            "status": observed.status,
+            "code": observed.code,
+            "error": observed.error,
+            "milliseconds": round(observed.milliseconds, 1),
+            "read_units": consumed.read_units,
+            "write_units": consumed.write_units,
+            "requests": consumed.requests,
+            "throttles": dict(observed.meter.throttles),
+            "xray_trace_id": _trace(os.environ.get(_TRACE)),
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def _timestamp(self, now: float) -> str:
+        second = int(now)
+        known, start, zone = self._second
+        if known != second:
+            local = time.localtime(second)
+            start, zone = time.strftime("%Y-%m-%d %H:%M:%S", local), time.strftime("%z", local)
+            self._second = (second, start, zone)
+        return f"{start},{int((now - second) * 1000):03d}{zone}"
+
+    def _measured(self, observed: Observed, now: float) -> dict[str, Any]:
+        values = _values(observed)
+        directive = self._directives.get(found := tuple(values))
+        if directive is None:
+            directive = self._directives[found] = _directive(found)
+        head = {"Timestamp": int(now * 1000), "CloudWatchMetrics": directive}
+        return {"_aws": head, names.ENVIRONMENT: self._environment, **values}
+
+
+def _directive(metrics: tuple[str, ...]) -> orjson.Fragment:
+    """Return the metrics' definition as JSON. There are a few dozen sets of metrics."""
+    listed = [{"Name": name, "Unit": "Milliseconds" if name == names.LATENCY else "Count"} for name in metrics]
+    return orjson.Fragment(orjson.dumps([{"Namespace": names.NAMESPACE, "Dimensions": _DIMENSIONS, "Metrics": listed}]))
+
+
+def _values(observed: Observed) -> dict[str, list[float]]:
+    meter = observed.meter
+    values = {
+        names.READ_UNITS: [float(meter.consumed.read_units)],
+        names.WRITE_UNITS: [float(meter.consumed.write_units)],
+        names.LATENCY: [float(observed.milliseconds)],
+        # Zeros too, so that their averages are rates.
+        names.SERVER_ERRORS: [float(observed.status >= _SERVER_ERROR)],
+        names.OUTCOME_UNKNOWN: [float(observed.code == OutcomeUnknownError.code)],
+    }
+    if (counted := _COUNTED.get(observed.code or "")) is not None:
+        values[counted] = [1.0]
+    if meter.queries:
+        values[names.QUERIES_PER_PAGE] = [float(meter.queries)]
+    if observed.items is not None:
+        values[names.ITEMS_LISTED] = [float(observed.items)]
+        values[names.LISTING_READ_UNITS] = [float(meter.consumed.read_units)]
+    for reason, count in meter.throttles.items():
+        values[f"{names.THROTTLES_PREFIX}{reason}"] = [float(count)]
+    return values
+
+
+def _utf8(value: Any) -> Any:
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _trace(header: str | None) -> str | None:
+    return header.split(";")[0].replace("Root=", "") if header else None
