@@ -11,7 +11,7 @@ from rich.console import Console
 
 from bench.measure import Fact, Row, measure
 from bench.report import Result, machine, print_facts, print_figures
-from bench.rows import cold, direct, fan_out, growth, items, lists, pages, scans, simulator, sizes
+from bench.rows import cold, direct, fan_out, growth, handler, items, lists, pages, scans, simulator, sizes
 from bench.world import World, world
 
 SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
@@ -24,6 +24,7 @@ SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
     "cold": cold.rows,
     "growth": growth.rows,
     "sizes": sizes.rows,
+    "handler": handler.rows,
     "simulator": simulator.rows,
 }
 DEFAULT_OUTPUT: Final = Path("build/bench.json")
