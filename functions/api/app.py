@@ -12,9 +12,9 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from domain import ENTITIES, FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard.reads import allowing
 from dynashard.runtime import SYSTEM, Runtime
-from dynashard.transport.aws import sqs_client
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, metered
+from dynashard_serving.aws_services import sqs_client
 from dynashard_serving.backend import open_backend
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.idempotency import IdempotentCreates

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from dynashard.transport.aws import sqs_client
 from dynashard_patterns.changes import DeadLetter
+from dynashard_serving.aws_services import sqs_client
 
 MOST_BYTES: Final = 240 * 1024
 """Bytes of a message; a queue accepts 256 KB. A larger record is sent without its images, but with its keys."""

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from domain import ENTITIES
-from dynashard.transport.aws import sqs_client
+from dynashard_serving.aws_services import sqs_client
 from dynashard_serving.backend import open_entities
 from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.metrics import write_line

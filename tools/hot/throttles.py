@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from dynashard import schema
-from dynashard.transport.aws import metric_data
+from dynashard_serving.aws_services import metric_data
 from tools.failure import CommandError
 
 CAUSES: Final = {

@@ -10,7 +10,7 @@ from uuid import uuid4
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from dynashard.entity import Entity, definition
+from dynashard.entity import Entity, definition, with_revision
 from dynashard.errors import (
     AnswerTooLargeError,
     DynashardError,
@@ -299,7 +299,7 @@ class Items(Generic[E]):
             raise UndecodableItemError(
                 f"An answer does not fit {self._entity.name}: is the client's declaration older than the backend's?"
             ) from error
-        return self._entity.with_revision(item, document.get(REVISION))
+        return with_revision(item, document.get(REVISION))
 
     def _part(self, document: Mapping[str, Any]) -> Document:
         return {name: self._adapters[name].validate_json(json.dumps(value)) for name, value in document.items()}

@@ -15,6 +15,8 @@ PURE = {0: set(sys.stdlib_module_names), 1: set(sys.stdlib_module_names) | {"xxh
 SDK = {"botocore", "boto3"}
 SPEAKS_SDK = {"transport"}
 """The rooms that may import the SDK."""
+AWS_SERVICES = "dynashard_serving.aws_services"
+"""The module that asks the other services of AWS. It imports the SDK on first use."""
 STORAGE = {"keys", "placement", "codec", "topology", "routing"}
 """The rooms that decide how items are stored. Handlers must not import them."""
 EXPOSING = "dynashard_serving.operations.exposed."
@@ -58,7 +60,7 @@ def package_allows(module: str, imported: str) -> bool:
     if top in PLACES:
         return top == mine or top in PACKAGES[mine]
     # The client invokes functions, which is an AWS interface of its own; the direct transport asks for credentials.
-    return top not in SDK or mine in {"dynashard_client", "dynashard_direct"}
+    return top not in SDK or mine in {"dynashard_client", "dynashard_direct"} or module == AWS_SERVICES
 
 
 def stacks_allow(_module: str, imported: str) -> bool:

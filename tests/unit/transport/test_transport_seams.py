@@ -8,9 +8,8 @@ import pytest
 from botocore.session import Session
 
 from dynashard.errors import ConfigurationError
-from dynashard.transport.client import open_client
+from dynashard.transport.client import open_client, replace_serializer
 from dynashard.transport.interface import Settings
-from dynashard.transport.seams import replace_serializer
 
 pytestmark = pytest.mark.unit
 

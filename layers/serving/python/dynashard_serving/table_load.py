@@ -15,8 +15,8 @@ from threading import Lock
 from typing import Any, Final
 
 from dynashard.errors import DynashardError
-from dynashard.transport.aws import cloudwatch_client, metric_data
 from dynashard.transport.interface import Transport
+from dynashard_serving.aws_services import cloudwatch_client, metric_data
 
 ON_DEMAND_LIMIT: Final = 40_000
 """Units per second of an on-demand table or index, unless the account's quota or a maximum says otherwise."""

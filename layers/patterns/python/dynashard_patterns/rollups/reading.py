@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.entity import Entity, EntityDefinition, definition, with_revision
 from dynashard.errors import InvalidQueryError
 from dynashard_patterns.rollups.declaration import SLOT, START, Summing
 from dynashard_patterns.rollups.levels import Level
@@ -49,8 +49,7 @@ def summed(parts: Any) -> list[Any]:
             counted = {name: value + getattr(so_far, name) for name, value in counted.items()}
         sums[place] = part.model_copy(update={SLOT: 0, **counted})
     for row in sums.values():
-        entity = definition(type(row))
-        entity.with_revision(row, None)
+        with_revision(row, None)
     return [sums[place] for place in sorted(sums)]
 
 

@@ -8,7 +8,7 @@ from dynashard.entity.declaration import Index, Key, OutOfLine, Shards, created_
 from dynashard.entity.definition import EntityDefinition, IndexDefinition, ItemKey
 from dynashard.entity.handling import Handling, handling_of
 from dynashard.entity.model import Entity, definition
-from dynashard.entity.record import UNREVISED, Revision, revision_in
+from dynashard.entity.record import UNREVISED, Revision, revision_in, with_revision
 from dynashard.entity.registry import REGISTRY, Registry
 
 # A model inside an item is stored as a map of its fields.
@@ -35,4 +35,5 @@ __all__ = [
     "plain_types",
     "revision_in",
     "updated_at",
+    "with_revision",
 ]

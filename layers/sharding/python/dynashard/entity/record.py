@@ -1,9 +1,9 @@
 """The base of entities: a pydantic model with a revision."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from pydantic import BaseModel, ConfigDict
 
 from dynashard.schema import BORN, PREV, REV
 
@@ -39,6 +39,11 @@ def revision_in(wire: Mapping[str, Any]) -> str:
     return revision
 
 
+_REVISION: Final = "_revision"
+_set_private: Final = BaseModel.__dict__["__pydantic_private__"].__set__
+R = TypeVar("R", bound="Record")
+
+
 class Record(BaseModel):
     """Validated fields and the revision at which they are stored."""
 
@@ -46,9 +51,15 @@ class Record(BaseModel):
         extra="forbid", validate_assignment=True, allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
     )
 
-    _revision: str | None = PrivateAttr(default=None)
-
     @property
     def revision(self) -> str | None:
         """Id of the last write of the item; None if it was never stored, empty if it was stored before its adoption."""
-        return self._revision
+        return (self.__pydantic_private__ or {}).get(_REVISION)
+
+
+def with_revision(item: R, revision: str | None) -> R:
+    """Return the same item, with the revision at which it is stored."""
+    # Declared private attributes double the time of validation. Their slot is compared and copied all the same.
+    own = item.__pydantic_private__ if item.__private_attributes__ else None
+    _set_private(item, None if own is None and revision is None else {**(own or {}), _REVISION: revision})
+    return item

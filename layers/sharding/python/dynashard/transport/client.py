@@ -14,12 +14,13 @@ from botocore.parsers import ResponseParserFactory
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
+from dynashard.errors import ConfigurationError
 from dynashard.transport.interface import Settings, Wire
-from dynashard.transport.seams import replace_serializer
 from dynashard.transport.sender import PooledSender
-from dynashard.transport.wire_format import parsed_answer
+from dynashard.transport.wire_format import body_of, parsed_answer
 
 _RETRIES: Final = "retry-config-dynamodb"
+_SERIALIZER: Final = "_serializer"
 
 
 class WireParser(ResponseParserFactory):  # type: ignore[misc]
@@ -121,3 +122,30 @@ def _sender(settings: Settings, url: str, ca_bundle: str | None) -> PooledSender
     if get_environ_proxies(url):
         return None
     return PooledSender(url, settings, ca_bundle or get_cert_path(verify=True))
+
+
+def replace_serializer(client: Any) -> None:
+    """Replace a private part of a DynamoDB client; raises `ConfigurationError` if this botocore has no such part."""
+    if getattr(client, "__dict__", {}).get(_SERIALIZER) is None:
+        raise ConfigurationError(
+            f"This botocore's clients have no {_SERIALIZER}: install the version in requirements/sharding.txt."
+        )
+    setattr(client, _SERIALIZER, WireSerializer(client.meta.service_model.metadata))
+
+
+class WireSerializer:
+    """Sends a request's mapping unchanged, for which botocore has no public way: it is DynamoDB JSON already."""
+
+    def __init__(self, metadata: Mapping[str, Any]) -> None:
+        self._content_type = f"application/x-amz-json-{metadata['jsonVersion']}"
+        self._prefix = metadata["targetPrefix"]
+
+    def serialize_to_request(self, parameters: Mapping[str, Any], operation_model: Any) -> dict[str, Any]:
+        """Return the request to sign and send; raises `InvalidValueError` if JSON cannot express a value of it."""
+        return {
+            "url_path": "/",
+            "query_string": "",
+            "method": "POST",
+            "headers": {"X-Amz-Target": f"{self._prefix}.{operation_model.name}", "Content-Type": self._content_type},
+            "body": body_of(operation_model.name, parameters),
+        }
