@@ -1,15 +1,17 @@
 """Compare Dynashard with its peers in one run: `make bench`, or `python -m bench --help`."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
+from bench.check import falls
 from bench.measure import Fact, Row, measure
+from bench.page import COMMITTED, Run, write_page
 from bench.report import Result, machine, print_facts, print_figures
 from bench.rows import cold, direct, fan_out, growth, handler, items, lists, pages, scans, simulator, sizes
 from bench.world import World, world
@@ -31,28 +33,61 @@ DEFAULT_OUTPUT: Final = Path("build/bench.json")
 
 
 def main() -> int:
-    """Measure, print tables and write JSON.
+    """Measure, print tables and write JSON. Compare with the committed figures, or replace them, if that is asked for.
 
     Returns:
-        The exit status: 0 if every limit was met.
+        The exit status: 0 if every limit was met; with `--check`, 0 if nothing fell.
     """
+    asked = _arguments()
+    if asked.read:
+        run = Run.read(asked.read)
+    else:
+        results = measured(asked.subjects or list(SUBJECTS), asked.rounds, deep=asked.deep)
+        command = " ".join(["python -m bench", *(each for each in sys.argv[1:] if each != "--write")])
+        run = Run(machine(), command, datetime.now(UTC).date().isoformat(), results)
+        run.write(asked.json)
+    if asked.write:
+        write_page(run)
+    missed = [line for result in run.results.values() for line in result.missed()]
+    for line in missed:
+        print(f"missed: {line}", file=sys.stderr)
+    if asked.check:
+        return _checked(run, asked)
+    return 1 if missed else 0
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"of {', '.join(SUBJECTS)} (default: all)")
     parser.add_argument("--rounds", type=int, default=15, help="samples of each contender (default 15)")
     parser.add_argument("--deep", action="store_true", help="also what takes long: a million items")
     parser.add_argument("--json", type=Path, default=DEFAULT_OUTPUT, help=f"default {DEFAULT_OUTPUT}")
+    parser.add_argument("--read", type=Path, help="take the figures of this file instead of measuring")
+    parser.add_argument(
+        "--check", action="store_true", help="fail if a ratio of ours is more than 15%% above committed"
+    )
+    parser.add_argument("--write", action="store_true", help="write docs/performance.md, its pictures and its figures")
     asked = parser.parse_args()
     unknown = set(asked.subjects) - set(SUBJECTS)
     if unknown:
         parser.error(f"no such subject: {', '.join(sorted(unknown))}")
-    results = measured(asked.subjects or list(SUBJECTS), asked.rounds, deep=asked.deep)
-    asked.json.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": machine(), "subjects": {name: result.as_json() for name, result in results.items()}}
-    asked.json.write_text(json.dumps(content, indent=2) + "\n")
-    missed = [line for result in results.values() for line in result.missed()]
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
-    return 1 if missed else 0
+    if asked.write and asked.subjects:
+        parser.error("--write needs all subjects, because the page names one machine and one day")
+    return asked
+
+
+def _checked(run: Run, asked: argparse.Namespace) -> int:
+    """Compare with the committed figures. What fell is measured once more, and must have fallen both times."""
+    committed = Run.read(COMMITTED).results
+    fallen = falls(committed, run.results)
+    if fallen and not asked.read:
+        print("measured again, because figures fell:", *sorted({fall.subject for fall in fallen}), file=sys.stderr)
+        again = measured(sorted({fall.subject for fall in fallen}), asked.rounds, deep=asked.deep)
+        before = {fall.what for fall in fallen}
+        fallen = [fall for fall in falls(committed, again) if fall.what in before]
+    for fall in fallen:
+        print(f"fallen: {fall}", file=sys.stderr)
+    return 1 if fallen else 0
 
 
 def measured(subjects: Sequence[str], rounds: int, *, deep: bool = False) -> dict[str, Result]:

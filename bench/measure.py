@@ -120,10 +120,11 @@ def require(name: str, answer: object, items: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The highest ratio that a contender may have, to the baseline or `to` another contender."""
+    """The highest ratio that a contender may have, to the baseline or `to` another contender, and the most memory."""
 
     ratio: float
     to: str | None = None
+    megabytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,7 @@ class Row:
         items: what each run must answer; None demands nothing.
         processors: how many processors this process may use meanwhile; None for all.
         rounds: the highest number of rounds, for slow rows.
+        warmed: whether each contender runs once beforehand, unmeasured.
     """
 
     name: str
@@ -149,6 +151,7 @@ class Row:
     items: int | None = None
     processors: int | None = 1
     rounds: int = 1000
+    warmed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,7 @@ class Figure:
         limit: the highest ratio to the baseline, or to the contender in `limit_to`.
         limited: the ratio that the limit is about.
         megabytes: the highest resident memory, as the median of the rounds.
+        most_megabytes: its limit.
     """
 
     row: str
@@ -181,15 +185,25 @@ class Figure:
     limit_to: str | None = None
     limited: float | None = None
     megabytes: float | None = None
+    most_megabytes: float | None = None
 
     @property
     def met(self) -> bool | None:
-        """Whether the ratio is within its limit; None without a limit."""
-        return None if self.limit is None or self.limited is None else self.limited <= self.limit
+        """Whether the ratio and the memory are within their limits; None without a limit."""
+        if self.limit is None or self.limited is None:
+            return None
+        fits = self.most_megabytes is None or self.megabytes is None or self.megabytes <= self.most_megabytes
+        return self.limited <= self.limit and fits
 
     def as_json(self) -> dict[str, Any]:
         """Return the figure as JSON values."""
         return {**asdict(self), "met": self.met}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Figure":
+        """Return a figure that was written as JSON."""
+        spreads = {name: Spread(**content[name]) for name in ("cpu_us", "wall_us", "ratio")}
+        return cls(**{name: value for name, value in content.items() if name != "met"} | spreads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +225,17 @@ class Fact:
         """Return the fact as JSON values."""
         return {**asdict(self), "met": self.met}
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Fact":
+        """Return a fact that was written as JSON."""
+        return cls(**{name: value for name, value in content.items() if name != "met"})
+
 
 def measure(row: Row, *, rounds: int) -> list[Figure]:
     """Measure the contenders of a row.
 
     Args:
-        row: the row; each contender runs once beforehand, unmeasured.
+        row: the row.
         rounds: how many samples each contender gives. Each round begins with another contender.
 
     Returns:
@@ -228,7 +247,7 @@ def measure(row: Row, *, rounds: int) -> list[Figure]:
     contenders = list(row.contenders)
     samples: dict[str, list[Sample]] = {contender.name: [] for contender in contenders}
     with processors(row.processors):
-        for contender in contenders:
+        for contender in contenders if row.warmed else ():
             contender.sample(1, row.items)
         for turn in range(min(rounds, row.rounds)):
             first = turn % len(contenders)
@@ -251,6 +270,7 @@ def _figure(row: Row, name: str, samples: Mapping[str, Sequence[Sample]]) -> Fig
         limit_to=limit.to if limit else None,
         limited=_limited(row, own, limit, samples),
         megabytes=round(statistics.median(memory), 1) if memory else None,
+        most_megabytes=limit.megabytes if limit else None,
     )
 
 

@@ -29,6 +29,14 @@ class Result:
             "facts": [fact.as_json() for fact in self.facts],
         }
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Result":
+        """Return a result that was written as JSON."""
+        return cls(
+            [Figure.from_json(figure) for figure in content["figures"]],
+            [Fact.from_json(fact) for fact in content["facts"]],
+        )
+
     def missed(self) -> list[str]:
         """Return a line for each limit that was missed."""
         lines = [
@@ -98,4 +106,5 @@ def limit_of(figure: Figure) -> str:
     """Return the limit of a figure as text; empty without one."""
     if figure.limit is None:
         return ""
-    return f"{figure.limit:.2f}" + (f" x {figure.limit_to}" if figure.limit_to else "")
+    text = f"{figure.limit:.2f}" + (f" x {figure.limit_to}" if figure.limit_to else "")
+    return text if figure.most_megabytes is None else f"{text}, {figure.most_megabytes:g} MB"

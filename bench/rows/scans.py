@@ -10,6 +10,7 @@ from bench.stored import SHARDS
 from bench.world import World, canned_process
 
 ITEMS: Final = 100_000
+MOST_MEGABYTES: Final = 200
 
 
 def rows(world: World) -> Iterator[Row]:
@@ -21,7 +22,8 @@ def rows(world: World) -> Iterator[Row]:
             f"scan {ITEMS:,} items",
             [Apart(name, ["-m", "bench.apart", "scan", ":".join(CLIENTS[name]), url]) for name in installed(names)],
             repeat=1,
-            limits={DIRECT: Limit(1 / 3, to=PYDYNOX_MODELS)},
+            limits={DIRECT: Limit(1 / 3, to=PYDYNOX_MODELS, megabytes=MOST_MEGABYTES)},
             items=ITEMS,
             rounds=3,
+            warmed=False,
         )

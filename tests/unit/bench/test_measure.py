@@ -72,6 +72,15 @@ def test_a_limit_is_about_the_baseline_or_another_contender() -> None:
     assert figures[3].as_json()["met"] is False
 
 
+@pytest.mark.parametrize(("megabytes", "met"), [(200.0, True), (200.1, False)])
+def test_a_limit_may_be_about_memory_as_well(megabytes: float, *, met: bool) -> None:
+    contender = scripted("a", 1.0, megabytes=megabytes)
+
+    [figure] = measure(Row("row", [contender], repeat=3, limits={"a": Limit(1.0, megabytes=200.0)}, items=7), rounds=1)
+
+    assert figure.met is met
+
+
 def test_a_limit_to_a_contender_that_is_not_installed_is_neither_met_nor_missed() -> None:
     row = Row("row", [scripted("a", 1.0)], repeat=3, limits={"a": Limit(0.1, to="missing")}, items=7)
 
@@ -82,6 +91,12 @@ def test_a_slow_row_has_fewer_rounds() -> None:
     figures = measure(Row("row", [scripted("a", 1.0, 2.0)], repeat=3, items=7, rounds=2), rounds=50)
 
     assert figures[0].cpu_us.median == 1_500_000.0
+
+
+def test_a_row_of_fresh_processes_needs_no_unmeasured_run() -> None:
+    [figure] = measure(Row("row", [scripted("a")], repeat=3, items=7, warmed=False), rounds=1)
+
+    assert figure.cpu_us.median == 99e6
 
 
 def test_memory_is_the_median_of_the_rounds() -> None:
