@@ -29,6 +29,7 @@ SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
     "handler": handler.rows,
     "simulator": simulator.rows,
 }
+DEFAULT_ROUNDS: Final = 15
 DEFAULT_OUTPUT: Final = Path("build/bench.json")
 
 
@@ -39,13 +40,7 @@ def main() -> int:
         The exit status: 0 if every limit was met; with `--check`, 0 if nothing fell.
     """
     asked = _arguments()
-    if asked.read:
-        run = Run.read(asked.read)
-    else:
-        results = measured(asked.subjects or list(SUBJECTS), asked.rounds, deep=asked.deep)
-        command = " ".join(["python -m bench", *(each for each in sys.argv[1:] if each != "--write")])
-        run = Run(machine(), command, datetime.now(UTC).date().isoformat(), results)
-        run.write(asked.json)
+    run = Run.read(asked.read) if asked.read else _run(asked)
     if asked.write:
         write_page(run)
     missed = [line for result in run.results.values() for line in result.missed()]
@@ -56,10 +51,28 @@ def main() -> int:
     return 1 if missed else 0
 
 
+def _run(asked: argparse.Namespace) -> Run:
+    """Measure, and write the run whenever a subject is complete, so that an end before the last one loses little."""
+    results: dict[str, Result] = {}
+    run = Run(machine(), _command(asked), datetime.now(UTC).date().isoformat(), results)
+    for subject, result in measured(asked.subjects or list(SUBJECTS), asked.rounds, deep=asked.deep):
+        results[subject] = result
+        run.write(asked.json)
+    return run
+
+
+def _command(asked: argparse.Namespace) -> str:
+    """Return the command that measures the same again."""
+    rounds = [] if asked.rounds == DEFAULT_ROUNDS else [f"--rounds {asked.rounds}"]
+    return " ".join(["python -m bench", *asked.subjects, *rounds, *(["--deep"] if asked.deep else [])])
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"of {', '.join(SUBJECTS)} (default: all)")
-    parser.add_argument("--rounds", type=int, default=15, help="samples of each contender (default 15)")
+    parser.add_argument(
+        "--rounds", type=int, default=DEFAULT_ROUNDS, help=f"samples of each contender (default {DEFAULT_ROUNDS})"
+    )
     parser.add_argument("--deep", action="store_true", help="also what takes long: a million items")
     parser.add_argument("--json", type=Path, default=DEFAULT_OUTPUT, help=f"default {DEFAULT_OUTPUT}")
     parser.add_argument("--read", type=Path, help="take the figures of this file instead of measuring")
@@ -82,7 +95,7 @@ def _checked(run: Run, asked: argparse.Namespace) -> int:
     fallen = falls(committed, run.results)
     if fallen and not asked.read:
         print("measured again, because figures fell:", *sorted({fall.subject for fall in fallen}), file=sys.stderr)
-        again = measured(sorted({fall.subject for fall in fallen}), asked.rounds, deep=asked.deep)
+        again = dict(measured(sorted({fall.subject for fall in fallen}), asked.rounds, deep=asked.deep))
         before = {fall.what for fall in fallen}
         fallen = [fall for fall in falls(committed, again) if fall.what in before]
     for fall in fallen:
@@ -90,13 +103,12 @@ def _checked(run: Run, asked: argparse.Namespace) -> int:
     return 1 if fallen else 0
 
 
-def measured(subjects: Sequence[str], rounds: int, *, deep: bool = False) -> dict[str, Result]:
-    """Measure subjects, print each table when it is complete, and return the results by subject."""
+def measured(subjects: Sequence[str], rounds: int, *, deep: bool = False) -> Iterator[tuple[str, Result]]:
+    """Measure subjects, print each table when it is complete, and yield the result of each."""
     console = Console(width=None if sys.stdout.isatty() else 120)
-    results: dict[str, Result] = {}
     with world(deep=deep) as where:
         for subject in subjects:
-            result = results[subject] = Result()
+            result = Result()
             for row in SUBJECTS[subject](where):
                 if isinstance(row, Fact):
                     result.facts.append(row)
@@ -106,7 +118,7 @@ def measured(subjects: Sequence[str], rounds: int, *, deep: bool = False) -> dic
                 result.figures += figures
             if result.facts:
                 print_facts(console, result.facts)
-    return results
+            yield subject, result
 
 
 if __name__ == "__main__":
