@@ -24,9 +24,9 @@ SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
     "pages": pages.rows,
     "scans": scans.rows,
     "cold": cold.rows,
+    "handler": handler.rows,
     "growth": growth.rows,
     "sizes": sizes.rows,
-    "handler": handler.rows,
     "simulator": simulator.rows,
 }
 DEFAULT_ROUNDS: Final = 15

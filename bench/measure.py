@@ -109,7 +109,7 @@ class Apart:
         )
         figures = json.loads(done.stdout)
         require(self.name, figures["items"], items)
-        return Sample(figures["cpu"], figures["wall"], figures["megabytes"])
+        return Sample(figures["cpu"], figures["wall"], figures.get("megabytes") or None)
 
 
 def require(name: str, answer: object, items: int | None) -> None:

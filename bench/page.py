@@ -109,7 +109,7 @@ def _limits(results: Iterable[Result]) -> Iterator[str]:
                 yield f"| {what} | {number_of(figure.limited)} | {limit_of(figure)} | {VERDICTS[figure.met]} |"
         for fact in result.facts:
             if fact.limit is not None:
-                value = f"{fact.value:,.4g} {fact.unit}"
+                value = f"{_amount(fact.value)} {fact.unit}"
                 yield f"| {fact.subject}: {fact.name} | {value} | {fact.limit:g} | {VERDICTS[fact.met]} |"
 
 
@@ -160,11 +160,15 @@ def _duration(figure: Figure) -> str:
     return f"{microseconds:.3g} us"
 
 
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+
+
 def _facts(facts: Sequence[Fact]) -> Iterator[str]:
     """Yield a table whose rows are what was counted, and whose columns are the subjects."""
     subjects = list(dict.fromkeys(fact.subject for fact in facts))
     names = list(dict.fromkeys(fact.name for fact in facts))
-    values = {(fact.name, fact.subject): f"{fact.value:,.4g} {fact.unit}" for fact in facts}
+    values = {(fact.name, fact.subject): f"{_amount(fact.value)} {fact.unit}" for fact in facts}
     yield "| | " + " | ".join(subjects) + " |"
     yield "|---" * (len(subjects) + 1) + "|"
     for name in names:
