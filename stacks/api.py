@@ -7,6 +7,7 @@ from aws_cdk import CfnOutput, Duration
 from aws_cdk import aws_apigatewayv2 as gateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
@@ -141,7 +142,7 @@ class ApiStack(FunctionStack):
         )
 
     def _routes(self) -> None:
-        integration = integrations.HttpLambdaIntegration("Lambda", self.function.function)
+        integration = integrations.HttpLambdaIntegration("Lambda", self._served())
         self.api.add_routes(
             path="/v1/{proxy+}",
             # `ANY` would also match preflight requests, which carry no token.
@@ -153,6 +154,16 @@ class ApiStack(FunctionStack):
         if self.settings.api.public_docs:
             for path in DOCUMENTATION:
                 self._public(path, integration, "A browser carries no token to a page, and the page holds no data.")
+
+    def _served(self) -> lambda_.IFunction:
+        """Return what the gateway invokes: the function, or an alias of its newest version, which has a snapshot."""
+        function = self.function.function
+        if not self.settings.api.snap_start:
+            return function
+        resource = function.node.default_child
+        assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 -- a fact about CDK that types cannot say
+        resource.snap_start = lambda_.CfnFunction.SnapStartProperty(apply_on="PublishedVersions")
+        return lambda_.Alias(self, "Live", alias_name="live", version=function.current_version)
 
     def _public(self, path: str, integration: integrations.HttpLambdaIntegration, reason: str) -> None:
         (route,) = self.api.add_routes(

@@ -68,6 +68,8 @@ class ApiSettings(Section):
     """Most Queries of one request, by any interface: a listing of more shards is refused."""
     public_docs: bool = False
     """Serve the OpenAPI document and its Swagger page without a token. Production never serves them."""
+    snap_start: bool = False
+    """Start environments from a snapshot of the imported function (Lambda SnapStart); Lambda charges for it."""
 
     @model_validator(mode="after")
     def _listings_leave_room(self) -> Self:

@@ -174,9 +174,11 @@ class Settings(Section):
 
     @field_validator("api")
     @classmethod
-    def _production_has_no_docs(cls, api: ApiSettings, info: ValidationInfo) -> ApiSettings:
+    def _fits_the_purpose(cls, api: ApiSettings, info: ValidationInfo) -> ApiSettings:
         if info.data.get("purpose") == "production" and api.public_docs:
             raise ValueError("public_docs is not for production, which serves no documentation")
+        if info.data.get("purpose") == "local" and api.snap_start:
+            raise ValueError("snap_start is not for the local stack, which has no snapshots")
         return api
 
 

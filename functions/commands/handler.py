@@ -7,22 +7,25 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from domain import ENTITIES, Exposed
-from dynashard import RetryPolicy
-from dynashard.errors import OutcomeUnknownError, OverloadedError
-from dynashard.runtime import SYSTEM, Runtime
-from dynashard.transport import Transport
-from dynashard_serving import metric_names as names
-from dynashard_serving.backend import open_backend
-from dynashard_serving.environment import seconds_left
-from dynashard_serving.growth_log import GrowthLog
-from dynashard_serving.idempotency import IdempotentCreates
-from dynashard_serving.logs import log_error
-from dynashard_serving.metrics import Figure, metrics_line, write_line
-from dynashard_serving.settings import ServingSettings
-from dynashard_serving.shedding import LoadSignal
-from dynashard_serving.transports import open_transport
-from functions.commands.answers import Commands
+from dynashard_serving.start import uncollected
+
+with uncollected():
+    from domain import ENTITIES, Exposed
+    from dynashard import RetryPolicy
+    from dynashard.errors import OutcomeUnknownError, OverloadedError
+    from dynashard.runtime import SYSTEM, Runtime
+    from dynashard.transport import Transport
+    from dynashard_serving import metric_names as names
+    from dynashard_serving.backend import open_backend
+    from dynashard_serving.environment import seconds_left
+    from dynashard_serving.growth_log import GrowthLog
+    from dynashard_serving.idempotency import IdempotentCreates
+    from dynashard_serving.logs import log_error
+    from dynashard_serving.metrics import Figure, metrics_line, write_line
+    from dynashard_serving.settings import ServingSettings
+    from dynashard_serving.shedding import LoadSignal
+    from dynashard_serving.transports import open_transport
+    from functions.commands.answers import Commands
 
 logger = logging.getLogger("commands")
 

@@ -240,3 +240,26 @@ def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(wi
         "HEAD /v1/{collection}": "JWT",
         **{f"{method} /v1/{{proxy+}}": "JWT" for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")},
     }
+
+
+def test_environments_start_from_a_snapshot_of_a_published_version_if_the_settings_say_so(tmp_path: Path) -> None:
+    api = Templates(synthesise(context("dev", api={"snap_start": True}), tmp_path), "dev")
+
+    [(alias_id, alias)] = of_type(api["Api"], "AWS::Lambda::Alias").items()
+    [version_id] = of_type(api["Api"], "AWS::Lambda::Version")
+    [integration] = of_type(api["Api"], "AWS::ApiGatewayV2::Integration").values()
+    assert function(api)["SnapStart"] == {"ApplyOn": "PublishedVersions"}
+    assert alias["Properties"]["FunctionVersion"] == {"Fn::GetAtt": [version_id, "Version"]}
+    assert integration["Properties"]["IntegrationUri"] == {"Ref": alias_id}
+
+
+def test_the_local_stack_refuses_snapshots() -> None:
+    local = {"local": {"purpose": "local", "auth": SIGN_IN, "api": {"snap_start": True}}}
+
+    with pytest.raises(SettingsError, match="snap_start is not for the local stack"):
+        load(local, "local")
+
+
+def test_no_version_is_published_without_snapshots(dev: Templates) -> None:
+    assert "SnapStart" not in function(dev)
+    assert not of_type(dev["Api"], "AWS::Lambda::Version")

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,11 @@ LATE = (
 """Modules that a first read does not need."""
 
 
-def _in_a_new_process(program: str) -> str:
+def _in_a_new_process(program: str, environment: Mapping[str, str] | None = None) -> str:
     done = subprocess.run(  # noqa: S603 - our own interpreter
         [sys.executable, "-c", program],
         cwd=ROOT,
-        env={},
+        env=environment or {},
         capture_output=True,
         text=True,
         check=False,
@@ -113,3 +114,48 @@ def test_growth_is_loaded_at_the_first_throttle() -> None:
     said = _in_a_new_process(program).splitlines()[-1]
 
     assert said == "200 503 [] 429 ['dynashard.resharding', 'dynashard_serving.table_load']"
+
+
+def test_imports_are_not_searched_for_cycles_and_the_collector_works_afterwards() -> None:
+    program = "import gc, functions.api.handler; print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
+
+    assert _in_a_new_process(program).strip() == "True True"
+
+
+SNAPSHOT = """
+import os, random, stat, threading
+from domain import User
+import functions.api.handler as function
+
+def is_socket(descriptor):
+    try:
+        return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
+
+print(threading.active_count(), [number for number in range(256) if is_socket(number)], flush=True)
+for _ in range(2):
+    if not (child := os.fork()):
+        function.handler({}, None)
+        user = User(tenant_id="abc", email="ada@example.com", display_name="Ada")
+        print(random.random(), random.random(), user.id, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+def test_environments_from_one_snapshot_share_no_thread_connection_random_number_or_id() -> None:
+    variables = {
+        "TABLE_NAME": "items",
+        "TOPOLOGY_TABLE": "topology",
+        "IDEMPOTENCY_TABLE": "idempotency",
+        "CURSOR_KEYS": '["a-key-of-16-bytes"]',
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+    }
+
+    imported, one, other = _in_a_new_process(SNAPSHOT, variables).splitlines()
+
+    assert imported == "1 []"
+    assert not set(one.split()) & set(other.split())
