@@ -3,13 +3,16 @@
 from decimal import Decimal
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 
-from dynashard.codec import encode_value, item_size, require_fits
+from dynashard import definition
+from dynashard.codec import encode_value, fits, item_size, require_fits
 from dynashard.codec.size import value_size
 from dynashard.errors import ItemTooLargeError
 from dynashard.schema import MARKER_BYTES, MAX_ITEM_BYTES
+from tests.every_field import Everything, items
 from tests.storable_values import decimals
 
 pytestmark = pytest.mark.unit
@@ -87,7 +90,22 @@ def test_an_item_without_room_for_a_relocation_marker_is_refused_with_its_size()
     largest = {"PK": {"S": "a" * (400 * 1024 - MARKER_BYTES - 2)}}
     larger = {"PK": {"S": "a" * (400 * 1024 - MARKER_BYTES - 1)}}
 
-    assert require_fits(largest) == MAX_ITEM_BYTES
+    require_fits(largest)
     with pytest.raises(ItemTooLargeError) as refused:
         require_fits(larger)
     assert refused.value.details == {"size": MAX_ITEM_BYTES + 1, "limit": MAX_ITEM_BYTES}
+
+
+@given(items)
+def test_the_json_of_an_item_is_never_shorter_than_its_size(item: Everything) -> None:
+    wire = definition(Everything).encode(item.__dict__)
+
+    assert len(orjson.dumps(wire)) >= item_size(wire)
+
+
+def test_an_item_whose_json_is_too_long_may_fit() -> None:
+    # Base64 takes a third more than the bytes that it stands for.
+    binary = {"PK": {"B": "AAAA" * (MAX_ITEM_BYTES // 3 - 1)}}
+
+    assert len(orjson.dumps(binary)) > MAX_ITEM_BYTES
+    assert fits(binary)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.codec import decode_item, decode_value, encode_value, register_encoder
+from dynashard.codec import decode_value, encode_value, register_encoder
 from dynashard.errors import ConfigurationError, UndecodableItemError
 from tests.storable_values import floats, names, values
 
@@ -136,7 +136,7 @@ def test_every_storable_value_comes_back_equal_and_of_the_same_kind(value: objec
 
 @given(st.dictionaries(names, values))
 def test_an_item_comes_back_with_the_same_names_and_values(item: dict[str, object]) -> None:
-    assert decode_item(encode_value(item)["M"]) == item
+    assert decode_value(encode_value(item)) == item
 
 
 @given(floats)
@@ -241,4 +241,4 @@ def test_invalid_dynamodb_json_is_not_decoded(attribute: dict[str, Any]) -> None
     with pytest.raises(UndecodableItemError):
         decode_value(attribute)
     with pytest.raises(UndecodableItemError):
-        decode_item({"field": attribute})
+        decode_value({"M": {"field": attribute}})

@@ -65,6 +65,8 @@ class KeyTemplate:
         Raises `InvalidKeyError` if one is missing, empty, of a type that has no key text, contains a character that
         belongs to the template, or does not fit its width.
         """
+        if len(self.parts) == 1 and not isinstance(self.parts[0], str):
+            return self.field_text(self.parts[0], values)
         return "".join([part if isinstance(part, str) else self.field_text(part, values) for part in self.parts])
 
     def field_text(self, part: TemplateField, values: Mapping[str, Any]) -> str:
@@ -220,7 +222,7 @@ def _time_text(name: str, value: datetime, spec: str) -> str:
 def storable_key(text: str, *, what: str, limit: int) -> str:
     """Return a key; raises `InvalidKeyError` if it has more than `limit` bytes, or half of a surrogate pair."""
     try:
-        size = len(text.encode())
+        size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
         raise InvalidKeyError(f"the {what} key has half of a surrogate pair, which UTF-8 cannot express") from None
     if size > limit:

@@ -21,15 +21,15 @@ Sorted sets make equal requests of equal items. Dates, times and UUIDs have a fi
 values do; an entity's fields restore their types. Subclasses are stored as what they derive from.
 """
 
-from dynashard.codec.decode import decode_item, decode_value
+from dynashard.codec.decode import decode_value
 from dynashard.codec.encode import encode_value, register_encoder
 from dynashard.codec.numeric import plain_text
-from dynashard.codec.size import item_size, require_fits
+from dynashard.codec.size import fits, item_size, require_fits
 
 __all__ = [
-    "decode_item",
     "decode_value",
     "encode_value",
+    "fits",
     "item_size",
     "plain_text",
     "register_encoder",

@@ -18,27 +18,16 @@ def decode_value(attribute: Mapping[str, Any]) -> Any:
         raise UndecodableItemError(f"The attribute is not in DynamoDB's JSON: {error!r}.") from error
 
 
-def decode_item(item: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return an item, or part of one, with Python values under the same names; raises as `decode_value`."""
-    try:
-        return _decode_members(item)
-    except _NOT_A_VALUE as error:
-        raise UndecodableItemError(f"The item is not in DynamoDB's JSON: {error!r}.") from error
-
-
 def _decode(attribute: Mapping[str, Any]) -> Any:
     ((tag, value),) = attribute.items()
     return _DECODERS[tag](value)
 
 
-def _decode_members(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    # Most attributes are text: decoding those without a call takes a third less time.
-    return {name: attribute["S"] if "S" in attribute else _decode(attribute) for name, attribute in members.items()}
-
-
 def _decode_map(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     # DynamoDB keeps no order in maps: sorted, a write's answer has the same order as every later read.
-    return _decode_members(dict(sorted(members.items())))
+    ordered = sorted(members.items())
+    # Most attributes are text: decoding those without a call takes a third less time.
+    return {name: attribute["S"] if "S" in attribute else _decode(attribute) for name, attribute in ordered}
 
 
 def _decode_list(members: list[Mapping[str, Any]]) -> list[Any]:

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from math import floor
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -43,8 +43,7 @@ _DIRECT: Final = "dynashard_direct"
 PARTITION_RESERVED: Final = frozenset(DEFAULT_SEPARATOR)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemKey:
+class ItemKey(NamedTuple):
     """Where an item lives under any shard count: its logical partition (`user.v1.User:abc`) and its sort key."""
 
     partition: str
@@ -91,8 +90,9 @@ class IndexDefinition(_KeyTemplates):
 
     def entry(self, values: Mapping[str, Any]) -> ItemKey | None:
         """Return the item's key in this index; None if one of its fields is not set, so that the item is left out."""
-        if any(values.get(name) is None for name in self.fields):
-            return None
+        for name in self.fields:
+            if values.get(name) is None:
+                return None
         return self._key(values, f"{self.name} sort")
 
 
@@ -199,11 +199,13 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         if self._checks and values.keys() >= set(self.key_fields):
             for check in self._checks.values():
                 check(values)
-        return {
-            self._attribute(name): self.encode_field(name, value)
-            for name, value in values.items()
-            if not self.left_out(name, value)
-        }
+        stored: dict[str, Any] = {}
+        for name, value in values.items():
+            if value.__class__ is str and value.isascii():
+                stored[name] = {"S": value}
+            elif not self.left_out(name, value):
+                stored[self._attribute(name)] = self.encode_field(name, value)
+        return stored
 
     def _attribute(self, field: str) -> str:
         return EXPIRES_AT if field == self.expires else field

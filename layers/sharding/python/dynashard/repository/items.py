@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from dynashard.codec import item_size, require_fits
+from dynashard.codec import fits, require_fits
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition, revision_in
 from dynashard.errors import (
     ConditionFailedError,
@@ -28,7 +28,7 @@ from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.repository.writing import HomeWriter
 from dynashard.routing import Router
-from dynashard.schema import MAX_ITEM_BYTES, PK, PREV, REV, SK, TYPE, index_pk, index_sk
+from dynashard.schema import PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import DeclaredTopology
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
@@ -191,9 +191,10 @@ class Items(Generic[E]):
             wire.update(router.index_attributes(entity, index, key, values))
         wire.update(entity.encode(values))
         # The key of another home may be a little longer: the room that is left for markers holds that too.
-        size = require_fits({**router.stored_key(entity, key), **wire})
+        stored = {**router.stored_key(entity, key), **wire}
+        require_fits(stored)
         past = lineage(replaces)
-        if past and size + item_size(past) > MAX_ITEM_BYTES:
+        if past and not fits({**stored, **past}):
             # One predecessor fits into the room that is left for markers.
             past = {PREV: {"S": replaces or "-"}}
         wire.update(past)

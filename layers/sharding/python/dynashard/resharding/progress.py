@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from dynashard.codec import decode_item
+from dynashard.codec import decode_value
 from dynashard.errors import ConditionFailedError, DynashardError
 from dynashard.schema import TOPOLOGY_KEY
 from dynashard.topology.table import read_items
@@ -200,7 +200,7 @@ def _update(was: Progress, now: Progress) -> Wire:
 
 
 def _decode(key: str, wire: Mapping[str, Any]) -> Progress:
-    plain = decode_item({name: value for name, value in wire.items() if name != "cursor"})
+    plain = decode_value({"M": {name: value for name, value in wire.items() if name != "cursor"}})
     return Progress(
         key=key,
         task=plain["task"],
