@@ -12,7 +12,7 @@ from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, index_streams
-from dynashard.reads.ordered import decode_end, encode_end, list_ordered
+from dynashard.reads.ordered import list_ordered
 from dynashard.reads.query import Budget
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
@@ -80,16 +80,12 @@ def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int],
     for _ in range(3000):
         fetch = Fetch(index.transport, Budget(requests=budget), lambda: [index.layout(forward=forward)])
         limit = index.random.choice(limits)
+        positions = None if state is None else [decode_positions(state, "p")]
         if order == "ordered":
-            end = None if state is None else decode_end(state, ["p"])[0]
-            rows, after = list_ordered(fetch, end, limit=limit, item_bytes=1000)
-            state = None if after is None else encode_end(after, ["p"])
+            rows, left = list_ordered(fetch, positions, limit=limit, item_bytes=1000)
         else:
-            positions = None if state is None else decode_positions(state, "p")
-            rows, left = list_by_shard(
-                fetch, None if positions is None else [positions], limit=limit, in_turn=order == "round_robin"
-            )
-            state = None if left is None else encode_positions(left[0], "p")
+            rows, left = list_by_shard(fetch, positions, limit=limit, in_turn=order == "round_robin")
+        state = None if left is None else encode_positions(left[0], "p")
         assert len(rows) <= limit
         brought.append(rows)
         if state is None:

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard.reads.bounds import Bounds
+from dynashard.reads.by_shard import decode_positions, encode_positions
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import PageEnd, decode_end, encode_end, first_limit, list_ordered
+from dynashard.reads.ordered import first_limit, list_ordered
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Reading, Source
 from dynashard.transport.interface import Wire
 from tests.depth import examples
-from tests.query_source import SLOT, MemoryTransport, index_row, layout, reading, table_row
+from tests.query_source import SLOT, MemoryTransport, hash_of, index_row, layout, reading, table_row
 
 pytestmark = pytest.mark.unit
 
@@ -36,11 +37,11 @@ def pages_of(
     *,
     budget: Budget = AMPLE,
 ) -> Iterator[Paged]:
-    end: PageEnd | None = None
+    end = None
     for _ in range(2000):
         fetch = Fetch(transport, budget, lambda: [layout(how, sources)])
         items, end = list_ordered(fetch, end, limit=next(limits), item_bytes=1024)
-        end = end and decode_end(encode_end(end, ["p"]), ["p"])[0]
+        end = end and [decode_positions(encode_positions(end[0], "p"), "p")]
         yield Paged(items, fetch)
         if end is None:
             return
@@ -124,6 +125,38 @@ def test_entries_with_equal_keys_are_listed_once_with_any_page_size(
     listed = [row["SK"]["S"] for page in pages for row in page.items]
     assert sorted(listed) == sorted(f"item-{n}" for n in range(500))
     assert len(pages) <= 500 // size + 2
+
+
+@settings(max_examples=examples(100))
+@given(
+    seed=st.integers(0, 2**32),
+    forward=st.booleans(),
+    size=st.sampled_from([1, 2, 7, 30]),
+    ties=st.sampled_from([1, 3, 8]),
+    cut=st.sampled_from([None, 2, 5]),
+)
+def test_entries_are_listed_once_and_in_order_through_any_history_of_counts(
+    seed: int, *, forward: bool, size: int, ties: int, cut: int | None
+) -> None:
+    # A cursor remembers up to 8 entries with equal sort keys.
+    random = Random(seed)
+    rows = [index_row("", f"k{n // ties:04d}", f"item-{n}") for n in range(random.randrange(60))]
+    transport, how = MemoryTransport(SLOT, random, cut=cut), reading(SLOT, forward=forward)
+    listed, end, left = [], None, True
+
+    while left:
+        count = random.choice([1, 2, 4, 16])
+        transport.store({**row, f"{SLOT}PK": {"S": f"p:{hash_of(row) & (count - 1)}"}} for row in rows)
+        layouts = [layout(how, [Source(number, f"p:{number}") for number in range(count)])]
+        fetch = Fetch(transport, AMPLE, lambda layouts=layouts: layouts)  # type: ignore[misc]
+        items, end = list_ordered(fetch, end, limit=size, item_bytes=1024)
+        end = end and [decode_positions(encode_positions(end[0], "p"), "p")]
+        left = end is not None
+        listed += items
+
+    keys = [row[f"{SLOT}SK"]["S"] for row in listed]
+    assert keys == sorted(keys, reverse=not forward)
+    assert sorted(row["SK"]["S"] for row in listed) == sorted(row["SK"]["S"] for row in rows)
 
 
 @settings(max_examples=examples(100))

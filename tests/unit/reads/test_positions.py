@@ -20,7 +20,7 @@ from tests.query_source import SLOT, MemoryTransport, index_row, layout, reading
 
 pytestmark = pytest.mark.unit
 
-COUNTS = [1, 2, 4, 8, 16, 32, 64]
+COUNTS = [1, 2, 4, 8, 16, 32, 64, 256]
 
 
 class ResizedTable:
@@ -140,35 +140,35 @@ def test_shard_order_reads_each_shard_to_its_end() -> None:
 
 
 def test_children_of_a_split_inherit_the_position_of_their_parent() -> None:
-    before = Positions((Position("a"), None), turn=1)
+    before = Positions(2, 0, ((Position("a"), 0b01),), turn=1)
 
     after = before.under(4)
 
-    assert after == Positions((Position("a"), None, Position("a"), None), turn=1)
+    assert after == Positions(4, 0, ((Position("a"), 0b0101),), turn=1)
 
 
 def test_a_merged_shard_is_read_from_the_earliest_position_of_its_parts() -> None:
-    parted = Positions((Position("c"), DONE, Position("a"), DONE), turn=3)
+    parted = Positions(4, 0b1010, ((Position("c"), 0b0001), (Position("a"), 0b0100)), turn=3)
 
     merged = parted.under(2)
 
     assert merged.turn == 1
     assert merged.start(0, 2, forward=True) == Position("a")
     assert merged.start(0, 2, forward=False) == Position("c")
-    assert merged.finished(1, 2)
-    assert not merged.finished(0, 2)
-    assert merged.read(0, 2, Position("b"), forward=True).at == (Position("c"), DONE, Position("b"), DONE)
-    assert merged.read(0, 2, None, forward=True).done
+    assert merged.left(2) == 0b01
+    read = merged.read(0b01, 2, Position("b"), forward=True)
+    assert [read.at(v) for v in range(4)] == [Position("c"), DONE, Position("b"), DONE]
+    assert merged.read(0b01, 2, None, forward=True).ended
 
 
 @pytest.mark.parametrize("forward", [True, False])
 def test_a_position_is_right_although_equal_index_keys_have_no_order(*, forward: bool) -> None:
     # DynamoDB does not define the order of index entries with equal sort keys.
-    positions = Positions((Position("same", ("items", "m"), "p:0"),))
+    positions = Positions(1, 0, ((Position("same", ("items", "m"), "p:0"), 1),))
 
     for item in ("z", "a"):
         last = Position("same", ("items", item), "p:0")
-        assert positions.read(0, 1, last, forward=forward).start(0, 1, forward=forward) == last
+        assert positions.read(0b1, 1, last, forward=forward).start(0, 1, forward=forward) == last
 
 
 @pytest.mark.parametrize("forward", [True, False])
@@ -180,7 +180,7 @@ def test_index_entries_with_equal_sort_keys_are_listed_once_in_any_order(*, forw
     sources = [Source(number, f"p:{number}") for number in range(4)]
     listed: list[str] = []
 
-    positions: Positions | None = Positions((None,) * 4)
+    positions: Positions | None = Positions(4)
     while positions is not None:
         fetch = Fetch(transport, Budget(), lambda: [layout(reading(SLOT, forward=forward), sources)])
         rows, after = list_by_shard(fetch, [positions], limit=7, in_turn=in_turn)
@@ -192,15 +192,16 @@ def test_index_entries_with_equal_sort_keys_are_listed_once_in_any_order(*, forw
 
 
 texts = st.text(min_size=1, max_size=40)
-of_table = st.builds(Position, texts)
-of_index = st.builds(
-    Position,
+of_table = st.tuples(texts, st.sampled_from([-1, 0, 1])).map(lambda each: Position(each[0], side=each[1]))
+of_index = st.tuples(
     texts,
-    st.none() | st.tuples(texts, texts),
+    st.tuples(texts, texts),
     st.sampled_from(["p:0", "p:1", "p:3", "p"]),
     st.sampled_from(["", "1>2", "16>4"]),
     st.lists(texts, max_size=3).map(tuple),
-)
+    st.booleans(),
+    st.booleans(),
+).map(lambda each: Position(*each))
 
 
 @given(
@@ -208,6 +209,11 @@ of_index = st.builds(
     st.integers(0, 63),
 )
 def test_the_content_of_a_cursor_is_read_back(at: list[Position | None], turn: int) -> None:
-    positions = Positions(tuple(at), turn)
+    positions = Positions(len(at), turn=turn)
+    for shard, position in enumerate(at):
+        if position is not None:
+            last = None if position is DONE else position
+            positions = positions.read(1 << shard, len(at), last, forward=True)
 
     assert decode_positions(encode_positions(positions, "p"), "p") == positions
+    assert [positions.at(shard) for shard in range(len(at))] == at

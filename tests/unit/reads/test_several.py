@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
 from dynashard.reads.dedup import MEMORY, SETTLING, Dedup
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import decode_end, encode_end, list_ordered
+from dynashard.reads.ordered import list_ordered
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Source
 from dynashard.transport.interface import Wire
@@ -84,7 +84,8 @@ def ordered(
     state: list[Any] | None = None
     for _ in range(3000):
         fetch = world.fetch(forward=forward, filtered=filtered, budget=budget)
-        end, recent = (None, {}) if state is None else decode_end(state, world.partitions, distinct=once)
+        recent, *left = state or [{}]
+        end = [decode_positions(*each) for each in zip(left, world.partitions, strict=True)] if left else None
         drops = Dedup("said", "changed", recent) if once else None
         limit = world.random.choice(limits)
         rows, after = list_ordered(fetch, end, limit=limit, item_bytes=1000, dedup=drops)
@@ -92,7 +93,7 @@ def ordered(
         yield rows, fetch
         if after is None:
             return
-        state = encode_end(after, world.partitions, None if drops is None else drops.remembered(rows, NOW))
+        state = [drops.remembered(rows, NOW) if drops else {}, *map(encode_positions, after, world.partitions)]
     raise AssertionError("the listing does not end")
 
 

@@ -96,8 +96,11 @@ def logical_partition_of(entity: EntityDefinition[Any], stored: str) -> str:
     return stored.rpartition(entity.separator)[0]
 
 
+def shard_key(rule: Placement, partition: str, separator: str, count: int, number: int) -> str:
+    """Return the stored partition key of the shard with this number, from 0, of a logical partition under a count."""
+    return partition if count == UNSHARDED else f"{partition}{separator}{number + rule.first}"
+
+
 def shard_keys(rule: Placement, partition: str, separator: str, count: int) -> list[str]:
     """Return the stored partition keys of a logical partition under a count, shard 0 first."""
-    if count == UNSHARDED:
-        return [partition]
-    return [f"{partition}{separator}{number + rule.first}" for number in range(count)]
+    return [shard_key(rule, partition, separator, count, number) for number in range(count or 1)]

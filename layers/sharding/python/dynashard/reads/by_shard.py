@@ -2,29 +2,28 @@
 
 Source of round-robin: ConductorOne's 'round-robin ordered reads'. Here a page that fills from one shard is one Query
 that reads nothing twice, and the shards for the rest of a page are read at the same time, each for its part.
+
+A cursor has a position for each shard that is being read. So only `WINDOW` shards take turns, fewer if their sort keys
+are long; when one of them ends, the next shard begins.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import accumulate
 from math import ceil
 from typing import Any, Final
 
-from dynashard.reads.cursor import pack_texts, unpack_texts
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
-from dynashard.reads.positions import DONE, Positions
-from dynashard.reads.sources import Position
+from dynashard.reads.positions import MAX_WEIGHT, WINDOW, Positions, bits
+from dynashard.reads.sources import Chunk, Position
 from dynashard.transport.interface import Wire
 
-WAVE: Final = 16
-"""How many shards are read at a time."""
 FILTERED_READ: Final = 500
 """How many items a Query with a filter reads, because most may not pass."""
 FOLLOWED_READ: Final = 100
 """The same while relocation markers are followed, each of which takes a read of its own."""
-_STALE: Final = 1
-_FORCED: Final = 2
 
 
 def list_by_shard(
@@ -37,25 +36,24 @@ def list_by_shard(
     is read to its end.
 
     Cost: 1 Query and 1 round trip if the shard whose turn it is fills the page; otherwise also one Query for each
-    further shard that is needed, up to `WAVE` of them a round trip.
+    further shard that is needed, up to `WINDOW` of them a round trip. If sort keys become longer than those before,
+    some of these are read again.
     """
     state = None if positions is None else list(positions)
     items: list[Wire] = []
-    width = 1
+    width, longest = 1, 0
     while len(items) < limit and fetch.allowed:
-        layouts = fetch.layouts()
-        streams = [(part, shard) for part, layout in enumerate(layouts) for shard in range(len(layout.streams))]
+        layouts, room = fetch.layouts(), limit - len(items)
         turn = 0 if state is None else state[0].turn
         before = [None] * len(layouts) if state is None else state
         state = [layout.rebase(each) for layout, each in zip(layouts, before, strict=True)]
-        due = list(islice(_due(layouts, state, streams, turn % len(streams)), width))
+        due = _due(layouts, state, turn, width, longest)
         while due and not fetch.fits(layouts[part].streams[shard] for _, part, shard in due):
             due.pop()
         if not due:
             break
-        share = (limit - len(items)) // len(due)
         reads = [
-            layouts[part].next_read(state[part], shard, _read_limit(layouts[part], share), part=part)
+            layouts[part].next_read(state[part], shard, _read_limit(layouts[part], room // len(due)), part=part)
             for _, part, shard in due
         ]
         try:
@@ -63,23 +61,64 @@ def list_by_shard(
         except OvertakenError:
             state[0] = replace(state[0], turn=turn)
             continue
-        for (_, part, shard), chunk in zip(due, chunks, strict=True):
-            rows, state[part] = layouts[part].accept(state[part], shard, chunk, limit - len(items))
-            items += rows
+        rows, state = _accepted(layouts, state, due, chunks, room, in_turn=in_turn)
+        items += rows
+        filled = [chunk.rows for chunk in chunks if chunk.rows]
+        longest = max([longest, *(layouts[0].reading.position(each[-1]).weight for each in filled)])
         if in_turn:
-            width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), [read.start for read in reads])
-        state[0] = replace(state[0], turn=(due[-1][0] + in_turn) % len(streams))
-    return items, None if state is None or all(each.done for each in state) else state
+            width = _width(limit - len(items), sum(map(len, filled)), [read.start for read in reads])
+    return items, None if state is None or all(each.ended for each in state) else state
 
 
 def _due(
-    layouts: Sequence[Layout], state: Sequence[Positions], streams: Sequence[tuple[int, int]], turn: int
-) -> Iterator[tuple[int, int, int]]:
-    """Number, partition and shard of each stream that has something left, beginning with the one whose turn it is."""
-    for number in (*range(turn, len(streams)), *range(turn)):
-        part, shard = streams[number]
-        if not state[part].finished(shard, len(layouts[part].streams)):
-            yield number, part, shard
+    layouts: Sequence[Layout], state: Sequence[Positions], turn: int, width: int, longest: int
+) -> list[tuple[int, int, int]]:
+    """Number, partition and shard of the next streams to read, beginning with the one whose turn it is.
+
+    A stream without a position of its own adds one to the cursor. It begins if there is room for one more, as long as
+    `longest` or the longest that is open.
+    """
+    counts = [len(layout.streams) for layout in layouts]
+    firsts = [end - count for end, count in zip(accumulate(counts), counts, strict=True)]
+    left = sum(each.left(n) << first for each, n, first in zip(state, counts, firsts, strict=True))
+    alone = sum(each.alone(n) << first for each, n, first in zip(state, counts, firsts, strict=True))
+    weights = [position.weight for each in state for position, _ in each.open]
+    room = min(WINDOW - len(weights), (MAX_WEIGHT - sum(weights)) // max([longest, 1, *weights]))
+    # After shards have split, none may have a position of its own. Then one begins in any case.
+    room = max(room, int(not alone))
+    due: list[tuple[int, int, int]] = []
+    for number in bits(left if room > 0 else alone, turn % sum(counts)):
+        begins = not alone >> number & 1
+        if room >= begins:
+            room -= begins
+            part = bisect_right(firsts, number) - 1
+            due.append((number, part, number - firsts[part]))
+        if len(due) == (width if sum(weights) <= MAX_WEIGHT else 1):
+            break
+    return due
+
+
+def _accepted(
+    layouts: Sequence[Layout],
+    state: Sequence[Positions],
+    due: Sequence[tuple[int, int, int]],
+    chunks: Sequence[Chunk],
+    room: int,
+    *,
+    in_turn: bool,
+) -> tuple[list[Wire], list[Positions]]:
+    """At most `room` new rows of the chunks that were read, and the positions after them."""
+    rows: list[Wire] = []
+    after = list(state)
+    for (_, part, shard), chunk in zip(due, chunks, strict=True):
+        more, after[part] = layouts[part].accept(after[part], shard, chunk, room - len(rows))
+        rows += more
+    heavy = sum(each.weight for each in after) > MAX_WEIGHT
+    if heavy and len(due) > 1:
+        # The others are read again later, when the first has ended.
+        return _accepted(layouts, state, due[:1], chunks[:1], room, in_turn=in_turn)
+    after[0] = replace(after[0], turn=due[-1][0] + (in_turn and not heavy))
+    return rows, after
 
 
 def _read_limit(layout: Layout, share: int) -> int:
@@ -95,64 +134,28 @@ def _width(room: int, found: int, starts: Sequence[Position | None]) -> int:
     a Query later. Reading the shards of a small tenant one by one would cost a round trip for each.
     """
     if found:
-        return max(1, min(WAVE, room, ceil(room * len(starts) / found)))
+        return max(1, min(WINDOW, room, ceil(room * len(starts) / found)))
     # Shards that are empty from their beginning suggest a small listing; one that was read to its end before does not.
-    return min(WAVE, room) if None in starts else 1
+    return min(WINDOW, room) if None in starts else 1
 
 
 def encode_positions(positions: Positions, partition: str = "") -> list[Any]:
-    """Return the JSON state of a cursor: whose turn it is, the state of each virtual shard, and the open positions.
+    """Return the JSON state of a cursor: the virtual shards, those that are done, the turn, and the open positions.
 
-    What is usual for a position in an index is left out: that it was taken in the shard of its own number.
     `partition` is the common beginning of all stored partition keys.
     """
-    kinds = "".join("n" if at is None else "d" if at == DONE else "p" for at in positions.at)
-    known = [(v, at) for v, at in enumerate(positions.at) if at is not None and at != DONE]
-    turn = [positions.turn, positions.version] if positions.version else positions.turn
-    state: list[Any] = [turn, kinds]
-    if known:
-        state.append(pack_texts([at.sort for _, at in known]))
-    if any(at.shard or at.item or at.seen for _, at in known):
-        items = [at.item or ("", "") for _, at in known]
-        state += [pack_texts([pk for pk, _ in items]), pack_texts([sk for _, sk in items])]
-        state += [rest for place, (v, at) in enumerate(known) if (rest := _rest(place, v, at, partition))]
-    return state
+    open_ = [
+        [where.bit_length() - 1 if where.bit_count() == 1 else f"{where:x}", *at.pack(partition)]
+        for at, where in positions.open
+    ]
+    return [positions.size, f"{positions.done:x}", positions.turn, positions.version, *open_]
 
 
 def decode_positions(state: Sequence[Any], partition: str = "") -> Positions:
     """Return the positions that `encode_positions` wrote."""
-    at, kinds, *columns = state
-    turn, version = at if isinstance(at, list) else (at, "")
-    known = [Position(sort) for sort in unpack_texts(columns[0])] if columns else []
-    if len(columns) > 1:
-        places = [v for v, kind in enumerate(kinds) if kind == "p"]
-        items = zip(unpack_texts(columns[1]), unpack_texts(columns[2]), strict=True)
-        known = [
-            Position(at.sort, item if any(item) else None, _usual(v, partition))
-            for at, v, item in zip(known, places, items, strict=True)
-        ]
-        for place, shard, change, flags, *seen in columns[3:]:
-            known[place] = replace(
-                known[place],
-                shard=partition + shard,
-                change=change,
-                seen=tuple(seen),
-                stale=bool(flags & _STALE),
-                forced=bool(flags & _FORCED),
-            )
-    left = iter(known)
-    return Positions(
-        tuple(None if kind == "n" else DONE if kind == "d" else next(left) for kind in kinds), turn, version
-    )
-
-
-def _usual(virtual: int, partition: str) -> str:
-    return f"{partition}:{virtual}"
-
-
-def _rest(place: int, virtual: int, at: Position, partition: str) -> list[Any]:
-    """What is unusual of a position; empty if nothing is."""
-    flags = _STALE * at.stale + _FORCED * at.forced
-    if at.shard == _usual(virtual, partition) and not at.change and not at.seen and not flags:
-        return []
-    return [place, at.shard.removeprefix(partition), at.change, flags, *at.seen]
+    size, done, turn, version, *known = state
+    open_ = [
+        (Position.unpack(at, partition), int(place, 16) if isinstance(place, str) else 1 << place)
+        for place, *at in known
+    ]
+    return Positions(size, int(done, 16), tuple(open_), turn, version)

@@ -8,7 +8,7 @@ from dynashard.reads.bounds import Bounds
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import FilterExpression
 from dynashard.reads.layout import Layout, OvertakenError
-from dynashard.reads.positions import Positions
+from dynashard.reads.positions import Positions, bits
 from dynashard.reads.sources import Source
 from dynashard.transport.interface import Call
 
@@ -32,16 +32,15 @@ def count_items(fetch: Fetch, bounds: Bounds, visible_only: FilterExpression) ->
 def _counted(fetch: Fetch, bounds: Bounds, visible_only: FilterExpression) -> int:
     bounds = replace(bounds, high_open=bounds.high_open and bounds.low is None)
     total, state, known = 0, None, None
-    while state is None or not state.done:
+    while state is None or not state.ended:
         layout = fetch.layout()
         # Forward, whatever the listing's direction, because DynamoDB then takes both bounds.
         layout = replace(layout, reading=replace(layout.reading, forward=True, fields=(), bounds=bounds))
         if known not in (None, layout.signature):
             # DynamoDB's count does not say which of the entries with equal sort keys were in it.
             total, state, known = 0, None, None
-        count = len(layout.streams)
         state = layout.rebase(state)
-        left = [stream for stream in range(count) if not state.finished(stream, count)]
+        left = list(bits(state.left(len(layout.streams))))
         fetch.require_room(layout.streams[stream] for stream in left)
         # DynamoDB would count again what is read again, and both entries of an item that moves.
         exact = not layout.moving and all(layout.continues_exactly(state, stream) for stream in left)
@@ -67,9 +66,9 @@ def _by_dynamodb(
         source = layout.streams[stream]
         if not isinstance(source, Source):
             raise TypeError(f"{source} is a group, and nothing moves")
-        call = reading.call(source, _PAGE, state.at[stream])
+        call = reading.call(source, _PAGE, state.at(stream))
         if call is None:
-            state = state.read(stream, count, None, forward=True)
+            state = state.read(1 << stream, count, None, forward=True)
         else:
             request = {name: value for name, value in call.request.items() if name != "Limit"}
             calls[stream] = Call(call.operation, {**request, "Select": "COUNT"})
@@ -77,7 +76,7 @@ def _by_dynamodb(
     for stream, answer in zip(calls, answers, strict=True):
         total += answer["Count"]
         key = answer.get("LastEvaluatedKey")
-        state = state.read(stream, count, None if key is None else reading.position(key), forward=True)
+        state = state.read(1 << stream, count, None if key is None else reading.position(key), forward=True)
     return total, state
 
 

@@ -18,15 +18,17 @@ from itsdangerous import BadSignature, Signer
 from dynashard.cursor_keys import CursorKeys
 from dynashard.errors import ConfigurationError, InvalidCursorError
 
-VERSION: Final = b"2"
+VERSION: Final = b"3"
 MIN_KEY_BYTES: Final = 16
 FINGERPRINT_BYTES: Final = 8
-MAX_LENGTH: Final = 512 * 1024
-"""The most characters of a token; the widest listing with the longest sort keys needs fewer."""
+MAX_LENGTH: Final = 64 * 1024
+"""The most characters of a token; the listing with the longest sort keys needs fewer."""
 _RAW: Final = b"\0"
 _PACKED: Final = b"\1"
 _NO_HEADER: Final = -15
 """Makes zlib omit header and checksum, because the signature makes them superfluous."""
+_SMALL: Final = (-12, 6)
+"""The window and memory for texts of a few KB: zlib would take longer to clear its usual 256 KB than to compress."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
 """The one spelling of a token: base64 itself would accept other characters in between and unused bits at the end."""
 _DAMAGED: Final = "the cursor is damaged; send it exactly as it was returned, or list from the start"
@@ -48,7 +50,8 @@ class CursorCodec:
     def issue(self, state: Any, fingerprint: bytes) -> str:
         """Return the token for a state of JSON values."""
         raw = orjson.dumps(state)
-        packed = zlib.compress(raw, level=9, wbits=_NO_HEADER)
+        deflate = zlib.compressobj(9, zlib.DEFLATED, *_SMALL)
+        packed = deflate.compress(raw) + deflate.flush()
         body = _PACKED + packed if len(packed) < len(raw) else _RAW + raw
         encoded = urlsafe_b64encode(fingerprint + body).rstrip(b"=")
         return self._signer.sign(VERSION + encoded).decode()
@@ -96,17 +99,3 @@ def _signer_of(keys: Sequence[str]) -> Signer:
     if not keys or any(len(key.encode()) < MIN_KEY_BYTES for key in keys):
         raise ConfigurationError(f"cursors need signing keys of at least {MIN_KEY_BYTES} bytes each")
     return Signer(list(reversed(keys)), salt=b"dynashard.cursor", key_derivation="hmac", digest_method=sha256)
-
-
-def pack_texts(texts: Sequence[str]) -> list[Any]:
-    """Return the common beginning of all texts, and then the rest of each."""
-    first, last = min(texts), max(texts)
-    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    shared = first[:length]
-    return [shared, *(text[len(shared) :] for text in texts)]
-
-
-def unpack_texts(packed: Sequence[str]) -> list[str]:
-    """Return the texts that `pack_texts` packed."""
-    shared, *rest = packed
-    return [shared + text for text in rest]

@@ -16,7 +16,7 @@ from dynashard.reads.filters import FilterExpression, filter_expression
 from dynashard.reads.layout import Layout, index_streams, sources_of
 from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.query import Budget, Order, Query
-from dynashard.reads.sources import Reading
+from dynashard.reads.sources import Reading, Sources
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_live, is_marker
 from dynashard.routing import hash_of, home, logical_partition_of, shard_keys
@@ -133,7 +133,7 @@ class Enumeration:
         entity = self._query.entity
         entries = partition if entity.prefix else f"{replica.prefix}{replica.separator}{partition}"
         return Layout(
-            streams=sources_of(shard_keys(CALCULATED, entries, replica.separator, view.count)),
+            streams=Sources(CALCULATED, entries, replica.separator, view.count),
             reading=replace(self._reading(self._live), slot=replica.slot, unique=True),
             signature=(replica.slot, view.count),
             hash_of=lambda row: hash_of(CALCULATED, ItemKey(partition, row[SK]["S"])),
@@ -147,7 +147,7 @@ class Enumeration:
         # In SETTLE, too, markers are read: to find items that are just being moved home.
         visible = self._listed if moving else self._live
         return Layout(
-            streams=sources_of(shard_keys(rule, partition, entity.separator, count)),
+            streams=Sources(rule, partition, entity.separator, count),
             reading=self._passing(visible) if follows else self._reading(visible),
             signature=(count, follows, moving),
             hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,

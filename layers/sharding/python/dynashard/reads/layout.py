@@ -7,15 +7,15 @@ and its positions afterwards.
 
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, takewhile
 from math import inf
 from typing import Final
 
 from dynashard.entity import IndexDefinition
 from dynashard.placement import CALCULATED
-from dynashard.reads.positions import Positions
-from dynashard.reads.sources import Chunk, Group, Position, Reading, Source, Stream, StreamRead
+from dynashard.reads.positions import WINDOW, Positions
+from dynashard.reads.sources import Chunk, Group, Position, Reading, Source, Sources, Stream, StreamRead
 from dynashard.routing import shard_keys
 from dynashard.schema import PK, SK
 from dynashard.topology import View
@@ -48,7 +48,7 @@ class Layout:
         expires: when the answer of a Query requires another look at the layout, in epoch seconds.
     """
 
-    streams: tuple[Stream, ...]
+    streams: Sequence[Stream]
     reading: Reading
     signature: Hashable = None
     hash_of: Callable[[Wire], int] | None = None
@@ -65,7 +65,7 @@ class Layout:
         """Return the positions of any earlier layout as this layout's; None is the beginning."""
         count = len(self.streams)
         if positions is None:
-            return Positions((None,) * count, version=self.version)
+            return Positions(count, version=self.version)
         if positions.version != self.version:
             positions = positions.as_of(self.version)
         return positions.among(count) if self.hash_of is None else positions.under(count)
@@ -90,7 +90,8 @@ class Layout:
         def after(one: str, other: str) -> bool:
             return one > other if self.reading.forward else one < other
 
-        begun = read.start is None or after(sort, read.start.sort)
+        start = read.start
+        begun = start is None or after(sort, start.sort) or (start.side < 0 and sort == start.sort)
         ended = chunk.last is not None and after(sort, chunk.last.sort)
         return begun and not ended and (read.bounds is None or read.bounds.contains(sort))
 
@@ -128,35 +129,39 @@ class Layout:
         self, state: Positions, stream: int, chunk: Chunk, room: int = sys.maxsize
     ) -> tuple[list[Wire], Positions]:
         """Return the rows of a chunk that were not returned before, at most `room`, and the positions after them."""
-        rows, last, count = self._unseen(state, stream, chunk.rows), chunk.last, len(self.streams)
+        rows, last, count = self.unseen(state, stream, chunk.rows), chunk.last, len(self.streams)
         if len(rows) > room:
             if room == 0:
                 return [], state
             rows = rows[:room]
             last = self.reading.position(rows[-1])
         if last is not None and self.identity is not None:
-            last = self.with_seen(last, state.last(stream, count, last.sort), rows, positions=len(state.at))
-        return rows, state.read(stream, count, last, forward=self.reading.forward)
+            last = self.with_seen(last, state.last(stream, count, last.sort), rows, positions=min(WINDOW, state.size))
+        return rows, state.read(1 << stream, count, last, forward=self.reading.forward)
 
-    def _unseen(self, state: Positions, stream: int, rows: list[Wire]) -> list[Wire]:
-        count, virtual = len(self.streams), len(state.at)
+    def unseen(self, state: Positions, stream: int, rows: list[Wire]) -> list[Wire]:
+        """Return the rows of a stream that are beyond their positions."""
+        count, virtual = len(self.streams), state.size
         attribute, forward = self.reading.sort_attribute, self.reading.forward
         hash_of = self.hash_of if virtual > count else None
         if hash_of is None:
-            at = state.at[stream]
+            at = state.at(stream)
             if at is None or self.identity is None:
                 return rows
             before = self.returned_at(at)
             return [row for row in rows if row[attribute]["S"] != at.sort or self.identity_of(row) not in before]
-        returned = {v: self.returned_at(state.at[v]) for v in state.served(stream, count)}
+        returned: dict[int, set[str]] = {}
 
         def new(row: Wire) -> bool:
-            sort = row[attribute]["S"]
-            v = hash_of(row) & (virtual - 1)
-            at = state.at[v]
+            sort, v = row[attribute]["S"], hash_of(row) & (virtual - 1)
+            at = state.at(v)
             if at is None or at.sort != sort:
                 return state.counts(sort, v, forward=forward)
-            return self.identity is not None and self.identity_of(row) not in returned[v]
+            if at.side or self.identity is None:
+                return at.side < 0
+            if v not in returned:
+                returned[v] = self.returned_at(at)
+            return self.identity_of(row) not in returned[v]
 
         return [row for row in rows if new(row)]
 
@@ -165,13 +170,13 @@ class Layout:
         if self.hash_of is None:
             return False
         sort = row[self.reading.sort_attribute]["S"]
-        return not state.counts(sort, self.hash_of(row) & (len(state.at) - 1), forward=self.reading.forward)
+        return not state.counts(sort, self.hash_of(row) & (state.size - 1), forward=self.reading.forward)
 
     def continues_exactly(self, state: Positions, stream: int) -> bool:
         """Whether the next read of a stream returns nothing that was returned before."""
-        if len(state.at) > len(self.streams) and self.hash_of is not None:
+        if state.size > len(self.streams) and self.hash_of is not None:
             return False
-        at = state.at[stream]
+        at = state.at(stream)
         if at is None or self.identity is None:
             return True
         source = self.streams[stream]
@@ -200,7 +205,7 @@ class Layout:
         room = self._max_seen(positions)
         # Items that cannot be remembered must not be read again, or the listing would not end.
         stuck = len(known) > room or (bool(before) and not returned)
-        return replace(last, seen=tuple(known)[-room:], forced=self.moving and stuck)
+        return last._replace(seen=tuple(known)[-room:], forced=self.moving and stuck)
 
     def _max_seen(self, positions: int) -> int:
         """How many returned items each position of a cursor of so many may name, at 8 bytes each."""
@@ -214,10 +219,12 @@ def sources_of(keys: Iterable[str]) -> tuple[Source, ...]:
     return tuple(Source(number, key) for number, key in enumerate(keys))
 
 
-def index_streams(index: IndexDefinition, partition: str, view: View) -> tuple[Stream, ...]:
+def index_streams(index: IndexDefinition, partition: str, view: View) -> Sequence[Stream]:
     """Return the shards of an index, in groups among which entries move while its count changes."""
+    if view.stable:
+        return Sources(CALCULATED, partition, index.separator, view.count)
     old, new = (shard_keys(CALCULATED, partition, index.separator, n) for n in (view.count, view.new_count))
-    if view.stable or old == new:
+    if old == new:
         return sources_of(old)
     groups = min(len(old), len(new))
     return tuple(_group(number, old[number::groups], new[number::groups]) for number in range(groups))

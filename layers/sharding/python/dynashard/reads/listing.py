@@ -16,7 +16,8 @@ from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.enumeration import Enumeration
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import decode_end, encode_end, list_ordered
+from dynashard.reads.ordered import list_ordered
+from dynashard.reads.positions import Positions
 from dynashard.reads.query import MAX_LIMIT, Order, Page, Query
 from dynashard.reads.scan import scan_shards
 from dynashard.reads.sources import queries_of
@@ -60,14 +61,19 @@ class Listing(Generic[E]):
             raise InvalidQueryError("distinct lists one entity; several have no value in common", field="distinct")
         asked = Enumeration(self._store, self._decoders, query)
         fingerprint = query.fingerprint(asked.filters)
-        state = None if cursor is None else self._cursors.read(cursor, fingerprint)
+        positions: Sequence[Positions] | None = None
+        recent: Mapping[str, int] = {}
+        if cursor is not None:
+            recent, *states = self._cursors.read(cursor, fingerprint)
+            positions = [decode_positions(*each) for each in zip(states, query.partitions, strict=True)]
         fetch = asked.fetch(query.budget)
         with self._reporting_throttles(query):
             _refuse_wide(fetch, query)
             if query.order == Order.ORDERED:
-                rows, state = self._ordered(fetch, query, state, asked.dedup)
+                rows, after, recent = self._ordered(fetch, query, positions, asked.dedup, recent)
             else:
-                rows, state = self._by_shard(fetch, query, state)
+                rows, after = self._by_shard(fetch, query, positions)
+        state = None if after is None else [recent, *map(encode_positions, after, query.partitions)]
         return Page(
             items=[self._decode(fetch.item(row), query.fields) for row in rows],
             cursor=None if state is None else self._cursors.issue(state, fingerprint),
@@ -135,39 +141,33 @@ class Listing(Generic[E]):
             allowance.demand(needed, reason, field="partition" if query.several else None)
         return found
 
-    def _by_shard(self, fetch: Fetch, query: Query, state: Any) -> tuple[list[Wire], list[Any] | None]:
-        positions = None
-        if state is not None:
-            states = state if query.several else [state]
-            positions = [decode_positions(*each) for each in zip(states, query.partitions, strict=True)]
+    def _by_shard(
+        self, fetch: Fetch, query: Query, positions: Sequence[Positions] | None
+    ) -> tuple[list[Wire], Sequence[Positions] | None]:
         if positions and query.index is None and not self._entity.rule.powers_of_two:
             for at, layout in zip(positions, fetch.layouts(), strict=True):
-                if len(at.at) != len(layout.streams):
+                if at.size != len(layout.streams):
                     raise InvalidCursorError("the shard count has changed; list from the start", field="cursor")
-        in_turn = query.order == Order.ROUND_ROBIN
-        rows, after = list_by_shard(fetch, positions, limit=query.limit, in_turn=in_turn)
-        if after is None:
-            return rows, None
-        states = [encode_positions(at, partition) for at, partition in zip(after, query.partitions, strict=True)]
-        return rows, states if query.several else states[0]
+        return list_by_shard(fetch, positions, limit=query.limit, in_turn=query.order == Order.ROUND_ROBIN)
 
     def _ordered(
-        self, fetch: Fetch, query: Query, state: Any, dedup: Dedup | None
-    ) -> tuple[list[Wire], list[Any] | None]:
+        self,
+        fetch: Fetch,
+        query: Query,
+        positions: Sequence[Positions] | None,
+        dedup: Dedup | None,
+        recent: Mapping[str, int],
+    ) -> tuple[list[Wire], Sequence[Positions] | None, Mapping[str, int]]:
         item_bytes = self._item_bytes.get(query.slot, _FIRST_GUESS)
-        end, recent = None, dict[str, int]()
-        if state is not None:
-            end, recent = decode_end(state, query.partitions, distinct=dedup is not None)
         if dedup is not None:
             dedup.excess, dedup.recent = self._excess.get(query.slot, dedup.excess), recent
-        rows, after = list_ordered(fetch, end, limit=query.limit, item_bytes=item_bytes, dedup=dedup)
+        rows, after = list_ordered(fetch, positions, limit=query.limit, item_bytes=item_bytes, dedup=dedup)
         if rows and query.fields is None:
             self._item_bytes[query.slot] = item_bytes + (item_size(rows[0]) - item_bytes) * _WEIGHT
-        remembered = None
         if dedup is not None:
             self._excess[query.slot] = dedup.excess
-            remembered = dedup.remembered([fetch.item(row) for row in rows], self._store.now())
-        return rows, None if after is None else encode_end(after, query.partitions, remembered)
+            recent = dedup.remembered([fetch.item(row) for row in rows], self._store.now())
+        return rows, after, recent
 
     @contextmanager
     def _reporting_throttles(self, query: Query) -> Iterator[None]:

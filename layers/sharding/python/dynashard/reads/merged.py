@@ -47,7 +47,7 @@ def _parts(reading: Reading, read: StreamRead) -> list[StreamRead]:
         at, beyond = bounds.at(after.sort, forward=reading.forward), bounds.after(after.sort, forward=reading.forward)
         exact = after.item is not None and after.change == reading.change
         place = next((i for i, source in enumerate(sources) if exact and source.partition == after.shard), None)
-        starts = [(None, at)] * len(sources)
+        starts = [(None, beyond if after.side > 0 else at)] * len(sources)
         if place is not None:
             starts[: place + 1] = [*[(None, beyond)] * place, (after, bounds)]
     return [StreamRead(source, read.limit, *start) for source, start in zip(sources, starts, strict=True)]

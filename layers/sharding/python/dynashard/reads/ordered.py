@@ -5,25 +5,25 @@ known, for a page of P. Round 2 continues, at once, in only those sources that m
 to H. No source needs a third round: it has then reached H, or has P keys before it.
 
 The cursor is a keyset: the last sort key. In an index, where sort keys can tie, it also names the source and the item:
-sources before it have been read through that key, those after it have not. A source is what hashes lead to, so this
-holds under any other count: the hash of an entry says whether it was read.
+sources before it have been read through that key, those after it have not. These are positions of virtual shards, so
+they hold under any other count.
 
 Several logical partitions are more sources. Equal sort keys are returned partition by partition; the cursor names the
 partition, and in the others reading continues at its key or just after it. If a layout changes while a page is
 gathered, the page ends short; it never mixes two.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from math import ceil, inf, sqrt
-from typing import Any, Final
+from typing import Final
 
-from dynashard.reads.bounds import Bounds
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
+from dynashard.reads.positions import Positions
 from dynashard.reads.sources import Chunk, Position, Reading, Stream, StreamRead
 from dynashard.transport.interface import Wire
 
@@ -36,34 +36,6 @@ MAX_READ: Final = 2000
 """Items that round 1 reads from all sources together to make up for those that are dropped."""
 _ROUNDS: Final = 2
 
-
-@dataclass(frozen=True, slots=True)
-class PageEnd:
-    """Where a page ended.
-
-    Attributes:
-        position: that of the last item.
-        number: in an index, the stream that it came from.
-        streams: in an index, how many there were.
-        passed: in an index, `streams` and `number` of earlier pages that ended at this sort key under other counts.
-        version: in an index, that of the view.
-        part: which of the listed partitions it came from.
-        whole: whether no more items with this sort key are to be returned, of any source.
-    """
-
-    position: Position
-    number: int = 0
-    streams: int = 1
-    passed: tuple[tuple[int, int], ...] = ()
-    version: str = ""
-    part: int = 0
-    whole: bool = False
-
-    def passed_under(self, streams: int) -> tuple[tuple[int, int], ...]:
-        """Return `passed`, together with this end if there are now another number of streams."""
-        return self.passed if self.streams == streams else (*self.passed, (self.streams, self.number))
-
-
 _Place = tuple[str, float]
 """A sort key and the rank of a source, by which the merge sorts: keys by direction, ranks always upwards."""
 
@@ -72,43 +44,44 @@ _Place = tuple[str, float]
 class _Run:
     """One sorted run of the merge: a source while a page is gathered.
 
-    `rank` is its number among the sources of all partitions. When it has been read through a sort key, sources up to
-    the rank `through` hold no more items with that key. Reading continues at `reached`. All items up to `place` are
-    known; `ended` is true when the source has no more. `new` returns whether no earlier page returned a row, None if
-    none did; `reread` rows may come before the first new one.
+    `state` are the positions in its partition. `rank` is its number among the sources of all partitions. When it has
+    been read through a sort key, sources up to the rank `through` hold no more items with that key. Reading continues
+    at `reached`. All items up to `place` are known; `ended` is true when the source has no more.
     """
 
     layout: Layout
+    state: Positions
     part: int
+    number: int
     rank: int
     through: float
-    source: Stream
-    bounds: Bounds
     reached: Position | None = None
-    new: Callable[[Wire], bool] | None = None
-    reread: int = 0
     rows: list[Wire] = field(default_factory=list)
     place: _Place = ("", 0)
     ended: bool = False
 
+    @property
+    def source(self) -> Stream:
+        """What is read."""
+        return self.layout.streams[self.number]
+
     def first(self, share: int) -> StreamRead:
         """Return the read of round 1."""
-        return StreamRead(self.source, share + self.reread, self.reached, self.bounds, self.part)
+        return self.layout.next_read(self.state, self.number, share, part=self.part)
 
     def rest(self, limit: int, bound: str | None) -> StreamRead:
         """Return the read of round 2, up to H, `bound`."""
         reading = self.layout.reading
-        bounds = self.bounds if bound is None else self.bounds.until(bound, forward=reading.forward)
+        bounds = None if bound is None else reading.bounds.until(bound, forward=reading.forward)
         wanted = FILTERED_READ if reading.filters.text else max(1, limit - len(self.rows))
         return StreamRead(self.source, wanted, self.reached, bounds, self.part)
 
     def add(self, chunk: Chunk, bound: str | None) -> None:
         """Add what a Query returned that went no further than `bound`."""
-        self.rows += chunk.rows if self.new is None else filter(self.new, chunk.rows)
-        self.rows = self.layout.distinct(self.rows)
+        self.rows = self.layout.distinct(self.rows + self.layout.unseen(self.state, self.number, chunk.rows))
         if chunk.last is not None:
             # An item's position does not change within a page.
-            self.reached, self.place = replace(chunk.last, forced=True), (chunk.last.sort, self.through)
+            self.reached, self.place = chunk.last._replace(forced=True), (chunk.last.sort, self.through)
         elif bound is not None:
             # The Query read all items at its bound, and none beyond.
             self.place = (bound, inf)
@@ -117,12 +90,12 @@ class _Run:
 
 
 def list_ordered(
-    fetch: Fetch, after: PageEnd | None, *, limit: int, item_bytes: float, dedup: Dedup | None = None
-) -> tuple[list[Wire], PageEnd | None]:
-    """Return one page of P items (`limit`) in order, and its end, None after the last.
+    fetch: Fetch, after: Sequence[Positions] | None, *, limit: int, item_bytes: float, dedup: Dedup | None = None
+) -> tuple[list[Wire], Sequence[Positions] | None]:
+    """Return one page of P items (`limit`) in order, and the positions after it, None after the last.
 
-    `after` is the end of the last page. `item_bytes` is the average size of an item, by which round 1 fills the blocks
-    that it is billed for.
+    `after` are the positions after the last page, for each logical partition. `item_bytes` is the average size of an
+    item, by which round 1 fills the blocks that it is billed for.
 
     Cost: a Query for every source, and one more for those read up to H; at most 2 round trips, unless a filter or
     DynamoDB's 1 MB a Query cut a round short. With `dedup`, 2 round trips even so: the page is then short.
@@ -145,11 +118,11 @@ def list_ordered(
         for run, chunk in zip(behind, chunks, strict=True):
             run.add(chunk, bound)
         rounds += 1
-    return _page(fetch, runs, after, limit, dedup)
+    return _page(fetch, runs, limit, dedup)
 
 
 def _first_round(
-    fetch: Fetch, after: PageEnd | None, limit: int, item_bytes: float
+    fetch: Fetch, after: Sequence[Positions] | None, limit: int, item_bytes: float
 ) -> tuple[Sequence[Layout], list[_Run]]:
     while True:
         layouts = fetch.layouts()
@@ -178,61 +151,19 @@ def first_limit(limit: int, sources: int, item_bytes: float) -> int:
     return min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
 
 
-def _runs(layouts: Sequence[Layout], after: PageEnd | None) -> list[_Run]:
+def _runs(layouts: Sequence[Layout], after: Sequence[Positions] | None) -> list[_Run]:
     """The sources of all partitions, each of which begins where the last page ended."""
     runs: list[_Run] = []
     for part, layout in enumerate(layouts):
         first, past = len(runs), len(runs) + len(layout.streams) - 1
-        bounds, forward = layout.reading.bounds, layout.reading.forward
-        for rank, stream in enumerate(layout.streams, first):
+        state = Positions(1) if after is None else after[part]
+        # A table's position is one sort key, wherever items are placed.
+        state = state.under(past + 1 - first) if layout.identity is None else layout.rebase(state)
+        for number in range(len(layout.streams)):
             # In a table no two live items have equal sort keys, only an item and its marker: all are known up to it.
-            run = _Run(layout, part, rank, past if layout.identity is None else rank, stream, bounds)
-            if after is not None and after.part == part and not after.whole:
-                _resume(run, after)
-            elif after is not None:
-                within = bounds.after if after.whole or part < after.part else bounds.at
-                run.bounds = within(after.position.sort, forward=forward)
-            runs.append(run)
+            through = past if layout.identity is None else first + number
+            runs.append(_Run(layout, state, part, number, first + number, through))
     return runs
-
-
-def _resume(run: _Run, after: PageEnd) -> None:
-    """Let a source of the partition of the last page's end begin there."""
-    layout, stream, at = run.layout, run.source, after.position
-    forward = layout.reading.forward
-    if layout.identity is None:
-        run.reached = at
-    elif after.streams != len(layout.streams):
-        run.bounds = run.bounds.at(at.sort, forward=forward)
-        run.new, run.reread = _new(layout, after), at.reread_limit
-    elif stream.number > after.number:
-        run.bounds = run.bounds.at(at.sort, forward=forward)
-        run.new = _new(layout, after) if after.passed else None
-    elif stream.number < after.number:
-        run.bounds = run.bounds.after(at.sort, forward=forward)
-    else:
-        stale = at.stale or after.version != layout.version
-        run.reached, run.new = layout.resumed(replace(at, stale=stale)), _new(layout, after)
-        # The last item itself may have moved.
-        run.reread = 0 if run.reached is None or run.reached.item else at.reread_limit
-
-
-def _new(layout: Layout, after: PageEnd) -> Callable[[Wire], bool] | None:
-    """A function that returns whether no earlier page returned an entry; None if its sort key says so."""
-    hash_of = layout.hash_of
-    if hash_of is None:
-        return None
-    at, passed = after.position, after.passed_under(len(layout.streams))
-    attribute, returned = layout.reading.sort_attribute, layout.returned_at(at)
-
-    def new(row: Wire) -> bool:
-        if row[attribute]["S"] != at.sort:
-            return True
-        hashed = hash_of(row)
-        was_passed = any(hashed & (streams - 1) < number for streams, number in passed)
-        return not was_passed and layout.identity_of(row) not in returned
-
-    return new
 
 
 _Ranked = tuple[int, Wire]
@@ -259,8 +190,8 @@ def _before(reading: Reading, place: _Place, item: _Ranked) -> bool:
 
 
 def _page(
-    fetch: Fetch, runs: Sequence[_Run], after: PageEnd | None, limit: int, dedup: Dedup | None
-) -> tuple[list[Wire], PageEnd | None]:
+    fetch: Fetch, runs: Sequence[_Run], limit: int, dedup: Dedup | None
+) -> tuple[list[Wire], Sequence[Positions] | None]:
     """The items up to where every source has been read, and where that is."""
     reading = runs[0].layout.reading
     ranked = _ranked(reading, runs, fetch, dedup)
@@ -285,58 +216,24 @@ def _page(
         # The page is cut short where the source ends that was read least far. This source did not end at a bound,
         # because a bound is the key of a page's last item, so the page would be full.
         run, position = least, least.reached
-    if dedup is not None and rows and rows[-1][reading.sort_attribute]["S"] == position.sort:
-        # All other items with this key are copies.
-        return rows, PageEnd(Position(position.sort), part=run.part, whole=True)
-    return rows, _end_at(position, run, items, after)
+    # With `dedup`, all other items with the last item's key are copies.
+    whole = dedup is not None and bool(rows) and rows[-1][reading.sort_attribute]["S"] == position.sort
+    of_run = [row for rank, row in items if rank == run.rank]
+    parts = {each.part: each for each in runs}
+    return rows, [_after(each, run, position, of_run, whole=whole) for each in parts.values()]
 
 
-def _end_at(position: Position, run: _Run, items: Sequence[_Ranked], after: PageEnd | None) -> PageEnd:
-    layout, part, number = run.layout, run.part, run.source.number
-    if layout.identity is None:
-        return PageEnd(position, part=part)
-    streams = len(layout.streams)
-    passed: tuple[tuple[int, int], ...] = ()
-    before: list[Position] = []
-    if after is not None and after.position.sort == position.sort and after.part == part:
-        passed = after.passed_under(streams)
-        if passed or after.number == number:
-            before = [after.position]
-    taken = [row for rank, row in items if rank == run.rank]
-    position = layout.with_seen(replace(position, forced=False), before, taken, positions=1)
-    return PageEnd(position, number, streams, passed, layout.version, part)
-
-
-def encode_end(end: PageEnd, partitions: Sequence[str], recent: Mapping[str, int] | None = None) -> list[Any]:
-    """Return the JSON state of a cursor; `recent` are the values returned lately, in a listing with `distinct`.
-
-    The stored partition keys in it are without the logical partitions that they begin with.
-    """
-    at = end.position
-    state: list[Any] = [at.sort]
-    if at.item is not None:
-        state += [*at.item, at.shard.removeprefix(partitions[end.part]), end.streams, end.number]
-        if at.change or at.seen or end.passed or end.version or at.forced:
-            state += [end.version, at.change, at.forced, end.passed, *at.seen]
-    if len(partitions) == 1 and recent is None:
-        return state
-    recent = recent or {}
-    return [end.part, int(end.whole), list(recent), list(recent.values()), *state]
-
-
-def decode_end(
-    state: Sequence[Any], partitions: Sequence[str], *, distinct: bool = False
-) -> tuple[PageEnd, dict[str, int]]:
-    """Return the end and the values returned lately that `encode_end` wrote."""
-    part, whole, recent = 0, False, dict[str, int]()
-    if distinct or len(partitions) > 1:
-        part, whole, hashes, times, *state = state
-        recent = dict(zip(hashes, times, strict=True))
-    sort, *rest = state
-    end = PageEnd(Position(sort), part=part, whole=bool(whole))
-    if rest:
-        pk, sk, shard, streams, number, *more = rest
-        version, change, forced, passed, *seen = more or ["", "", False, []]
-        position = Position(sort, (pk, sk), partitions[part] + shard, change, tuple(seen), forced=forced)
-        end = PageEnd(position, number, streams, tuple((was, at) for was, at in passed), version, part, bool(whole))
-    return end, recent
+def _after(any_of: _Run, run: _Run, position: Position, returned: Sequence[Wire], *, whole: bool) -> Positions:
+    """The positions in a partition after a page that ended at a position in a source."""
+    sort, layout = position.sort, run.layout
+    before, at, behind = Position(sort, side=1), Position(sort), Position(sort, side=-1)
+    if whole or any_of.part < run.part:
+        return Positions(1, 0, ((before, 1),), version=any_of.layout.version)
+    if any_of.part > run.part or layout.identity is None:
+        return Positions(1, 0, ((at if any_of.part == run.part else behind, 1),), version=any_of.layout.version)
+    count = len(layout.streams)
+    position = position._replace(forced=False)
+    position = layout.with_seen(position, run.state.last(run.number, count, sort), returned, positions=1)
+    state, forward, bit = run.state, layout.reading.forward, 1 << run.number
+    state = state.read(bit - 1, count, before, forward=forward).read(bit, count, position, forward=forward)
+    return state.read((1 << count) - 2 * bit, count, behind, forward=forward)

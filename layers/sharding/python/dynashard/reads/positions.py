@@ -4,13 +4,20 @@ A virtual shard is `hash & (V-1)` for the count V under which the listing began 
 outlive a change of the shard count: when shards split, each child inherits its parent's position; when they merge, the
 shard is read from the earliest position of its virtual shards, and an item counts only if it is beyond the position of
 its own virtual shard. Items that are placed at random have no virtual shards, so positions are those of the shards.
+
+A set of virtual shards is a bit mask. Work and memory grow with the positions that are open, not with the shards.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from dynashard.reads.sources import Position
 
+WINDOW: Final = 16
+"""How many positions a listing that takes turns keeps open, so that its cursor stays short at any count."""
+MAX_WEIGHT: Final = 2048
+"""How many bytes these positions may have before shards are read to their end one by one."""
 DONE: Final = Position("")
 """The position after the last item of a virtual shard; no stored sort key is empty."""
 
@@ -20,79 +27,129 @@ class Positions:
     """Positions of all virtual shards.
 
     Attributes:
-        at: one for each virtual shard: None before its first item, `DONE` after its last.
+        size: how many virtual shards there are.
+        done: the virtual shards that were read to their end.
+        open: each position inside a virtual shard, with the virtual shards that are at it; all others have not begun.
         turn: the shard to read next.
         version: in an index, that of the view under which the latest position was set.
     """
 
-    at: tuple[Position | None, ...]
+    size: int
+    done: int = 0
+    open: tuple[tuple[Position, int], ...] = ()
     turn: int = 0
     version: str = ""
 
     @property
-    def done(self) -> bool:
+    def ended(self) -> bool:
         """Whether every virtual shard has been read to its end."""
-        return all(position == DONE for position in self.at)
+        return self.done == (1 << self.size) - 1
+
+    @property
+    def weight(self) -> int:
+        """The bytes of all open positions."""
+        return sum(position.weight for position, _ in self.open)
+
+    def at(self, virtual: int) -> Position | None:
+        """Return the position of a virtual shard: None before its first item, `DONE` after its last."""
+        if self.done >> virtual & 1:
+            return DONE
+        return next((position for position, where in self.open if where >> virtual & 1), None)
 
     def under(self, count: int) -> "Positions":
         """Return the same positions over `count` shards in which hashes place items."""
-        virtual = len(self.at)
-        at = self.at if count <= virtual else tuple(self.at[v & (virtual - 1)] for v in range(count))
-        return replace(self, at=at, turn=self.turn % count)
+        if count <= self.size:
+            return replace(self, turn=self.turn % count)
+        children = _every(self.size, count)
+        open_ = tuple((position, where * children) for position, where in self.open)
+        return replace(self, size=count, done=self.done * children, open=open_)
 
     def among(self, count: int) -> "Positions":
         """Return the same positions over `count` shards in which items are placed at random."""
-        new = (None,) * (count - len(self.at))
-        return Positions(self.at[:count] + new, self.turn % count)
+        kept = (1 << count) - 1
+        open_ = tuple((position, where & kept) for position, where in self.open if where & kept)
+        return Positions(count, self.done & kept, open_, self.turn % count)
 
     def as_of(self, version: str) -> "Positions":
         """Return the same positions under a view of another version: index entries may have moved in between."""
-        at = tuple(p if p is None or p == DONE else replace(p, stale=True) for p in self.at)
-        return replace(self, at=at, version=version)
+        open_ = tuple((position._replace(stale=True), where) for position, where in self.open)
+        return replace(self, open=open_, version=version)
 
-    def served(self, shard: int, count: int) -> range:
-        """Return the virtual shards whose items a shard holds; `count` is at most their number."""
-        return range(shard, len(self.at), count)
+    def left(self, count: int) -> int:
+        """Return the shards in which something is left to read; `count` is at most the number of virtual shards."""
+        return _folded(~self.done & ((1 << self.size) - 1), count)
 
-    def finished(self, shard: int, count: int) -> bool:
-        """Whether nothing is left to read in a shard."""
-        return all(self.at[v] == DONE for v in self.served(shard, count))
+    def alone(self, count: int) -> int:
+        """Return the shards that can be read on without one more position: each has a position that no other has."""
+        alone = 0
+        for _, where in self.open:
+            shards = _folded(where, count)
+            alone |= shards if shards.bit_count() == 1 else 0
+        return alone
 
     def start(self, shard: int, count: int, *, forward: bool) -> Position | None:
         """Return where to continue in a shard; None for its beginning."""
-        known: list[Position] = []
-        for v in self.served(shard, count):
-            at = self.at[v]
-            if at is None:
-                return None
-            if at != DONE:
-                known.append(at)
+        left = self._served(shard, count) & ~self.done
+        known = [position for position, where in self.open if where & left]
+        if left & ~sum(where for _, where in self.open):
+            return None
         first = (min if forward else max)(known, key=lambda position: position.sort)
-        tied = {(p.item, p.shard, p.change, p.stale, p.forced) for p in known if p.sort == first.sort}
+        tied = {(p.item, p.shard, p.change, p.stale, p.forced, p.side) for p in known if p.sort == first.sort}
         # They differ among entries with equal sort keys: all of these are read again.
-        return first if len(tied) == 1 else Position(first.sort)
+        return first if len(tied) == 1 else Position(first.sort, side=-1)
 
     def last(self, shard: int, count: int, sort: str) -> list[Position]:
         """Return the positions in a shard that are at this sort key."""
-        return [p for v in self.served(shard, count) if (p := self.at[v]) is not None and p.sort == sort]
+        served = self._served(shard, count)
+        return [position for position, where in self.open if where & served and position.sort == sort]
 
-    def counts(self, sort: str, virtual: int, *, forward: bool, again: bool = False) -> bool:
-        """Whether an item of a virtual shard is beyond its position; `again` is the answer at equal sort keys."""
-        at = self.at[virtual]
-        if at is None:
-            return True
-        if at == DONE:
-            return False
-        if sort == at.sort:
-            return again
-        return (sort > at.sort) is forward
+    def counts(self, sort: str, virtual: int, *, forward: bool) -> bool:
+        """Whether an item of a virtual shard is beyond its position."""
+        at = self.at(virtual)
+        return at is None or (at is not DONE and sort != at.sort and (sort > at.sort) is forward)
 
-    def read(self, shard: int, count: int, last: Position | None, *, forward: bool) -> "Positions":
-        """Return the positions after a shard was read up to `last`, or to its end if that is None."""
-        at = list(self.at)
-        for v in self.served(shard, count):
-            if last is None:
-                at[v] = DONE
-            elif self.counts(last.sort, v, forward=forward, again=True):
-                at[v] = last
-        return replace(self, at=tuple(at))
+    def read(self, shards: int, count: int, last: Position | None, *, forward: bool) -> "Positions":
+        """Return the positions after these shards were read up to `last`, or to their end if that is None."""
+        moved = _every(count, self.size) * shards
+        if last is None:
+            open_ = tuple((position, rest) for position, where in self.open if (rest := where & ~moved))
+            return replace(self, done=self.done | moved, open=open_)
+        moved &= ~self.done
+        for position, where in self.open:
+            beyond = (position.sort > last.sort) is forward
+            if position.side > last.side if position.sort == last.sort else beyond:
+                moved &= ~where
+        kept = []
+        for position, where in self.open:
+            if position == last:
+                moved |= where
+            elif rest := where & ~moved:
+                kept.append((position, rest))
+        return replace(self, open=(*kept, (last, moved)) if moved else tuple(kept))
+
+    def _served(self, shard: int, count: int) -> int:
+        """The virtual shards whose items a shard holds."""
+        return _every(count, self.size) << shard
+
+
+def bits(mask: int, first: int = 0) -> Iterator[int]:
+    """Yield the numbers of the set bits, from `first` on and then those before it."""
+    for rest in (mask >> first << first, mask & ((1 << first) - 1)):
+        left = rest
+        while left:
+            yield (left & -left).bit_length() - 1
+            left &= left - 1
+
+
+def _every(step: int, end: int) -> int:
+    """The numbers 0, `step`, 2 `step` and so on before `end`, a multiple of `step`."""
+    return ((1 << end) - 1) // ((1 << step) - 1)
+
+
+def _folded(virtual: int, count: int) -> int:
+    """The shards that serve virtual shards."""
+    shards = 0
+    while virtual:
+        shards |= virtual & ((1 << count) - 1)
+        virtual >>= count
+    return shards

@@ -15,7 +15,7 @@ from typing import Any, Final
 from dynashard.errors import InvalidQueryError, ThrottledError
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
-from dynashard.reads.positions import Positions
+from dynashard.reads.positions import Positions, bits
 from dynashard.reads.sources import Chunk
 from dynashard.repository import RetryPolicy
 from dynashard.transport.interface import Wire
@@ -92,11 +92,10 @@ def _stream(
 
 def _next_streams(layout: Layout, state: Positions, busy: Sequence[int], most: int) -> list[int]:
     """The next streams to read, so that at most so many are read at a time."""
-    count = len(layout.streams)
     if layout.strays is not None:
         # An item that is moved home from one shard must not be missed by a read of the other meanwhile.
         most = 1
-    free = (stream for stream in range(count) if stream not in busy and not state.finished(stream, count))
+    free = (stream for stream in bits(state.left(len(layout.streams))) if stream not in busy)
     return list(islice(free, max(0, most - len(busy))))
 
 

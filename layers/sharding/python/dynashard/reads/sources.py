@@ -3,12 +3,15 @@
 Where a source continues is a keyset position: the last sort key, and in an index also the item, because sort keys tie.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
+from dynashard.placement import Placement
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
+from dynashard.routing import shard_key
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Call, Wire
 
@@ -16,8 +19,7 @@ ALWAYS_READ: Final = (PK, SK, TYPE, REV, EXPIRES_AT, MOVED_TO)
 """Attributes that a listing needs of each item, whatever fields the caller asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """How far a source has been read.
 
     Attributes:
@@ -28,6 +30,7 @@ class Position:
         seen: hashes (`Layout.identity`) of the other items already returned whose entries have this sort key.
         stale: whether entries with this sort key may have moved since.
         forced: continue just after this entry even so, because too many items were returned to remember them.
+        side: -1 if everything with this sort key is still to be returned, 1 if everything was; 0 says nothing more.
     """
 
     sort: str
@@ -37,11 +40,36 @@ class Position:
     seen: tuple[str, ...] = ()
     stale: bool = False
     forced: bool = False
+    side: int = 0
+
+    def pack(self, partition: str) -> list[Any]:
+        """Return it as JSON values; `partition` begins all stored partition keys of the listing."""
+        state: list[Any] = [self.sort, self.stale + 2 * self.forced + 4 * (self.side % 3)]
+        if self.item is not None:
+            state += [*self.item, self.shard.removeprefix(partition), self.change, *self.seen]
+        while not state[-1]:
+            state.pop()
+        return state
+
+    @classmethod
+    def unpack(cls, state: Sequence[Any], partition: str) -> "Position":
+        """Return the position that `pack` wrote."""
+        if len(state) == 1:
+            return cls(state[0])
+        whole: list[Any] = [*state, *[""] * (6 - len(state))]
+        sort, flags, pk, sk, shard, change, *seen = whole
+        item, place = ((pk, sk), partition + shard) if pk else (None, "")
+        return cls(sort, item, place, change, tuple(seen), bool(flags & 1), bool(flags & 2), (0, 1, -1)[flags >> 2])
+
+    @property
+    def weight(self) -> int:
+        """How many bytes it takes in a cursor, before compression."""
+        return len((self.sort if self.item is None else "".join((self.sort, *self.item, *self.seen))).encode())
 
     @property
     def reread_limit(self) -> int:
         """How many rows at this sort key may be read again: each item returned, and by now its marker."""
-        return 2 * (len(self.seen) + 1)
+        return 2 * (len(self.seen) + (self.item is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +91,21 @@ class Group:
     number: int
     sources: tuple[Source, ...]
     leaving: int
+
+
+class Sources(Sequence[Source]):
+    """The shards of a logical partition under a count, shard 0 first. Each is made when it is read."""
+
+    def __init__(self, rule: Placement, partition: str, separator: str, count: int) -> None:
+        self._key = partial(shard_key, rule, partition, separator, count)
+        self._numbers = range(count or 1)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, number: Any) -> Any:
+        """Return one shard; there are no slices."""
+        return Source(self._numbers[number], self._key(number))
 
 
 Stream = Source | Group
@@ -131,10 +174,11 @@ class Reading:
     def call(self, source: Source, limit: int, after: Position | None, bounds: Bounds | None = None) -> Call | None:
         """Return the Query for at most `limit` items of a source after a position; None if no key can be there."""
         bounds = bounds or self.bounds
-        if after is not None and self.slot is not None and (after.item is None or after.shard != source.partition):
+        if after is not None and (after.side or (self.slot is not None and after.shard != source.partition)):
             # DynamoDB does not define the order of index entries with equal sort keys. So a position is exact only in
             # its own shard; elsewhere all entries with its sort key are read again.
-            bounds = (bounds.after if self.unique else bounds.at)(after.sort, forward=self.forward)
+            beyond = after.side > 0 or (self.unique and not after.side)
+            bounds = (bounds.after if beyond else bounds.at)(after.sort, forward=self.forward)
             after = None
         if bounds.empty:
             return None
