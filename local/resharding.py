@@ -14,8 +14,8 @@ from domain import ENTITIES
 from dynashard.resharding import Resharder, Timing
 from dynashard.transport import Transport
 from dynashard_direct.selection import connect_by, name_in
-from dynashard_serving.growth_policy import GrowthSettings, Report
-from dynashard_serving.growth_requests import shrink_quiet
+from dynashard_serving.growth.policy import GrowthSettings, Report
+from dynashard_serving.growth.requests import shrink_quiet
 from local.driver import drive
 from local.worker_lifecycle import end_with_input, log
 

@@ -16,8 +16,8 @@ from dynashard.resharding import Resharder, Timing
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
 from dynashard.transport.aws import stack_outputs
-from dynashard_serving.growth_policy import GrowthSettings, Report
-from dynashard_serving.growth_requests import growth_of
+from dynashard_serving.growth.policy import GrowthSettings, Report
+from dynashard_serving.growth.requests import growth_of
 from dynashard_serving.table_load import TableLoad, table_load
 from local.errors import LocalStackError
 from local.functions import api_environment
@@ -69,7 +69,7 @@ class Backend:
     def writer(self) -> Dynashard:
         """Return its items for bulk writes: a throttle makes counts grow, as in the API.
 
-        Cost: no request; of a throttle, as `dynashard_serving.growth_policy.Growth.throttled`, after a random wait.
+        Cost: no request; of a throttle, as `dynashard_serving.growth.policy.Growth.throttled`, after a random wait.
         """
         growing = growth_of(
             self.resharder(),

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from aws_lambda_powertools.logging import Logger
 
 from dynashard_serving import metric_names as names
-from dynashard_serving.growth_log import growth_fields, growth_metric
+from dynashard_serving.growth.log import growth_fields, growth_metric
 from dynashard_serving.metrics import Figure, metrics_line, write_line
 from dynashard_serving.refusals import expected, one_line
 from functions.api.request_lines import Observed, RequestLines
 
 if TYPE_CHECKING:
-    from dynashard_serving.growth_terms import Report
+    from dynashard_serving.growth.terms import Report
 
 __all__ = ["Observed", "Observer"]
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from dynashard.errors import ConfigurationError
 from dynashard.resharding import Timing
 from dynashard_serving.environment import Variable, number, whole_number
-from dynashard_serving.growth_policy import GrowthSettings
+from dynashard_serving.growth.policy import GrowthSettings
 from dynashard_serving.settings import TableSettings
 
 

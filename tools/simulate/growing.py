@@ -14,8 +14,8 @@ from typing import Final
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.placement import CALCULATED
 from dynashard.routing import shard_keys
-from dynashard_serving.growth_demand import Place
-from dynashard_serving.growth_sizing import Evidence, Supply, enough, target_count
+from dynashard_serving.growth.demand import Place
+from dynashard_serving.growth.sizing import Evidence, Supply, enough, target_count
 from tools.simulate.capacity import DAY
 from tools.simulate.model import TABLE, Access
 from tools.simulate.run import GrowingResult, Point, Result, build, dollars_of, settled_rate

@@ -13,7 +13,7 @@ from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
-from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
+from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
 from tests.engine.resharding.resharding_world import ENTITIES, Event, Moving, Thing, index, moving_world, partition
 from tests.faults import FaultyTransport, throttled
 

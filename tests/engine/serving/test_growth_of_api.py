@@ -12,7 +12,7 @@ from dynashard.errors import ThrottledError
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard_serving.growth import Growing, cloudwatch, growing
+from dynashard_serving.growth.connection import Growing, cloudwatch, growing
 from dynashard_serving.table_load import Load, TableLoad
 from functions.api.observing import Observer
 from tests.api_caller import TENANT

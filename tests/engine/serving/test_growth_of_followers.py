@@ -16,7 +16,7 @@ from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
 from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_serving.backend import open_entities
-from dynashard_serving.growth_terms import GrowthEvent, Report
+from dynashard_serving.growth.terms import GrowthEvent, Report
 from dynashard_serving.settings import TableSettings
 from dynashard_serving.table_load import Load
 from functions.changes.following import consumers

@@ -10,8 +10,8 @@ from domain import User
 from dynashard import LeasedTopology, definition
 from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard_serving.growth_policy import GrowthSettings
-from dynashard_serving.growth_requests import shrink_quiet
+from dynashard_serving.growth.policy import GrowthSettings
+from dynashard_serving.growth.requests import shrink_quiet
 from dynashard_serving.table_load import Load
 from functions.reshard import handler
 from functions.reshard.shrink import shrink

@@ -10,7 +10,7 @@ from dynashard import RetryPolicy
 from dynashard.schema import TOPOLOGY_KEY
 from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard_serving.growth_policy import GrowthSettings
+from dynashard_serving.growth.policy import GrowthSettings
 from tests.engine.command_line import CommandLine, user
 from tests.engine.topology.topology_world import put_by_hand
 from tests.faults import FaultyTransport, throttled

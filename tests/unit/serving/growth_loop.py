@@ -10,9 +10,9 @@ from dynashard import Shards
 from dynashard.errors import ReshardRefusedError, ThrottledError
 from dynashard.resharding.scope import Scope
 from dynashard.transport.classification import Refusal, classify
-from dynashard_serving.growth_demand import Demand
-from dynashard_serving.growth_policy import CountState, Growth
-from dynashard_serving.growth_retries import RetriedThrottles
+from dynashard_serving.growth.demand import Demand
+from dynashard_serving.growth.policy import CountState, Growth
+from dynashard_serving.growth.retries import RetriedThrottles
 from tests.unit.serving.growth_policy_world import START, Loads, World, entity
 from tools.simulate.capacity import OnDemand, Provisioned
 from tools.simulate.model import Access, TableModel

@@ -17,8 +17,8 @@ from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.interface import Resend, Wire
-from dynashard_serving.growth_demand import Demand
-from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
+from dynashard_serving.growth.demand import Demand
+from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
 from dynashard_serving.table_load import Load
 from tests.declaring import declare
 from tests.faults import Fault, FaultyTransport, throttled

@@ -6,8 +6,8 @@ import pytest
 
 from dynashard import Shards
 from dynashard.errors import ThrottledError, ThrottleReason
-from dynashard_serving.growth_demand import Demand
-from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent
+from dynashard_serving.growth.demand import Demand
+from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent
 from tests.unit.serving.growth_policy_world import DAY, HOT, HOT_INDEX, START, TABLE, Loads, World, entity, throttle
 
 pytestmark = pytest.mark.unit

@@ -7,10 +7,10 @@ import pytest
 from dynashard import Index, Key, Shards, definition
 from dynashard.errors import ThrottledError
 from dynashard.transport.interface import Call, Wire, metered, meters
-from dynashard_serving.growth_demand import CountingTransport, Demand, Place
-from dynashard_serving.growth_policy import GrowthEvent
-from dynashard_serving.growth_retries import SUSTAINED, RetriedThrottles, owner_of
-from dynashard_serving.growth_sizing import Evidence, enough
+from dynashard_serving.growth.demand import CountingTransport, Demand, Place
+from dynashard_serving.growth.policy import GrowthEvent
+from dynashard_serving.growth.retries import SUSTAINED, RetriedThrottles, owner_of
+from dynashard_serving.growth.sizing import Evidence, enough
 from tests.declaring import declare
 from tests.one_by_one import OneByOne
 from tests.unit.serving.growth_loop import Loop

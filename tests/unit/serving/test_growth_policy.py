@@ -14,7 +14,7 @@ from dynashard.errors import (
     TopologyChangedError,
 )
 from dynashard.runtime import Runtime
-from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings
+from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent, GrowthSettings
 from tests.declaring import declare
 from tests.unit.serving.growth_policy_world import (
     DAY,

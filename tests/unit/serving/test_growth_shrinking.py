@@ -6,7 +6,7 @@ import pytest
 
 from dynashard import Shards
 from dynashard.topology import Record
-from dynashard_serving.growth_policy import CountState, GrowthEvent
+from dynashard_serving.growth.policy import CountState, GrowthEvent
 from tests.unit.serving.growth_policy_world import DAY, HOT, Loads, World, entity, record
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,7 @@ from dynashard import Entity
 from dynashard.resharding import Resharder, Timing
 from dynashard.service import Collection, Dynashard
 from dynashard_serving.backend import open_entities
-from dynashard_serving.growth_terms import Report
+from dynashard_serving.growth.terms import Report
 from dynashard_serving.settings import TableSettings
 from tools.simulate.layer.entities import Items
 from tools.simulate.scenario import LayerSpec

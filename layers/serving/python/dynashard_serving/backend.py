@@ -11,8 +11,8 @@ from dynashard.runtime import SYSTEM, Runtime
 from dynashard.service import Collection, Dynashard
 from dynashard.transport.aws import secret_reader
 from dynashard.transport.interface import Transport
-from dynashard_serving.growth import GrowthObserver, OpenLoad, Throttled, counting, growing
-from dynashard_serving.growth_demand import Demand
+from dynashard_serving.growth.connection import GrowthObserver, OpenLoad, Throttled, counting, growing
+from dynashard_serving.growth.demand import Demand
 from dynashard_serving.settings import ServingSettings, TableSettings
 
 

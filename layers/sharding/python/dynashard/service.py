@@ -33,7 +33,7 @@ class Dynashard:
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         retry_policy: how long batches and scans retry throttled requests.
         throttled: called with each throttle that outlasted retries, in the caller's thread, before the error is raised;
-            may not raise. `dynashard_serving.growth_requests.growth_of(...).throttled` makes counts grow by it.
+            may not raise. `dynashard_serving.growth.requests.growth_of(...).throttled` makes counts grow by it.
         operation_seconds: how long one operation may take, with all of its requests and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dynashard.resharding.scope import Scope
-from dynashard_serving.growth_demand import Demand, Place, Tally
+from dynashard_serving.growth.demand import Demand, Place, Tally
 from dynashard_serving.table_load import ON_DEMAND_LIMIT
 
 WRITE_UNITS: Final = 1_000.0

@@ -9,9 +9,9 @@ from dynashard.placement import UNSHARDED
 from dynashard.resharding.resharder import Resharder
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Record, TopologyTable, family_of
-from dynashard_serving.growth_demand import Demand
-from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
-from dynashard_serving.growth_terms import LoadSource
+from dynashard_serving.growth.demand import Demand
+from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
+from dynashard_serving.growth.terms import LoadSource
 
 MOST_SHRUNK: Final = 20
 """Counts halved at a time. A family's record names all that change, and each change has a driver of its own."""

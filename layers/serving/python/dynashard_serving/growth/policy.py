@@ -25,10 +25,10 @@ from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.interface import WRITING
-from dynashard_serving.growth_demand import Demand, Place
-from dynashard_serving.growth_retries import RetriedThrottleError
-from dynashard_serving.growth_sizing import Evidence, Supply, enough, evidence_of, target_count
-from dynashard_serving.growth_terms import (
+from dynashard_serving.growth.demand import Demand, Place
+from dynashard_serving.growth.retries import RetriedThrottleError
+from dynashard_serving.growth.sizing import Evidence, Supply, enough, evidence_of, target_count
+from dynashard_serving.growth.terms import (
     CountState,
     GrowthEvent,
     GrowthSettings,

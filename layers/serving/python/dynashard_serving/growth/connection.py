@@ -11,11 +11,11 @@ from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ThrottledError
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.interface import Transport
-from dynashard_serving.growth_demand import CountingTransport, Demand
+from dynashard_serving.growth.demand import CountingTransport, Demand
 from dynashard_serving.settings import TableSettings
 
 if TYPE_CHECKING:
-    from dynashard_serving.growth_terms import LoadSource, Report
+    from dynashard_serving.growth.terms import LoadSource, Report
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
 OpenLoad = Callable[[TableSettings, Transport], "LoadSource | None"]
@@ -81,8 +81,8 @@ def growing(
     def build() -> Throttled:
         # Only a function that is throttled pays for these imports.
         from dynashard.resharding import Resharder, Timing  # noqa: PLC0415
-        from dynashard_serving.growth_policy import GrowthSettings  # noqa: PLC0415
-        from dynashard_serving.growth_requests import growth_of  # noqa: PLC0415
+        from dynashard_serving.growth.policy import GrowthSettings  # noqa: PLC0415
+        from dynashard_serving.growth.requests import growth_of  # noqa: PLC0415
 
         resharder = Resharder(
             transport,
@@ -125,7 +125,7 @@ def counting(
         operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], reasons: Collection[str]
     ) -> None:
         # Only a function that is throttled pays for the import.
-        from dynashard_serving.growth_retries import RetriedThrottles  # noqa: PLC0415
+        from dynashard_serving.growth.retries import RetriedThrottles  # noqa: PLC0415
 
         RetriedThrottles(entities, demand, throttled, settings.table).executed(operation, request, answer, reasons)
 
