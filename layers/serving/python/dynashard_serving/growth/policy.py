@@ -4,11 +4,8 @@ The policy receives throttles, reads counts and requests changes through its col
 Source of cooldown, random wait and history: AWS, 'Choosing the right number of shards'.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import pairwise
-from threading import Lock
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, Shards
@@ -25,6 +22,7 @@ from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.interface import WRITING
+from dynashard_serving.growth.cooldowns import Cooldowns
 from dynashard_serving.growth.demand import Demand, Place
 from dynashard_serving.growth.retries import RetriedThrottleError
 from dynashard_serving.growth.sizing import Evidence, Supply, enough, evidence_of, target_count
@@ -48,17 +46,6 @@ _RECHECK_SECONDS: Final = 60.0
 requests that are counted by then were all sent under the new count."""
 _CLEAR_EXCESS: Final = 2.0
 """Demand relative to what a new count can take, from which on the rest of its cooldown is not waited for."""
-_REMEMBERED: Final = 10_000
-"""Partitions and limits that one process remembers."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Cooldown:
-    """The time in which a count or a question is left alone; `waits` if this is the random wait before a request."""
-
-    since: float
-    until: float
-    waits: bool = False
 
 
 class Growth:
@@ -99,8 +86,7 @@ class Growth:
         self._demand = demand
         self._loads: dict[bool, Load] = {}
         self._limits: dict[Place, float | None] = {}
-        self._cooldowns: OrderedDict[str, _Cooldown] = OrderedDict()
-        self._lock = Lock()
+        self._cooldowns = Cooldowns(settings, runtime)
 
     def throttled(self, entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
         """Request a larger count if more shards can cure a throttle. Never raises.
@@ -163,9 +149,8 @@ class Growth:
         if record.busy or record.change.get("cause") == "operator":
             return False
         now = self._runtime.clock()
-        with self._lock:
-            cooldown = self._cooldowns.get(record.key)
-        if cooldown is not None and now < cooldown.since + self._settings.quiet_seconds:
+        began = self._cooldowns.began(record.key)
+        if began is not None and now < began + self._settings.quiet_seconds:
             return False
         quiet: float = self._settings.quiet_seconds * 2 ** _regrown(record)
         return now - float(record.updated) >= quiet
@@ -186,44 +171,52 @@ class Growth:
 
     def _load_now(self, source: LoadSource, *, writing: bool) -> Load | None:
         """The load of the table in this minute; None while another thread asks for it."""
-        if self._claim(f"load {writing}", _LOAD_VALID_SECONDS):
+        if self._cooldowns.claim(f"load {writing}", _LOAD_VALID_SECONDS):
             self._loads.pop(writing, None)
             self._loads[writing] = source(writing=writing)
         return self._loads.get(writing)
 
     def _grow(self, entity: EntityDefinition[Any], partition: str | None, place: Place, *, lasting: bool) -> None:
         """Raise a count, if no other thread does, the demand needs it and the declaration allows it."""
-        slot = place.slot
-        index = next((each for each in entity.indexes.values() if each.slot == slot), None) if slot else None
-        if slot is not None and index is None:
-            reason = f"a key range of index {slot or '(unnamed)'} is hot, which {entity.name} does not declare"
-            self._report_once(GrowthEvent.UNKNOWN, entity, slot or None, reason)
+        scope = self._hot_scope(entity, partition, place)
+        if scope is None:
             return
-        if index is None and partition is None:
-            reason = f"a key range of {entity.name} is hot, but it is unknown which"
-            self._report_once(GrowthEvent.UNKNOWN, entity, None, reason)
-            return
-        scope = Scope(entity, None if index else partition, index)
         if self._demand is not None and lasting:
             self._demand.throttled(place, scope.key)
-        if self._wait_begins(scope.key) or not self._claim(scope.key, self._settings.cooldown_seconds):
+        if not self._waits and self._cooldowns.waits(scope.key):
+            return
+        if not self._cooldowns.claim(scope.key, self._settings.cooldown_seconds):
             return
         evidence = self._evidence(scope, place)
         if evidence is not None and self._too_early(evidence):
             # Of many processes the first would decide, which has seen the least.
-            self._wait_again(scope.key)
+            self._cooldowns.wait_again(scope.key)
             return
         supply = Supply(self._limit(place), place)
         if evidence is not None and supply.bystander(evidence):
             self._recheck(scope.key)
             if supply.spread(evidence):
                 reason = f"throttles are spread over all key ranges, {scope.key} is one of many: {supply.remedy}"
-                self._report_once(GrowthEvent.LIMIT, entity, slot, reason, cause="spread")
+                self._report_once(GrowthEvent.LIMIT, entity, place.slot, reason, cause="spread")
             return
         try:
             self._enlarge(scope, place, supply)
         except DynashardError as error:
             self._report_change(GrowthEvent.FAILED, scope, f"{scope.key} is hot, but its count is unreadable: {error}")
+
+    def _hot_scope(self, entity: EntityDefinition[Any], partition: str | None, place: Place) -> Scope | None:
+        """Return what a hot place belongs to; None, with a report, if that is unknown."""
+        slot = place.slot
+        if slot is None and partition is not None:
+            return Scope(entity, partition)
+        index = next((each for each in entity.indexes.values() if each.slot == slot), None) if slot else None
+        if index is not None:
+            return Scope(entity, None, index)
+        reason = f"a key range of {entity.name} is hot, but it is unknown which"
+        if slot is not None:
+            reason = f"a key range of index {slot or '(unnamed)'} is hot, which {entity.name} does not declare"
+        self._report_once(GrowthEvent.UNKNOWN, entity, slot or None, reason)
+        return None
 
     def _enlarge(self, scope: Scope, place: Place, supply: Supply) -> None:
         """Request a count for the demand, unless the record, its cooldown or the supply is against it."""
@@ -231,7 +224,7 @@ class Growth:
         if state is None or self._still_cooling(scope.key, state, self._evidence(scope, place, state.count)):
             return
         if self._waits and self._settings.mode == "on":
-            self._runtime.sleep(self._drawn_wait())
+            self._runtime.sleep(self._cooldowns.drawn_wait())
             if self._read(scope) != state:
                 self._report_change(GrowthEvent.LOST, scope, f"another process has changed the count of {scope.key}")
                 return
@@ -274,7 +267,7 @@ class Growth:
 
     def _limit(self, place: Place) -> float | None:
         """Return what the table or index can give, described at most once a minute; None if that is unknown."""
-        if self._load is not None and self._claim(f"limit {place}", _LOAD_VALID_SECONDS):
+        if self._load is not None and self._cooldowns.claim(f"limit {place}", _LOAD_VALID_SECONDS):
             self._limits[place] = self._load.limit(index=place.slot, writing=place.writing)
         return self._limits.get(place)
 
@@ -291,17 +284,15 @@ class Growth:
         if evidence is not None:
             self._recheck(key)
         elif not state.busy:
-            with self._lock:
-                self._cooldowns[key] = _Cooldown(now, over)
+            self._cooldowns.begin(key, over)
         return True
 
     def _recheck(self, key: str) -> None:
         """Let this process decide again in a minute. The cooldown in the record is not affected."""
         if self._settings.mode != "on":
             return
-        now = self._runtime.clock()
-        with self._lock:
-            self._remember(key, _Cooldown(now, now + min(self._settings.cooldown_seconds, _RECHECK_SECONDS)))
+        seconds = min(self._settings.cooldown_seconds, _RECHECK_SECONDS)
+        self._cooldowns.begin(key, self._runtime.clock() + seconds)
 
     def _change(self, scope: Scope, target: int, why: str) -> Report:
         """Request a count, or only report that in a dry run."""
@@ -318,20 +309,6 @@ class Growth:
             return self._report_change(GrowthEvent.FAILED, scope, f"{request}; failed: {error}", target)
         return self._report_change(GrowthEvent.ASKED, scope, request, target)
 
-    def _wait_begins(self, key: str) -> bool:
-        """Begin the random wait, unless the calling thread waits; False once it is over."""
-        if self._waits:
-            return False
-        now = self._runtime.clock()
-        with self._lock:
-            wait = self._cooldowns.get(key)
-            if wait is not None and wait.since <= now < wait.until:
-                return True
-            if wait is not None and wait.waits and wait.until <= now < wait.until + self._settings.cooldown_seconds:
-                return False
-            self._remember(key, _Cooldown(now, now + self._drawn_wait(), waits=True))
-            return True
-
     def _too_early(self, evidence: Evidence) -> bool:
         """Whether a decision waits for more requests: half of the longest random wait, all of it for few requests.
 
@@ -342,36 +319,10 @@ class Growth:
         enough = self._settings.wait_high / 2 if evidence.conclusive else self._settings.wait_high
         return 0 <= self._demand.seconds() < enough
 
-    def _wait_again(self, key: str) -> None:
-        now = self._runtime.clock()
-        with self._lock:
-            self._remember(key, _Cooldown(now, now + self._drawn_wait(), waits=True))
-
-    def _claim(self, key: str, seconds: float) -> bool:
-        """Begin a cooldown of so many seconds, unless one is under way; whether it was begun."""
-        now = self._runtime.clock()
-        with self._lock:
-            cooldown = self._cooldowns.get(key)
-            # A clock that was set back does not tell how long the cooldown has lasted.
-            if cooldown is not None and cooldown.since <= now < cooldown.until:
-                return False
-            self._remember(key, _Cooldown(now, now + seconds))
-            return True
-
-    def _remember(self, key: str, cooldown: _Cooldown) -> None:
-        self._cooldowns[key] = cooldown
-        self._cooldowns.move_to_end(key)
-        while len(self._cooldowns) > _REMEMBERED:
-            self._cooldowns.popitem(last=False)
-
-    def _drawn_wait(self) -> float:
-        low, high = self._settings.wait_low, self._settings.wait_high
-        return low + self._runtime.random() * (high - low)
-
     def _report_once(
         self, event: GrowthEvent, entity: EntityDefinition[Any], index: str | None, reason: str, *, cause: str = ""
     ) -> None:
-        if self._claim(f"{event} {entity.name} {index} {cause}", self._settings.cooldown_seconds):
+        if self._cooldowns.claim(f"{event} {entity.name} {index} {cause}", self._settings.cooldown_seconds):
             self._report(Report(event, entity.name, None, index, reason))
 
     def _report_change(self, event: GrowthEvent, scope: Scope, reason: str, target: int | None = None) -> Report:
