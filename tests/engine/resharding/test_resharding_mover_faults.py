@@ -100,6 +100,19 @@ def test_a_throttled_mover_returns_early_and_continues_later(world: Moving, faul
     assert world.misplaced(Thing, 8) == []
 
 
+def test_a_throttled_mover_does_not_read_its_items_again(world: Moving) -> None:
+    world.fill(Thing, 12)
+    in_move(world)
+
+    move_all(world, world.new([throttled("TransactWriteItems", nth=2)]))
+
+    reads = [call.request["RequestItems"] for call in world.faulty.calls if call.operation == "BatchGetItem"]
+    assert world.faulty.waiting == []
+    assert [each for each in reads if world.table in each] == []
+    assert world.finish(ABC).count == 8
+    assert world.misplaced(Thing, 8) == []
+
+
 @pytest.mark.parametrize("nth", [1, 2, 5])
 @pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer, repeated], ids=lambda f: f.__name__)
 def test_a_mover_survives_any_single_fault(world: Moving, fault: Callable[..., Any], nth: int) -> None:

@@ -1,7 +1,5 @@
 """The mover: relocates an item in one transaction, which leaves a marker at its old home and a copy at its new one."""
 
-from collections.abc import Sequence
-
 from dynashard.errors import DynashardError, TransactionCanceledError
 from dynashard.repository.conditions import Condition, unchanged
 from dynashard.repository.relocation import relocation
@@ -49,26 +47,20 @@ class Mover(Work):
         actions = relocation(context.table, item, new, origin=change.origin, target=change.target, now=now)
         return Call("TransactWriteItems", {"TransactItems": actions})
 
-    def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:
-        """Return the items that cannot move because another lives at their new home; raises `TakenError` for them."""
+    def stays(self, item: Wire, error: DynashardError) -> bool:
+        """Whether an item cannot move because another lives at its new home; raises `TakenError` for it."""
         if not isinstance(error, TransactionCanceledError) or len(error.reasons) != 2:  # noqa: PLR2004 - marker and copy
-            return ()
+            return False
         marker, copy = error.reasons
-        if marker.refused or not copy.condition_failed:
-            return ()
-        taken = []
-        for item in items:
-            new = self._homes.new_home(item)
-            if new is None or (copy.item and (copy.item[PK]["S"], copy.item[SK]) != (new, item[SK])):
-                continue
-            if self._taken(item, new):
-                taken.append(item)
-                if not self._yields:
-                    raise TakenError(
-                        f"{item[PK]['S']} / {item[SK]['S']} cannot move to {new}: an item stands there already. "
-                        "Compare both, delete one of them, and resume."
-                    )
-        return taken
+        new = self._homes.new_home(item)
+        if marker.refused or not copy.condition_failed or new is None or not self._taken(item, new):
+            return False
+        if not self._yields:
+            raise TakenError(
+                f"{item[PK]['S']} / {item[SK]['S']} cannot move to {new}: an item stands there already. "
+                "Compare both, delete one of them, and resume."
+            )
+        return True
 
     def _taken(self, item: Wire, new: str) -> bool:
         """Whether an item that has not expired stands at the new home, and this one is still where it was."""

@@ -1,7 +1,5 @@
 """Which items of a change have another home after it, and what a pass does about them."""
 
-from collections.abc import Sequence
-
 from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError
 from dynashard.resharding.context import Context
@@ -34,9 +32,9 @@ class Work:
         """Whether an item was read in part and must be read whole before its write, and again for a second write."""
         return False
 
-    def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:  # noqa: ARG002
-        """Return the items that stay, because their writes cannot succeed later; `TakenError` asks an operator."""
-        return ()
+    def stays(self, item: Wire, error: DynashardError) -> bool:  # noqa: ARG002
+        """Whether an item stays after this error, because no later write can succeed; `TakenError` asks an operator."""
+        return False
 
 
 class Homes:

@@ -1,6 +1,5 @@
 """The sweeper: deletes relocation markers, and brings home items that stand where they do not belong."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from dynashard.errors import DynashardError
@@ -65,6 +64,6 @@ class Sweeper(Mover):
         """
         return MOVED_TO not in item
 
-    def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:
-        """Return the items whose home is taken; a missing marker was deleted by another sweeper."""
-        return super().failed(error, [item for item in items if MOVED_TO not in item])
+    def stays(self, item: Wire, error: DynashardError) -> bool:
+        """Whether an item stays because its home is taken; a missing marker was deleted by another sweeper."""
+        return MOVED_TO not in item and super().stays(item, error)

@@ -7,6 +7,7 @@ from typing import Any
 
 from dynashard.errors import (
     ConditionFailedError,
+    DynashardError,
     EngineUnavailableError,
     ThrottledError,
     TransactionCanceledError,
@@ -99,44 +100,45 @@ class Slice:
 
     def _send(self, wave: Sequence[Wire], deadline: float, staying: list[Wire]) -> bool:
         """Write for some items, retrying conflicts; False if the time is up. Adds to `staying` those that stay."""
-        left = list(wave)
-        if any(self._work.in_two_writes(item) for item in left):
-            left = self._current(left)
+        left = self._current(wave) if any(map(self._work.in_two_writes, wave)) else list(wave)
         while left:
             if not self._pace.ready(deadline) or not self._guard.holds(self._job):
                 return False
             with metered() as meter:
-                failed = self._try(left, staying)
+                left, unsure = self._try(left, staying)
             self._pace.spent(meter.consumed.write_units)
-            if not failed:
-                self._pace.succeeded()
-                left = [item for item in left if self._work.in_two_writes(item)]
-            if left:
-                stay, tried = {stored_key(item) for item in staying}, len(left)
-                left = [item for item in self._current(left) if stored_key(item) not in stay]
-                if len(left) < tried:
-                    self._pace.succeeded()
+            left += self._current(unsure) if unsure else []
             if left and self._context.runtime.clock() >= deadline:
                 return False
         return True
 
-    def _try(self, items: Sequence[Wire], staying: list[Wire]) -> bool:
-        """Send a write for each item; whether any failed."""
+    def _try(self, items: Sequence[Wire], staying: list[Wire]) -> tuple[list[Wire], list[Wire]]:
+        """Send a write for each item; return those to write for again, and those to read again before that."""
         calls = [self._work.write(item) for item in items]
-        try:
-            self._context.transport.call_all(calls, concurrency=self._pace.width)
-        except ThrottledError as error:
-            self._pace.throttled(error)
-        except (TransactionConflictError, EngineUnavailableError, ConditionFailedError):
+        answers = self._context.transport.try_all(calls, concurrency=self._pace.width)
+        again, unsure = list[Wire](), list[Wire]()
+        for item, answer in zip(items, answers, strict=True):
+            if isinstance(answer, ThrottledError):
+                # It was not executed. Reading it again would take units of the same hot partition.
+                again.append(item)
+            elif not isinstance(answer, DynashardError):
+                unsure += [item] if self._work.in_two_writes(item) else []
+            elif _passes(answer):
+                (staying if self._work.stays(item, answer) else unsure).append(item)
+            else:
+                raise answer
+        if len(again) + len(unsure) < len(items):
+            self._pace.succeeded()
+        self._slow_down([answer for answer in answers if isinstance(answer, DynashardError)])
+        return again, unsure
+
+    def _slow_down(self, errors: Sequence[DynashardError]) -> None:
+        """Back off once for all failed writes of a wave."""
+        throttle = next((error for error in errors if isinstance(error, ThrottledError)), None)
+        if throttle is not None:
+            self._pace.throttled(throttle)
+        elif errors:
             self._pace.conflicted()
-        except TransactionCanceledError as error:
-            if not all(reason.transient for reason in error.reasons):
-                raise
-            staying += self._work.failed(error, items)
-            self._pace.conflicted()
-        else:
-            return False
-        return True
 
     def _current(self, items: Sequence[Wire]) -> list[Wire]:
         """Read items again, and return those that still need a write."""
@@ -146,17 +148,21 @@ class Slice:
         request = {"RequestItems": {table: {"Keys": keys, "ConsistentRead": True}}}
         try:
             answer = self._context.transport.call("BatchGetItem", request)
-        except ThrottledError as error:
-            self._pace.throttled(error)
-            return list(items)
-        except EngineUnavailableError:
-            self._pace.conflicted()
+        except (ThrottledError, EngineUnavailableError) as error:
+            self._slow_down([error])
             return list(items)
         # An item that was left unread is written for as before: if it has changed, the condition fails.
         unread = {stored_key(key) for key in answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())}
         now = {stored_key(item): item for item in answer.get("Responses", {}).get(table, ())}
         current = [item if key in unread else now.get(key) for key, item in waiting.items()]
         return [item for item in current if item is not None and self._work.concerns(item)]
+
+
+def _passes(error: DynashardError) -> bool:
+    """Whether a write that failed may succeed once its item was read again."""
+    if isinstance(error, TransactionCanceledError):
+        return all(reason.transient for reason in error.reasons)
+    return isinstance(error, (TransactionConflictError, EngineUnavailableError, ConditionFailedError))
 
 
 def _survey_of(work: Work, job: Job) -> Wire:
