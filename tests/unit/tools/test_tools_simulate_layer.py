@@ -97,6 +97,23 @@ def test_growth_reaches_16_times_what_a_shard_takes_within_a_factor_of_two_and_l
     assert (result.layer.lost, result.layer.doubled) == (0, 0)
 
 
+def test_growth_by_moving_items_ends_while_callers_create_4_times_what_a_shard_takes() -> None:
+    # A new record has a cooldown of its own, which is over when the demand rises.
+    demand = {"item_bytes": 900, "rate": [[0.0, 0.2], [61.0, 0.2], [62.0, 32.0]]}
+    units = {"partition_write_units": 8.0, "on_demand_write_units": 32.0, "table_write_quota": 320.0}
+    layer = {"growth": "on", "lease": 2.0, "operation": 3.0, "processes": 2}
+
+    result = ran(demand, layer, seconds=190.0, settings=units, table={"warm_write_units": 320.0})
+
+    assert result.layer is not None
+    assert result.layer.changes[-1][1] == "users: stable, 8 shards"
+    assert result.layer.optimum == {"users": 4}
+    assert result.layer.adapted_seconds is not None
+    assert result.layer.adapted_seconds <= 120
+    assert result.layer.moved > 100
+    assert (result.layer.lost, result.layer.doubled) == (0, 0)
+
+
 def test_hot_tenant_creates_16_times_as_much_with_16_shards_and_40_times_with_64() -> None:
     quick = ["settings.heat_split_seconds=60", "settings.heat_pause_seconds=5", "rehearsal_seconds=600", "seconds=6"]
     variants = load("layer-hot-tenant", quick)
