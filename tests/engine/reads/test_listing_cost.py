@@ -8,6 +8,7 @@ import pytest
 
 from dynashard import Collection, new_id
 from dynashard.entity import Entity, Index, Key, Registry, Shards
+from dynashard.reads.ordered import first_limit
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import Counts, Note, World, tenant
 from tests.recording import RecordingTransport
@@ -91,6 +92,29 @@ def test_an_ordered_page_takes_two_rounds_and_17_read_units(measured: Measured, 
     assert sum(len(page.items) for page in pages) == ITEMS
     assert max(page.rounds for page in pages) <= 2
     assert measured.recording.read_units / len(pages) <= 17
+
+
+@pytest.mark.parametrize("text", [0, 400])
+def test_the_second_ordered_page_fills_its_blocks_by_the_size_of_the_items_on_the_first(
+    world: World, text: int
+) -> None:
+    world.counts, random = Counts(SHARDS), Random(2)
+    of = f"sized{text}"
+    notes = [Note(tenant=of, id=f"{random.random():.15f}", text="x" * text) for _ in range(ITEMS)]
+    world.collection().batch_write(put=notes)
+    recording = RecordingTransport(world.transport)
+    collection = world.collection(through=recording)
+    loads = collection.shards({"tenant": of})
+    size = sum(load.bytes for load in loads) / ITEMS
+
+    limits, cursor = [], None
+    for _ in range(2):
+        recording.clear()
+        cursor = collection.list({"tenant": of}, order="ordered", limit=PAGE, cursor=cursor).cursor
+        limits.append(recording.requests[0]["Limit"])
+
+    assert limits == [first_limit(PAGE, SHARDS, 1024), first_limit(PAGE, SHARDS, size)]
+    assert limits[0] != limits[1]
 
 
 def test_the_published_high_watermark_reads_several_times_as_much(

@@ -39,14 +39,13 @@ def list_by_shard(
     further shard that is needed, up to `WINDOW` of them a round trip. If sort keys become longer than those before,
     some of these are read again.
     """
-    state = None if positions is None else list(positions)
+    state = list(positions or ())
     items: list[Wire] = []
     width, longest = 1, 0
     while len(items) < limit and fetch.allowed:
         layouts, room = fetch.layouts(), limit - len(items)
-        turn = 0 if state is None else state[0].turn
-        before = [None] * len(layouts) if state is None else state
-        state = [layout.rebase(each) for layout, each in zip(layouts, before, strict=True)]
+        turn = state[0].turn if state else 0
+        state = [layout.rebase(state[part] if state else None) for part, layout in enumerate(layouts)]
         due = _due(layouts, state, turn, width, longest)
         while due and not fetch.fits(layouts[part].streams[shard] for _, part, shard in due):
             due.pop()
@@ -67,7 +66,7 @@ def list_by_shard(
         longest = max([longest, *(layouts[0].reading.position(each[-1]).weight for each in filled)])
         if in_turn:
             width = _width(limit - len(items), sum(map(len, filled)), [read.start for read in reads])
-    return items, None if state is None or all(each.ended for each in state) else state
+    return items, None if all(each.ended for each in state) else state
 
 
 def _due(

@@ -163,7 +163,10 @@ class Listing(Generic[E]):
             dedup.excess, dedup.recent = self._excess.get(query.slot, dedup.excess), recent
         rows, after = list_ordered(fetch, positions, limit=query.limit, item_bytes=item_bytes, dedup=dedup)
         if rows and query.fields is None:
-            self._item_bytes[query.slot] = item_bytes + (item_size(rows[0]) - item_bytes) * _WEIGHT
+            # The first page says more than the guess; later ones only correct it.
+            sample, weight = (rows[:1], _WEIGHT) if query.slot in self._item_bytes else (rows, 1.0)
+            mean = sum(map(item_size, sample)) / len(sample)
+            self._item_bytes[query.slot] = item_bytes + (mean - item_bytes) * weight
         if dedup is not None:
             self._excess[query.slot] = dedup.excess
             recent = dedup.remembered([fetch.item(row) for row in rows], self._store.now())
