@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dynashard.transport import Transport, aws
+from dynashard_serving import aws_services
 from functions.api.app import build_app
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
@@ -42,7 +43,8 @@ def world(  # noqa: PLR0917 - fixtures
     with topology_table_on(wire) as topology:
         tables = {table: "Table", topology: "Topology", records: "Idempotency"}
         made = RoleWorld(wire, tables, committed_role(request.param), Streamed(engine_url, dynamodb).on(table))
-        monkeypatch.setattr(aws, "_client", made.client)
+        for opener in (aws, aws_services):
+            monkeypatch.setattr(opener, "sdk_client", made.client)
         yield made
 
 
