@@ -148,7 +148,7 @@ class Scratch:
         found: dict[str, Callable[[], object]] = {}
         for page in dynamodb.get_paginator("list_tables").paginate():
             for name in page["TableNames"]:
-                if name.startswith(PREFIX) and self._is_tagged(name):
+                if name.startswith(PREFIX) and self._is_tagged_table(name):
                     found[f"table {name}"] = partial(self._remove_table, name)
         for page in sqs.get_paginator("list_queues").paginate(QueueNamePrefix=PREFIX):
             for url in page.get("QueueUrls", []):
@@ -156,11 +156,13 @@ class Scratch:
                     found[f"queue {url}"] = partial(sqs.delete_queue, QueueUrl=url)
         for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=PREFIX):
             for group in page["logGroups"]:
-                name = group["logGroupName"]
-                found[f"log group {name}"] = partial(logs.delete_log_group, logGroupName=name)
+                # An environment called `verify` has names with this prefix, too.
+                if TAG in logs.list_tags_for_resource(resourceArn=group["arn"].removesuffix(":*"))["tags"]:
+                    name = group["logGroupName"]
+                    found[f"log group {name}"] = partial(logs.delete_log_group, logGroupName=name)
         return found
 
-    def _is_tagged(self, table: str) -> bool:
+    def _is_tagged_table(self, table: str) -> bool:
         dynamodb = self.client("dynamodb")
         arn = dynamodb.describe_table(TableName=table)["Table"]["TableArn"]
         return any(tag["Key"] == TAG for tag in dynamodb.list_tags_of_resource(ResourceArn=arn)["Tags"])

@@ -75,12 +75,13 @@ def scratch_sign_in(client: Callable[[str], Any], scratch: Scratch) -> SignIn:
 
 
 def remove_pools(cognito: Any, prefix: str) -> None:
-    """Delete the user pools whose names begin so."""
+    """Delete the scratch user pools whose names begin so."""
     for pool in pools(cognito, prefix):
         cognito.delete_user_pool(UserPoolId=pool)
 
 
 def pools(cognito: Any, prefix: str) -> list[str]:
-    """Return the ids of the user pools whose names begin so."""
+    """Return the ids of the scratch user pools whose names begin so: those with the tag."""
     pages = cognito.get_paginator("list_user_pools").paginate(MaxResults=_PAGE)
-    return [pool["Id"] for page in pages for pool in page["UserPools"] if pool["Name"].startswith(prefix)]
+    found = [pool["Id"] for page in pages for pool in page["UserPools"] if pool["Name"].startswith(prefix)]
+    return [pool for pool in found if TAG in cognito.describe_user_pool(UserPoolId=pool)["UserPool"]["UserPoolTags"]]
