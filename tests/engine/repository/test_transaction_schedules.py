@@ -17,10 +17,10 @@ from tests.resharding.wire import LeanWire, engine_in_memory
 pytestmark = pytest.mark.engine
 
 DEEP: Final = profile() == "deep"
-CHUNKS, CHUNK = 10 if DEEP else 1, 30
+CHUNKS, CHUNK = (10, 30) if DEEP else (1, 12)
 MOST: Final = 300
 """The number of schedules in which a mutant must be caught."""
-CAUGHT_BY: Final = {"steps stay at old": 35}
+CAUGHT_BY: Final = {"steps stay at old": 14}
 """Seeds that catch mutants for which a search takes long: see test_resharding_schedules.py."""
 
 

@@ -2,18 +2,22 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from dynashard.errors import ReshardRefusedError
 from dynashard.resharding import Resharder
 from dynashard.schema import MOVED_FROM, PK, SK
+from tests.depth import profile
 from tests.engine.resharding.mover_world import Killed, Mortal, in_move, move_all
 from tests.engine.resharding.resharding_world import ABC, WAIT, Moving, Old, Thing, partition
 from tests.faults import conflict, lost_answer, lost_request, meanwhile, repeated, throttled
 
 pytestmark = pytest.mark.engine
+
+EVERY: Final = 1 if profile() == "deep" else 4
+"""Of how many requests one kills its worker."""
 
 
 def whole_life(world: Moving, resharder: Resharder, name: str) -> None:
@@ -29,7 +33,7 @@ def whole_life(world: Moving, resharder: Resharder, name: str) -> None:
 def test_a_change_killed_at_any_request_is_continued_by_another_worker(world: Moving, answered: bool) -> None:  # noqa: FBT001 - a parameter
     fields: dict[str, Any] = {"tenant": {"S": "x"}, "text": {"S": ""}}
     deaths = 0
-    for request in range(1, 200):
+    for request in range(1, 200, EVERY):
         name = f"p{request}"
         for n in range(3):
             world.put({PK: {"S": f"move.v1.Old:{name}"}, SK: {"S": f"{n}"}, "id": {"S": f"{n}"}, **fields})
@@ -41,7 +45,7 @@ def test_a_change_killed_at_any_request_is_continued_by_another_worker(world: Mo
         else:
             break
 
-    assert deaths > 30
+    assert deaths > 30 / EVERY
     places = world.places(Old)
     assert len(places) == 3 * (deaths + 1)
     assert world.misplaced(Old, 2) == []

@@ -81,6 +81,7 @@ def test_count_that_an_operator_changes_under_load_loses_nothing() -> None:
     assert result.layer.acknowledged == result.admitted > 1_500
 
 
+@pytest.mark.deep
 def test_growth_reaches_16_times_what_a_shard_takes_within_a_factor_of_two_and_loses_nothing() -> None:
     # Limits are a 125th of DynamoDB's: 128 writes a second are what 16 shards take.
     units = {"partition_write_units": 8.0, "on_demand_write_units": 32.0, "table_write_quota": 320.0}
@@ -115,7 +116,7 @@ def test_growth_by_moving_items_ends_while_callers_create_4_times_what_a_shard_t
 
 
 def test_hot_tenant_creates_16_times_as_much_with_16_shards_and_40_times_with_64() -> None:
-    quick = ["settings.heat_split_seconds=60", "settings.heat_pause_seconds=5", "rehearsal_seconds=600", "seconds=6"]
+    quick = ["settings.heat_split_seconds=60", "settings.heat_pause_seconds=5", "rehearsal_seconds=600", "seconds=3"]
     variants = load("layer-hot-tenant", quick)
     found = {}
     for name in ("1 shard", "16 shards", "64 shards"):
