@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from enum import Enum
-from itertools import takewhile
 from string import Formatter
 from typing import Any, Final
 from uuid import UUID
@@ -89,32 +88,6 @@ class KeyTemplate:
             if character in text:
                 raise InvalidKeyError(f"{name} may not contain {character!r}: it divides keys", field=name)
         return text
-
-    @property
-    def leading_fields(self) -> tuple[str, ...]:
-        """The first fields whose values alone decide how a key begins, because each ends before the next starts."""
-        names: list[str] = []
-        for place, part in enumerate(self.parts):
-            if isinstance(part, TemplateField):
-                if not (part.after or part.width is not None or place == len(self.parts) - 1):
-                    break
-                names.append(part.name)
-        return tuple(names)
-
-    def leading(self, values: Mapping[str, Any]) -> str:
-        """Return the text with which exactly those keys begin whose first fields have these values.
-
-        `{team}#shift_{id}` with a team is `t1#shift_`; with all fields it is the key itself. `values` are those of the
-        first one, two, ... of `leading_fields`; others raise `InvalidKeyError`, as does what `render` refuses.
-        """
-        fields = self.leading_fields
-        for name in values:
-            if name not in fields:
-                raise InvalidKeyError(f"{name} is not one of the first fields of the key", field=name)
-            if missing := [each for each in fields[: fields.index(name)] if each not in values]:
-                raise InvalidKeyError(f"{missing[0]} comes before {name} in the key: give both", field=missing[0])
-        known = takewhile(lambda part: isinstance(part, str) or part.name in values, self.parts)
-        return replace(self, parts=tuple(known)).render(values)
 
     def literals(self) -> str:
         """Return all literal characters, in order."""

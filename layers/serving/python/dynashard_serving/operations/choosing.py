@@ -10,6 +10,7 @@ from dynashard.reads import Filter, Order
 from dynashard.reads.query import MAX_LIMIT
 from dynashard_serving.documents import TENANT
 from dynashard_serving.limits import MAX_CHOICES
+from dynashard_serving.operations.leading import leading_text
 from dynashard_serving.operations.requests import Choice, List, Paging
 from dynashard_serving.operations.served import Served, exactly
 
@@ -132,7 +133,8 @@ def _sort_range(served: Served, given: Mapping[str, Any], index: str | None) -> 
     if unknown := [name for name in given if name not in template.fields]:
         message = f"The sort key has no such field; it has {', '.join(template.fields) or 'none'}."
         raise ValidationFailedError(*(FieldError(f"sort.{name}", message, "unknown_parameter") for name in unknown))
-    text = template.leading({name: served.value(name, value, f"sort.{name}") for name, value in given.items()})
+    values = {name: served.value(name, value, f"sort.{name}") for name, value in given.items()}
+    text = leading_text(template, values)
     # The next text after another is that text and a NUL. The end of a range is exclusive.
     return {"start": text, "end": text + "\0"} if len(given) == len(template.fields) else {"prefix": text}
 

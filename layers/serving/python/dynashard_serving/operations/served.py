@@ -13,6 +13,7 @@ from dynashard.errors import DynashardError, FieldError, ValidationFailedError
 from dynashard_serving.acceptance import refuse_unaddressable
 from dynashard_serving.documents import REVISION, TENANT, Document
 from dynashard_serving.operations.exposed import Exposed
+from dynashard_serving.operations.leading import leading_fields
 
 NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "create": ["create"],
@@ -137,7 +138,7 @@ class Served:
         All of them look up one key of an index; on the table that is what an item's own address is for.
         """
         template = self.definition.sort if index is None else self.indexes[index].sort
-        names = list(template.leading_fields)
+        names = list(leading_fields(template))
         if index is None and len(names) == len(template.fields):
             names = names[:-1]
         taken = {*self.partition_fields(index), *RESERVED, TENANT}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import TemplateError, TemplateField, parse
+from dynashard_serving.operations.leading import leading_fields, leading_text
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit
@@ -35,11 +36,11 @@ def test_a_key_has_the_leading_text_only_with_these_first_fields(
         template = parse(text, numeric=lambda name: name == "n")
     except TemplateError:
         assume(condition=False)
-    count = data.draw(st.integers(0, len(template.leading_fields)))
-    asked = {name: mine[name] for name in template.leading_fields[:count]}
+    count = data.draw(st.integers(0, len(leading_fields(template))))
+    asked = {name: mine[name] for name in leading_fields(template)[:count]}
     theirs |= data.draw(st.sampled_from([{}, asked]))
     try:
-        key, begin = template.render(theirs), template.leading(asked)
+        key, begin = template.render(theirs), leading_text(template, asked)
     except InvalidKeyError:
         assume(condition=False)
 
@@ -59,7 +60,7 @@ def test_a_key_has_the_leading_text_only_with_these_first_fields(
     ],
 )
 def test_leading_text(text: str, given: dict[str, Any], begin: str) -> None:
-    assert parse(text, numeric=lambda name: name == "n").leading(given) == begin
+    assert leading_text(parse(text, numeric=lambda name: name == "n"), given) == begin
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_leading_text(text: str, given: dict[str, Any], begin: str) -> None:
 )
 def test_fields_that_do_not_lead_are_refused(given: dict[str, Any], field: str, reason: str) -> None:
     with pytest.raises(InvalidKeyError, match=reason) as refused:
-        parse("team_{t}#schedule_{s}#shift_{u}").leading(given)
+        leading_text(parse("team_{t}#schedule_{s}#shift_{u}"), given)
 
     assert refused.value.field == field
 
@@ -82,7 +83,7 @@ def test_fields_that_do_not_lead_are_refused(given: dict[str, Any], field: str, 
 def test_field_whose_end_only_the_whole_key_decides_does_not_lead() -> None:
     template = parse("{author}_{year:04d}", numeric=lambda name: name == "year")
 
-    assert template.leading_fields == ()
+    assert leading_fields(template) == ()
     assert [part.name for part in template.parts if isinstance(part, TemplateField)] == ["author", "year"]
     with pytest.raises(InvalidKeyError, match="is not one of the first fields"):
-        template.leading({"author": "ada"})
+        leading_text(template, {"author": "ada"})

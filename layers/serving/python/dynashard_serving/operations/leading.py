@@ -1,0 +1,36 @@
+"""Listings by the first fields of a sort key: the text with which all keys begin that have their values."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from dynashard.errors import InvalidKeyError
+from dynashard.keys import KeyTemplate, TemplateField
+
+
+def leading_fields(template: KeyTemplate) -> tuple[str, ...]:
+    """Return the first fields whose values alone decide how a key begins: each ends before the next starts."""
+    names: list[str] = []
+    for place, part in enumerate(template.parts):
+        if isinstance(part, TemplateField):
+            if not (part.after or part.width is not None or place == len(template.parts) - 1):
+                break
+            names.append(part.name)
+    return tuple(names)
+
+
+def leading_text(template: KeyTemplate, values: Mapping[str, Any]) -> str:
+    """Return the text with which exactly those keys begin whose first fields have these values.
+
+    `{team}#shift_{id}` with a team is `t1#shift_`; with all fields it is the key itself. `values` are those of the
+    first one, two, ... of `leading_fields`; others raise `InvalidKeyError`, as does what `KeyTemplate.render` refuses.
+    """
+    fields = leading_fields(template)
+    for name in values:
+        if name not in fields:
+            raise InvalidKeyError(f"{name} is not one of the first fields of the key", field=name)
+        if missing := [each for each in fields[: fields.index(name)] if each not in values]:
+            raise InvalidKeyError(f"{missing[0]} comes before {name} in the key: give both", field=missing[0])
+    known = takewhile(lambda part: isinstance(part, str) or part.name in values, template.parts)
+    return replace(template, parts=tuple(known)).render(values)
