@@ -84,7 +84,8 @@ def test_a_change_requested_while_the_worker_runs_is_carried_out(world: Moving) 
         lost_request("BatchGetItem", nth=1),
         lost_request("PutItem", nth=6),
         throttled("TransactWriteItems", nth=2),
-        lost_request("GetItem", nth=2),
+        lost_request("UpdateItem", nth=2),
+        lost_request("DeleteItem", nth=5),
     ],
     ids=lambda fault: f"{fault.operation} {fault.nth}",
 )

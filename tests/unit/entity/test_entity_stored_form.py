@@ -162,6 +162,17 @@ def test_a_time_of_expiry_is_decoded_from_its_own_attribute() -> None:
     assert found.needed is None
 
 
+@pytest.mark.parametrize("seconds", ["99999999999999999999999", "-1E+100", "86400000000000"])
+def test_a_duration_that_is_too_long_is_reported(seconds: str) -> None:
+    entity = definition(Everything)
+    wire = {**SYSTEM, "span": {"N": seconds}}
+
+    with pytest.raises(UndecodableItemError, match="span"):
+        entity.decode_fields(wire, ["span"])
+    with pytest.raises(UndecodableItemError):
+        entity.decode(wire)
+
+
 def test_a_selected_field_that_is_not_stored_has_its_default_or_none() -> None:
     chosen = definition(Everything).decode_fields({**SYSTEM, "text": {"S": "x"}}, ["mapped", "text", "flag", "maybe"])
 

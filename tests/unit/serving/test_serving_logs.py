@@ -73,16 +73,16 @@ def test_an_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCapt
 def test_a_function_fails_with_the_error_without_its_traceback() -> None:
     @without_traceback
     def entry(_event: object) -> None:
-        deep()
+        called_by_entry()
 
-    def deep() -> None:
+    def called_by_entry() -> None:
         raise throttled() from KeyError("cause")
 
     with pytest.raises(ThrottledError, match="DynamoDB throttled") as raised:
         entry({})
 
     printed = "".join(traceback.format_exception(raised.value))
-    assert "deep" not in printed
+    assert "called_by_entry" not in printed
     assert "KeyError" not in printed
 
 

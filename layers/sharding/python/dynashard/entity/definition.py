@@ -340,8 +340,11 @@ def _is_empty_set(field: FieldInfo) -> bool:
 
 
 def _duration(seconds: Any) -> Any:
-    # Pydantic would convert a number of seconds to a float, which loses microseconds.
-    return timedelta(microseconds=int(seconds * 1_000_000)) if isinstance(seconds, int | Decimal) else seconds
+    if isinstance(seconds, int | Decimal):
+        # Pydantic would convert a number of seconds to a float, which loses microseconds. It refuses too large ones.
+        with suppress(OverflowError):
+            return timedelta(microseconds=int(seconds * 1_000_000))
+    return seconds
 
 
 def _json_numbers(value: Any) -> Any:
