@@ -4,10 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+from typing import TYPE_CHECKING, Any
 
 from domain import ENTITIES, FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard.reads import allowing
@@ -25,35 +22,22 @@ from functions.api import problems
 from functions.api.answers import answer_of, path_of
 from functions.api.deferred import deferred_of
 from functions.api.extra_endpoints import EXTRA_ENDPOINTS
-from functions.api.listing import PageResponse
 from functions.api.observing import Observed, Observer
 from functions.api.problems import ProblemError, problem_of
 from functions.api.queue_sender import QueueSender
 from functions.api.request import TenantClaim, tenant_of
 from functions.api.resources import exposed_resources, family_listings, refuse_paths
+from functions.api.responses import Response
 from functions.api.routes import UNKNOWN, Endpoint, Routes
 from functions.api.settings import Settings
 
+if TYPE_CHECKING:
+    from functions.api.resolver import Resolver
+
 Answer = dict[str, Any]
 Clock = Callable[[], float]
-Next = Callable[[Any], Response[Any]]
 
 _INTERNAL_ERROR = 500
-
-
-class Resolver(APIGatewayHttpResolver):
-    """Powertools' resolver with the request kept on the object.
-
-    Powertools keeps the request on the class of all resolvers, where threads would see each other's. Here each
-    thread has a resolver of its own, and an attribute of the object hides the class's.
-    """
-
-    def resolve(self, event: Mapping[str, Any], context: Any) -> Answer:
-        """Answer one event."""
-        self.current_event = APIGatewayProxyEventV2(dict(event))
-        self.lambda_context = context
-        self.append_context(lambda_context=context)  # type: ignore[no-untyped-call]
-        return super().resolve(event, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,27 +93,19 @@ class App:
             # Powertools' resolver refuses it, or lets something answer that was added to it.
             return self._resolver().resolve(event, context)
         request = _Request(event, context, method, path, endpoint)
-        return answer_of(self._answered(request, lambda: perform(event, path, context)), event)
+        return answer_of(self._answered(request, lambda: perform(event, path, context)))
 
-    def _resolver(self) -> Resolver:
+    def _resolver(self) -> "Resolver":
         found: Resolver | None = getattr(self._local, "resolver", None)
         if found is None:
-            found = Resolver(debug=False)
-            found.use(middlewares=[self._middleware()])
-            found.include_router(self._routes.router())
-            found.not_found(lambda _: self._routes.refuse(found.current_event.http_method, found.current_event.path))
-            self._local.resolver = found
+            from functions.api.resolver import resolver_of  # noqa: PLC0415 - few processes get such a request
+
+            found = self._local.resolver = resolver_of(self._routes, self._around)
         return found
 
-    def _middleware(self) -> Callable[[Resolver, Next], Response[Any]]:
-        def around(resolver: Resolver, following: Next) -> Response[Any]:
-            event = resolver.current_event
-            endpoint = self._routes.find(event.path)
-            request = _Request(event.raw_event, resolver.lambda_context, event.http_method, event.path, endpoint)
-            return self._answered(request, lambda: following(resolver))
-
-        # A function, not the method: Powertools keeps what it learns about a middleware's signature on it.
-        return around
+    def _around(self, event: Mapping[str, Any], path: str, context: Any, perform: Callable[[], Any]) -> Any:
+        method = str(event["requestContext"]["http"]["method"])
+        return self._answered(_Request(event, context, method, path, self._routes.find(path)), perform)
 
     def _answered(self, request: "_Request", perform: Callable[[], Response[Any]]) -> Response[Any]:
         """Answer a request within its time and its allowance, and leave its line in the log."""
@@ -160,7 +136,7 @@ class App:
                 meter=meter,
                 code=code,
                 error=logged,
-                items=response.items if isinstance(response, PageResponse) else None,
+                items=getattr(response, "items", None),
             )
         )
         return response

@@ -12,8 +12,6 @@ from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, Final
 
-from aws_lambda_powertools.event_handler import Response
-
 from domain import Operation
 from dynashard import Collection, Entity
 from dynashard.errors import (
@@ -33,6 +31,7 @@ from functions.api.item_requests import REQUEST_OF, idempotency_key
 from functions.api.queue_sender import QueueMessage, QueueSender
 from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX, TENANT, Resource
+from functions.api.responses import Response
 
 PREFERENCE: Final = "respond-async"
 KEPT: Final = timedelta(days=7)

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from aws_lambda_powertools.event_handler import Response
-
 from dynashard.errors import AnswerTooLargeError
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BODY_BYTES
 from functions.api.bodies import JSON
 from functions.api.parameters import Parameters, Query
 from functions.api.resource import Resource
+from functions.api.responses import Response
 
 INCLUDE: Final = "include"
 COMPRESSED_FROM: Final = 64 * 1024

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aws_lambda_powertools.event_handler import Response
-
 from domain import Operation as Record
 from dynashard_serving.backend import Backend
 from functions.api.asynchronous import Asynchronous
@@ -13,6 +11,7 @@ from functions.api.queue_sender import QueueSender
 from functions.api.queued import Queued
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
+from functions.api.responses import Response
 from functions.api.settings import Settings
 
 Operation = Callable[[ApiRequest], Response[Any]]

@@ -7,9 +7,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from aws_lambda_powertools.event_handler import Response
-
 from functions.api.request import headers_of
+from functions.api.responses import Response
 
 ASSETS: Final = {
     "swagger-ui.js": ("swagger-ui-bundle.min.js", "text/javascript"),

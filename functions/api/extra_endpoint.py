@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from aws_lambda_powertools.event_handler import Response
 from pydantic import BaseModel, ValidationError
 
 from dynashard.errors import ValidationFailedError
@@ -17,6 +16,7 @@ from functions.api.describing import Operation, Schema
 from functions.api.describing import query as described_query
 from functions.api.parameters import Parameters, Query
 from functions.api.request import ApiRequest
+from functions.api.responses import Response
 
 M = TypeVar("M", bound=BaseModel)
 

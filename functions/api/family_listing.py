@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from aws_lambda_powertools.event_handler import Response
-
 from dynashard_serving.operations.exposed import Exposed, FamilyListing
 from dynashard_serving.operations.families import TYPE, Family
 from functions.api.listing import answered, by_parameter, choice_of, paging_of
 from functions.api.parameters import Parameters
 from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX, Resource
+from functions.api.responses import Response
 
 __all__ = ["PARAMETERS", "TYPE", "FamilyResource", "FamilyRoute"]
 

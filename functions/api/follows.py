@@ -5,7 +5,6 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
-from aws_lambda_powertools.event_handler import Response
 from pydantic import BaseModel
 
 from domain import FOLLOWS, Follow
@@ -23,6 +22,7 @@ from functions.api.listing import answered as page_answered
 from functions.api.parameters import consistent_only
 from functions.api.request import ApiRequest, path_values
 from functions.api.resource import PREFIX
+from functions.api.responses import Response
 
 ROOT: Final = f"{PREFIX}/follows"
 PAIR: Final = f"{ROOT}/{{node}}/{{other}}"

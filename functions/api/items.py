@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from aws_lambda_powertools.event_handler import Response
-
 from dynashard_serving.documents import REVISION, Document, written
 from dynashard_serving.operations.items import Items
 from functions.api.attachments import fitting
@@ -13,6 +11,7 @@ from functions.api.conditional import HANDLING, etag
 from functions.api.item_requests import create_of, delete_of, get_of, put_of, update_of
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
+from functions.api.responses import Response
 
 
 class ItemRoutes:

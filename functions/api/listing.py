@@ -7,8 +7,6 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from aws_lambda_powertools.event_handler import Response
-
 from dynashard.errors import ValidationFailedError
 from dynashard.reads.query import DEFAULT_LIMIT, MAX_LIMIT
 from dynashard_serving.limits import MAX_LINK_BYTES
@@ -20,6 +18,7 @@ from functions.api.bodies import JSON
 from functions.api.parameters import Parameters, Query
 from functions.api.request import ApiRequest
 from functions.api.resource import LIST_PARAMETERS, Resource
+from functions.api.responses import Response
 
 PLACES: Final = ("partition", "sort", "filters")
 """Where a listing's request has fields, which are all parameters here."""

@@ -3,9 +3,8 @@
 import logging
 import sys
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING
-
-from aws_lambda_powertools.logging import Logger
 
 from dynashard_serving import metric_names as names
 from dynashard_serving.growth.log import growth_fields, growth_metric
@@ -14,6 +13,8 @@ from dynashard_serving.refusals import expected, one_line
 from functions.api.request_lines import Observed, RequestLines
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.logging import Logger
+
     from dynashard_serving.growth.terms import Report
 
 __all__ = ["Observed", "Observer"]
@@ -25,8 +26,13 @@ class Observer:
     def __init__(self, environment: str, *, metrics: bool) -> None:
         self._environment = environment
         self._metrics = metrics
-        self._logger = Logger(service=names.API)
         self._lines = RequestLines(environment, metrics=metrics)
+
+    @cached_property
+    def _logger(self) -> "Logger":
+        from aws_lambda_powertools.logging import Logger  # noqa: PLC0415 - only for what is not a request's line
+
+        return Logger(service=names.API)
 
     def failed(self, request_id: str, error: Exception) -> None:
         """Log an unexpected error with its traceback."""
@@ -49,6 +55,6 @@ class Observer:
     def answered(self, observed: Observed) -> None:
         """Log a request with its metrics. If the log's level hides the line, it is written for the metrics alone."""
         level = logging.INFO if observed.error is None else logging.ERROR
-        if self._metrics or logging.getLogger(names.API).isEnabledFor(level):
+        if self._metrics or self._logger.log_level <= level:
             write_line(self._lines.line(observed, time.time()))
             sys.stdout.flush()

@@ -2,14 +2,13 @@
 
 from typing import Final
 
-from aws_lambda_powertools.event_handler import Response
-
 from domain.watched import PlaysList, PlaysWanted, plays
 from dynashard_serving.backend import Backend
 from functions.api.describing import Operation, Schema, answer, operation
 from functions.api.extra_endpoint import ExtraEndpoint, Served, answered, asked, parameters_of
 from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX
+from functions.api.responses import Response
 
 
 def _plays(backend: Backend, incoming: ApiRequest) -> Response[str]:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from aws_lambda_powertools.event_handler import Response
-
 from dynashard import Entity
 from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
 from dynashard_patterns.batches import bounded
@@ -17,6 +15,7 @@ from functions.api.bodies import JSON, json_value
 from functions.api.queue_sender import QueueMessage, QueueSender
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
+from functions.api.responses import Response
 
 MOST_ITEMS: Final = 500
 PACK_ITEMS: Final = 50

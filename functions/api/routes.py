@@ -9,9 +9,6 @@ from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Any, Final
 
-from aws_lambda_powertools.event_handler import Request, Response
-from aws_lambda_powertools.event_handler.api_gateway import Router
-
 from domain import COPIES
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import written
@@ -29,6 +26,7 @@ from functions.api.listing import ListingRoute
 from functions.api.problems import ProblemError
 from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX, Resource
+from functions.api.responses import Response
 from functions.api.settings import Settings
 from functions.api.waiting import Waiting
 
@@ -85,7 +83,11 @@ def root_of(path: str) -> str:
 
 
 class Routes:
-    """Everything that is served. Without `deferred`, because there is no queue, every write is done at once."""
+    """Everything that is served. Without `deferred`, because there is no queue, every write is done at once.
+
+    Attributes:
+        endpoints: all of it.
+    """
 
     def __init__(
         self,
@@ -102,25 +104,25 @@ class Routes:
         self._clock = clock
         self._tenant_claim = settings.tenant
         self._deferred = deferred
-        self._endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
+        self.endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
         if settings.serves_documentation:
-            self._endpoints += _documentation(
+            self.endpoints += _documentation(
                 resources, families, extra_endpoints, local=settings.environment == "local"
             )
         for resource in resources:
-            self._endpoints += self._of_resource(resource, backend, idempotent)
+            self.endpoints += self._of_resource(resource, backend, idempotent)
         for family in families:
             listed = FamilyRoute(family, backend.collection)
             listing = Endpoint(
                 family.root, re.escape(family.root), self._handlers({"GET": listed.page}), expensive=True
             )
-            self._endpoints.append(listing)
+            self.endpoints.append(listing)
         for extra in extra_endpoints:
             handles = {method: partial(served.handle, backend) for method, served in extra.methods.items()}
             served = self._handlers(handles)
-            self._endpoints.append(Endpoint(extra.template, extra.rule, served, expensive=extra.expensive))
+            self.endpoints.append(Endpoint(extra.template, extra.rule, served, expensive=extra.expensive))
         self._by_root: dict[str, list[Endpoint]] = {}
-        for endpoint in self._endpoints:
+        for endpoint in self.endpoints:
             self._by_root.setdefault(endpoint.root, []).append(endpoint)
 
     def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
@@ -156,15 +158,6 @@ class Routes:
     ) -> Response[Any]:
         return operation(ApiRequest.from_event(event, path, self._tenant_claim, context, max_body=max_body))
 
-    def router(self) -> Router:
-        """A new Powertools router of all endpoints. `HEAD` goes where `GET` goes."""
-        router = Router()  # type: ignore[no-untyped-call]
-        for endpoint in self._endpoints:
-            for method, handler in endpoint.handlers.items():
-                methods = ["GET", "HEAD"] if method == "GET" else [method]
-                router.route(endpoint.rule, method=methods)(_entry(handler))
-        return router
-
     def find(self, path: str) -> Endpoint | None:
         """Return the endpoint that a path leads to; None if nothing is served there."""
         return next((endpoint for endpoint in self._by_root.get(root_of(path), ()) if endpoint.matches(path)), None)
@@ -180,14 +173,6 @@ class Routes:
             f"{method} is not served at this path; {', '.join(allowed)} are.",
             headers={"Allow": ", ".join(allowed)},
         )
-
-
-def _entry(handler: Handler) -> Callable[[Request], Response[Any]]:
-    def entry(request: Request) -> Response[Any]:
-        event = request.resolved_event
-        return handler(event.raw_event, event.path, request.context.get("lambda_context"))
-
-    return entry
 
 
 def _endpoint(path: str, handlers: Mapping[str, Handler]) -> Endpoint:

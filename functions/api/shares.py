@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from aws_lambda_powertools.event_handler import Response
-
 from domain import Revenue
 from domain.revenue import RevenueWanted, revenue
 from dynashard_serving.backend import Backend
@@ -11,6 +9,7 @@ from functions.api.describing import Operation, Schema, answer, operation
 from functions.api.extra_endpoint import ExtraEndpoint, Served, answered, asked, parameters_of
 from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX
+from functions.api.responses import Response
 
 
 def _shares(backend: Backend, incoming: ApiRequest) -> Response[str]:

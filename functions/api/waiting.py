@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from aws_lambda_powertools.event_handler import Response
-
 from dynashard.errors import QueryTooWideError
 from dynashard_patterns.copies.materializer import Materializer
 from functions.api.conditional import preferences
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
+from functions.api.responses import Response
 
 MOST_SECONDS: Final = 10
 """The longest wait. The execution environment serves no other request meanwhile."""

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from aws_lambda_powertools.shared.cookies import Cookie
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from functions.api.answers import answer_of, path_of
 from functions.api.app import App, build_app
+from functions.api.resolver import powertools_response
+from functions.api.responses import Response
 from tests.api_caller import Caller
 from tests.unit.api.test_api_routes import Unreachable, settings_in
 
@@ -60,21 +61,19 @@ def test_every_route_answers_as_powertools_resolver_does(path: str) -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        Response(200, "application/json", '{"a": 1}', {"ETag": '"x"', "Vary": ["Origin", "Accept"]}),
-        Response(200, "application/json", {"a": 1}),
-        Response(200, "text/css", b"body {}", {"X-Empty": None}),  # type: ignore[dict-item]
+        Response(200, "application/json", '{"a": 1}', {"ETag": '"x"', "Vary": "Origin, Accept"}),
+        Response(200, "text/css", b"body {}"),
         Response(204, body=""),
         Response(304, body=None),
-        Response(200, "text/plain", "text", cookies=[Cookie(name="a", value="b")]),
     ],
-    ids=["text", "document", "bytes", "empty", "none", "cookies"],
+    ids=["text", "bytes", "empty", "none"],
 )
 def test_an_answer_is_the_one_that_powertools_builds(response: Response[Any]) -> None:
     resolver = APIGatewayHttpResolver()
-    resolver.get("/v1/x")(lambda: response)
+    resolver.get("/v1/x")(lambda: powertools_response(response))
     event = Caller(build_app(settings_in("dev"), Unreachable())).event("GET", "/v1/x")
 
-    ours = answer_of(response, event)
+    ours = answer_of(response)
 
     assert ours == resolver.resolve(event, None)  # type: ignore[arg-type]
 
