@@ -9,7 +9,10 @@ from typing import Final
 
 from rich.console import Console
 
+from bench.agreement import differences
 from bench.check import falls
+from bench.clients.interface import CLIENTS
+from bench.contenders import installed
 from bench.measure import Fact, Row, measure
 from bench.page import COMMITTED, Run, write_page
 from bench.report import Result, machine, print_facts, print_figures
@@ -52,7 +55,12 @@ def main() -> int:
 
 
 def _run(asked: argparse.Namespace) -> Run:
-    """Measure, and write the run whenever a subject is complete, so that an end before the last one loses little."""
+    """Measure, and write the run whenever a subject is complete, so that an end before the last one loses little.
+
+    Ends the process if clients do different work, because their ratios would mean nothing.
+    """
+    if different := list(differences(installed(list(CLIENTS)))):
+        sys.exit("\n".join(["these clients do other work than botocore:", *different]))
     results: dict[str, Result] = {}
     run = Run(machine(), _command(asked), datetime.now(UTC).date().isoformat(), results)
     for subject, result in measured(asked.subjects or list(SUBJECTS), asked.rounds, deep=asked.deep):

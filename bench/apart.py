@@ -19,8 +19,9 @@ def main() -> None:
     if work == "scan":
         wall, cpu = time.perf_counter(), time.process_time()
     answer = client.get() if work == "cold" else client.scan()
-    items = answer if client.loop is None else client.loop.run_until_complete(answer)
+    done = answer if client.loop is None else client.loop.run_until_complete(answer)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    items = done if work == "scan" else int(done is not None)
     print(f'{{"items": {items}, "cpu": {cpu}, "wall": {wall}, "megabytes": {peak()}}}')
     client.close()
 

@@ -58,7 +58,7 @@ class WrongAnswerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """A contender in this process: `run` does the work once.
+    """A contender in this process: `run` does the work once, and returns an item, a list of items, or their number.
 
     With a `loop`, `run` returns an awaitable, and a sample awaits its runs one after the other inside one call of the
     loop, as a program on asyncio would.
@@ -78,7 +78,7 @@ class Here:
         else:
             answer = self.loop.run_until_complete(self._awaited(repeat))
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        require(self.name, answer, items)
+        require(self.name, how_many(answer), items)
         return Sample(cpu / repeat, wall / repeat)
 
     async def _awaited(self, repeat: int) -> object:
@@ -112,7 +112,14 @@ class Apart:
         return Sample(figures["cpu"], figures["wall"], figures.get("megabytes") or None)
 
 
-def require(name: str, answer: object, items: int | None) -> None:
+def how_many(answer: object) -> int:
+    """Return the number of items in an answer: it is one item, a list of them, or already their number."""
+    if answer is None or isinstance(answer, int):
+        return answer or 0
+    return len(answer) if isinstance(answer, list | tuple) else 1
+
+
+def require(name: str, answer: int, items: int | None) -> None:
     """Raise `WrongAnswerError` unless a contender answered so many items; None demands nothing."""
     if items is not None and answer != items:
         raise WrongAnswerError(f"{name} answered {answer} items; {items} were expected")

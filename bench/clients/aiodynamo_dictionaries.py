@@ -35,32 +35,25 @@ class Aiodynamo(Awaiting):
     def _keys(self) -> Any:
         return BatchGetRequest(keys=[stored.key_of(stored.plain(item)) for item in stored.batch(stored.PAGE)])
 
-    async def get(self) -> int:
-        return int(bool(await self._client.get_item(stored.TABLE, stored.key_of(_ITEM))))
+    async def get(self) -> Any:
+        return await self._client.get_item(stored.TABLE, stored.key_of(_ITEM))
 
-    async def put(self) -> int:
+    async def put(self) -> Any:
         unmoved = F("MovedTo").does_not_exist()
-        return int(
-            bool(
-                await self._client.put_item(stored.TABLE, _ITEM, return_values=ReturnValues.all_old, condition=unmoved)
-            )
-        )
+        return await self._client.put_item(stored.TABLE, _ITEM, return_values=ReturnValues.all_old, condition=unmoved)
 
     async def batch_write(self) -> int:
         return stored.BATCH - len(await self._client.batch_write({stored.TABLE: self._writes}))
 
-    async def batch_get(self) -> int:
-        return len((await self._client.batch_get({stored.TABLE: self._keys})).items[stored.TABLE])
+    async def batch_get(self) -> Any:
+        return (await self._client.batch_get({stored.TABLE: self._keys})).items[stored.TABLE]
 
-    async def page(self) -> int:
-        return len((await self._query(0, limit=stored.PAGE)).items)
+    async def page(self) -> Any:
+        return (await self._query(0, limit=stored.PAGE)).items
 
-    async def three_fields(self) -> int:
-        first, *others = (F(name) for name in stored.FIELDS)
-        fields = first
-        for field in others:
-            fields &= field
-        return len((await self._query(0, limit=stored.PAGE, projection=fields)).items)
+    async def three_fields(self) -> Any:
+        first, second, third = (F(name) for name in stored.FIELDS)
+        return (await self._query(0, limit=stored.PAGE, projection=first & second & third)).items
 
     async def fan_out(self) -> int:
         return await self.total(self._count)

@@ -39,23 +39,23 @@ class Boto3Table:
     def _keys(self) -> dict[str, Any]:
         return {stored.TABLE: {"Keys": [stored.key_of(stored.plain(item)) for item in stored.batch(stored.PAGE)]}}
 
-    def get(self) -> int:
-        return int("Item" in self._table.get_item(Key=stored.key_of(_ITEM), ReturnConsumedCapacity="TOTAL"))
+    def get(self) -> Any:
+        return self._table.get_item(Key=stored.key_of(_ITEM), ReturnConsumedCapacity="TOTAL").get("Item")
 
-    def put(self) -> int:
-        return int("Attributes" in self._table.put_item(Item=_ITEM, **_OPTIONS))
+    def put(self) -> Any:
+        return self._table.put_item(Item=_ITEM, **_OPTIONS).get("Attributes")
 
     def batch_write(self) -> int:
         return stored.BATCH - len(self._resource.batch_write_item(RequestItems=self._writes)["UnprocessedItems"])
 
-    def batch_get(self) -> int:
-        return len(self._resource.batch_get_item(RequestItems=self._keys)["Responses"][stored.TABLE])
+    def batch_get(self) -> Any:
+        return self._resource.batch_get_item(RequestItems=self._keys)["Responses"][stored.TABLE]
 
-    def page(self) -> int:
-        return len(self._query(0, Limit=stored.PAGE)["Items"])
+    def page(self) -> Any:
+        return self._query(0, Limit=stored.PAGE)["Items"]
 
-    def three_fields(self) -> int:
-        return len(self._query(0, Limit=stored.PAGE, ProjectionExpression=", ".join(stored.FIELDS))["Items"])
+    def three_fields(self) -> Any:
+        return self._query(0, Limit=stored.PAGE, ProjectionExpression=", ".join(stored.FIELDS))["Items"]
 
     def fan_out(self) -> int:
         return self._threads.total(lambda shard: len(self._query(shard)["Items"]), self._shards)

@@ -1,14 +1,14 @@
 """The operations that every client has, and the list of the clients."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final, Protocol
 
 from bench.stored import SHARDS
 
-Answer = int | Awaitable[int]
-"""How many items an operation got or wrote. A client with a `loop` answers with an awaitable."""
+Answer = Any
+"""An item, a list of items, or how many were written or read. A client with a `loop` returns an awaitable of it."""
 
 RAW: Final = "botocore, typed dictionaries"
 """The baseline of all comparisons: botocore's low-level client."""
@@ -35,7 +35,7 @@ CLIENTS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class Client(Protocol):
-    """A client of a server at one URL. Each operation answers how many items it got or wrote.
+    """A client of a server at one URL.
 
     What an operation sends is made once and before it is measured, as far as the client lets its user do that. Each
     client returns what its documentation recommends: entities, models or dictionaries.
@@ -45,35 +45,35 @@ class Client(Protocol):
     """Runs what the operations return; None if they return when they are done."""
 
     def get(self) -> Answer:
-        """Read one item by its key."""
+        """Return one item by its key."""
         ...
 
     def put(self) -> Answer:
-        """Replace an item on a condition. The old item is returned if the client can return it."""
+        """Replace an item on a condition. Return the old item, or the new one if the client cannot return the old."""
         ...
 
     def batch_write(self) -> Answer:
-        """Put 25 items with one request."""
+        """Put 25 items with one request, and return how many were put."""
         ...
 
     def batch_get(self) -> Answer:
-        """Read 100 items with one request."""
+        """Return a list of 100 items, read with one request."""
         ...
 
     def page(self) -> Answer:
-        """Read the first 100 items of a shard."""
+        """Return a list of the first 100 items of a shard."""
         ...
 
     def three_fields(self) -> Answer:
-        """Read three fields of the first 100 items of a shard, as mappings if the client has them."""
+        """Return three fields of the first 100 items of a shard, as mappings if the client has them."""
         ...
 
     def fan_out(self) -> Answer:
-        """Read all shards at the same time."""
+        """Read all shards at the same time, and return the number of items."""
         ...
 
     def scan(self) -> Answer:
-        """Read all items of all shards, page after page, and keep none of them."""
+        """Read all items of all shards, page after page, keep none of them, and return their number."""
         ...
 
     def close(self) -> None:

@@ -46,24 +46,24 @@ class Layer:
     def _keys(self) -> list[dict[str, str]]:
         return [_key(number) for number in range(stored.PAGE)]
 
-    def get(self) -> int:
-        return int(self._users.get(_key(1)) is not None)
+    def get(self) -> Any:
+        return self._users.get(_key(1))
 
-    def put(self) -> int:
-        return int(self._users.replace(self._item) is not None)
+    def put(self) -> Any:
+        return self._users.replace(self._item)
 
     def batch_write(self) -> int:
         self._users.batch_write(put=self._batch)
         return len(self._batch)
 
-    def batch_get(self) -> int:
-        return len(self._users.batch_get(self._keys))
+    def batch_get(self) -> Any:
+        return self._users.batch_get(self._keys)
 
-    def page(self) -> int:
-        return len(self._users.list({"tenant_id": stored.TENANT}, limit=stored.PAGE).items)
+    def page(self) -> Any:
+        return self._users.list({"tenant_id": stored.TENANT}, limit=stored.PAGE).items
 
-    def three_fields(self) -> int:
-        return len(self._users.list({"tenant_id": stored.TENANT}, limit=stored.PAGE, fields=stored.FIELDS).items)
+    def three_fields(self) -> Any:
+        return self._users.list({"tenant_id": stored.TENANT}, limit=stored.PAGE, fields=stored.FIELDS).items
 
     def fan_out(self) -> int:
         return sum(1 for _ in self._users.scan({"tenant_id": stored.TENANT}, workers=min(self._shards, 64)))

@@ -44,25 +44,25 @@ class PydynoxDictionaries:
     def __init__(self, url: str, shards: int) -> None:
         self._client, self._shards, self._prepared, self._threads = connected(url), shards, _Prepared(), Threads()
 
-    def get(self) -> int:
-        return int(self._client.sync_get_item(stored.TABLE, stored.key_of(_ITEM)) is not None)
+    def get(self) -> Any:
+        return self._client.sync_get_item(stored.TABLE, stored.key_of(_ITEM))
 
-    def put(self) -> int:
-        return int(self._client.sync_put_item(stored.TABLE, _ITEM, **_PUT) is not None)
+    def put(self) -> Any:
+        return self._client.sync_put_item(stored.TABLE, _ITEM, **_PUT)
 
     def batch_write(self) -> int:
         self._client.sync_batch_write(stored.TABLE, put_items=self._prepared.batch)
         return stored.BATCH
 
-    def batch_get(self) -> int:
-        return len(self._client.sync_batch_get(stored.TABLE, self._prepared.keys))
+    def batch_get(self) -> Any:
+        return self._client.sync_batch_get(stored.TABLE, self._prepared.keys)
 
-    def page(self) -> int:
-        return len(list(self._client.sync_query(**_query(0), limit=stored.PAGE)))
+    def page(self) -> Any:
+        return list(self._client.sync_query(**_query(0), limit=stored.PAGE))
 
-    def three_fields(self) -> int:
+    def three_fields(self) -> Any:
         fields = ", ".join(stored.FIELDS)
-        return len(list(self._client.sync_query(**_query(0), limit=stored.PAGE, projection_expression=fields)))
+        return list(self._client.sync_query(**_query(0), limit=stored.PAGE, projection_expression=fields))
 
     def fan_out(self) -> int:
         return self._threads.total(self._count, self._shards)
@@ -84,26 +84,26 @@ class PydynoxDictionariesAsync(Awaiting):
         super().__init__(shards)
         self._client, self._prepared = connected(url), _Prepared()
 
-    async def get(self) -> int:
-        return int(await self._client.get_item(stored.TABLE, stored.key_of(_ITEM)) is not None)
+    async def get(self) -> Any:
+        return await self._client.get_item(stored.TABLE, stored.key_of(_ITEM))
 
-    async def put(self) -> int:
-        return int(await self._client.put_item(stored.TABLE, _ITEM, **_PUT) is not None)
+    async def put(self) -> Any:
+        return await self._client.put_item(stored.TABLE, _ITEM, **_PUT)
 
     async def batch_write(self) -> int:
         await self._client.batch_write(stored.TABLE, put_items=self._prepared.batch)
         return stored.BATCH
 
-    async def batch_get(self) -> int:
-        return len(await self._client.batch_get(stored.TABLE, self._prepared.keys))
+    async def batch_get(self) -> Any:
+        return await self._client.batch_get(stored.TABLE, self._prepared.keys)
 
-    async def page(self) -> int:
-        return len([item async for item in self._client.query(**_query(0), limit=stored.PAGE)])
+    async def page(self) -> Any:
+        return [item async for item in self._client.query(**_query(0), limit=stored.PAGE)]
 
-    async def three_fields(self) -> int:
+    async def three_fields(self) -> Any:
         fields = ", ".join(stored.FIELDS)
         found = self._client.query(**_query(0), limit=stored.PAGE, projection_expression=fields)
-        return len([item async for item in found])
+        return [item async for item in found]
 
     async def fan_out(self) -> int:
         return await self.total(self._count)

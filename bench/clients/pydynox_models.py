@@ -85,12 +85,12 @@ class PydynoxModels:
         self._made, self._shards, self._threads = _Made(url), shards, Threads()
         self._model = self._made.model
 
-    def get(self) -> int:
-        return int(self._model.sync_get(**_KEY) is not None)
+    def get(self) -> Any:
+        return self._model.sync_get(**_KEY)
 
-    def put(self) -> int:
+    def put(self) -> Any:
         self._made.item.sync_save(condition=self._model.MovedTo.not_exists(), full_replace=True)
-        return 1
+        return self._made.item
 
     def batch_write(self) -> int:
         with SyncBatchWriter(self._made.client, stored.TABLE) as writing:
@@ -98,17 +98,17 @@ class PydynoxModels:
                 writing.put(item.to_dict())
         return len(self._made.batch)
 
-    def batch_get(self) -> int:
-        return len(self._model.sync_batch_get(self._made.keys))
+    def batch_get(self) -> Any:
+        return self._model.sync_batch_get(self._made.keys)
 
-    def page(self) -> int:
-        return len(list(self._model.sync_query(stored.partition_of(0), limit=stored.PAGE)))
+    def page(self) -> Any:
+        return list(self._model.sync_query(stored.partition_of(0), limit=stored.PAGE))
 
-    def three_fields(self) -> int:
+    def three_fields(self) -> Any:
         found = self._model.sync_query(
             stored.partition_of(0), limit=stored.PAGE, fields=list(stored.FIELDS), as_dict=True
         )
-        return len(list(found))
+        return list(found)
 
     def fan_out(self) -> int:
         return self._threads.total(self._count, self._shards)
@@ -131,12 +131,12 @@ class PydynoxModelsAsync(Awaiting):
         self._made = _Made(url)
         self._model = self._made.model
 
-    async def get(self) -> int:
-        return int(await self._model.get(**_KEY) is not None)
+    async def get(self) -> Any:
+        return await self._model.get(**_KEY)
 
-    async def put(self) -> int:
+    async def put(self) -> Any:
         await self._made.item.save(condition=self._model.MovedTo.not_exists(), full_replace=True)
-        return 1
+        return self._made.item
 
     async def batch_write(self) -> int:
         async with BatchWriter(self._made.client, stored.TABLE) as writing:
@@ -144,15 +144,15 @@ class PydynoxModelsAsync(Awaiting):
                 writing.put(item.to_dict())
         return len(self._made.batch)
 
-    async def batch_get(self) -> int:
-        return len(await self._model.batch_get(self._made.keys))
+    async def batch_get(self) -> Any:
+        return await self._model.batch_get(self._made.keys)
 
-    async def page(self) -> int:
-        return len([item async for item in self._model.query(stored.partition_of(0), limit=stored.PAGE)])
+    async def page(self) -> Any:
+        return [item async for item in self._model.query(stored.partition_of(0), limit=stored.PAGE)]
 
-    async def three_fields(self) -> int:
+    async def three_fields(self) -> Any:
         found = self._model.query(stored.partition_of(0), limit=stored.PAGE, fields=list(stored.FIELDS), as_dict=True)
-        return len([item async for item in found])
+        return [item async for item in found]
 
     async def fan_out(self) -> int:
         return await self.total(self._count)

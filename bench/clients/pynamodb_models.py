@@ -72,13 +72,13 @@ class PynamodbModels:
     def _keys(self) -> list[tuple[str, str]]:
         return [(item["PK"]["S"], item["SK"]["S"]) for item in stored.batch(stored.PAGE)]
 
-    def get(self) -> int:
+    def get(self) -> Any:
         key = stored.GET["Key"]
-        return int(self._model.get(key["PK"]["S"], key["SK"]["S"]) is not None)
+        return self._model.get(key["PK"]["S"], key["SK"]["S"])
 
-    def put(self) -> int:
+    def put(self) -> Any:
         self._item.save(self._model.MovedTo.does_not_exist())
-        return 1
+        return self._item
 
     def batch_write(self) -> int:
         with self._model.batch_write() as writing:
@@ -86,15 +86,15 @@ class PynamodbModels:
                 writing.save(item)
         return len(self._batch)
 
-    def batch_get(self) -> int:
-        return len(list(self._model.batch_get(self._keys)))
+    def batch_get(self) -> Any:
+        return list(self._model.batch_get(self._keys))
 
-    def page(self) -> int:
-        return len(list(self._model.query(stored.partition_of(0), limit=stored.PAGE)))
+    def page(self) -> Any:
+        return list(self._model.query(stored.partition_of(0), limit=stored.PAGE))
 
-    def three_fields(self) -> int:
+    def three_fields(self) -> Any:
         found = self._model.query(stored.partition_of(0), limit=stored.PAGE, attributes_to_get=list(stored.FIELDS))
-        return len(list(found))
+        return list(found)
 
     def fan_out(self) -> int:
         return self._threads.total(lambda shard: len(list(self._model.query(stored.partition_of(shard)))), self._shards)

@@ -34,23 +34,23 @@ class Botocore:
     def _keys(self) -> dict[str, Any]:
         return stored.batch_get()
 
-    def get(self) -> int:
-        return int("Item" in self._client.get_item(**stored.GET))
+    def get(self) -> Any:
+        return self._client.get_item(**stored.GET).get("Item")
 
-    def put(self) -> int:
-        return int("Attributes" in self._client.put_item(**stored.PUT))
+    def put(self) -> Any:
+        return self._client.put_item(**stored.PUT).get("Attributes")
 
     def batch_write(self) -> int:
         return stored.BATCH - len(self._client.batch_write_item(**self._writes)["UnprocessedItems"])
 
-    def batch_get(self) -> int:
-        return len(self._client.batch_get_item(**self._keys)["Responses"][stored.TABLE])
+    def batch_get(self) -> Any:
+        return self._client.batch_get_item(**self._keys)["Responses"][stored.TABLE]
 
-    def page(self) -> int:
-        return len(self._client.query(**stored.PAGE_QUERY)["Items"])
+    def page(self) -> Any:
+        return self._client.query(**stored.PAGE_QUERY)["Items"]
 
-    def three_fields(self) -> int:
-        return len(self._client.query(**stored.FIELDS_QUERY)["Items"])
+    def three_fields(self) -> Any:
+        return self._client.query(**stored.FIELDS_QUERY)["Items"]
 
     def fan_out(self) -> int:
         return self._threads.total(

@@ -11,6 +11,7 @@ import pytest
 
 from bench.canned import Asked, CannedAnswers, canned_server
 from bench.clients.interface import DIRECT, FLOOR, RAW, SDK, load
+from bench.measure import how_many
 from bench.stored import BATCH, FIELDS_QUERY, GET, PAGE, PUT, SHARDS, TOPOLOGY, batch_get, batch_write, user_item
 from bench.users import User, user
 from domain import ENTITIES
@@ -137,7 +138,7 @@ def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None
 def test_every_operation_of_a_client_answers_all_items(name: str) -> None:
     with canned_server(CannedAnswers()) as url:
         client = load(name, url)
-        answers = [getattr(client, operation)() for operation in OPERATIONS]
+        answers = [how_many(getattr(client, operation)()) for operation in OPERATIONS]
         client.close()
 
     assert answers == [1, 1, BATCH, PAGE, PAGE, PAGE, SHARDS * PAGE]
