@@ -5,10 +5,12 @@ import pytest
 from bench.canned import Asked, Reply, canned_server
 from dynashard.errors import (
     ConditionFailedError,
+    EngineError,
     EngineUnavailableError,
     KeyRangeThrottledError,
     OutcomeUnknownError,
     ThrottledError,
+    TransactionConflictError,
 )
 from dynashard.runtime import Runtime
 from dynashard.transport import Call, Resend, metered
@@ -194,6 +196,39 @@ def test_retries_end_before_the_deadline(scripted: Script, asked: list[Asked], w
     # Pauses are recorded instead of waited for. The next one alone would exceed the remaining time.
     assert waits == [0.5, 1, 2, 4, 8]
     assert len(asked) == 6
+
+
+@pytest.mark.parametrize(
+    ("operation", "first", "raised"),
+    [
+        ("GetItem", "key_range_throttled", KeyRangeThrottledError),
+        ("PutItem", "key_range_throttled", KeyRangeThrottledError),
+        ("TransactWriteItems", "transaction_in_progress", TransactionConflictError),
+        ("PutItem", "internal_error", OutcomeUnknownError),
+    ],
+)
+def test_a_request_whose_pause_outlasts_the_deadline_fails_as_its_last_attempt(
+    opened: Opened, asked: list[Asked], operation: str, first: str, raised: type[EngineError]
+) -> None:
+    now = [1_000.0]
+
+    def oversleep(_seconds: float) -> None:
+        now[0] += 60
+
+    def answer(request: Asked) -> Reply:
+        asked.append(request)
+        return stored(first)
+
+    runtime = Runtime(sleep=oversleep, random=lambda: 0.0, clock=lambda: now[0])
+    with canned_server(answer) as url:
+        transport = opened(Settings(url, "eu-west-1", "a", "b"), Attempts(runtime=runtime))
+        with within(10, runtime.clock), pytest.raises(EngineError) as alone:
+            transport.call(operation, GET, resend=Resend.ALWAYS)
+        with within(10, runtime.clock):
+            [among_others] = transport.try_all([Call(operation, GET, Resend.ALWAYS)])
+        transport.close()
+
+    assert (type(alone.value), type(among_others), len(asked)) == (raised, raised, 2)
 
 
 def test_an_attempt_does_not_wait_beyond_the_deadline(scripted: Script, asked: list[Asked]) -> None:

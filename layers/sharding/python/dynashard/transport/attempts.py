@@ -46,9 +46,7 @@ _EVIDENCE_ATTEMPTS: Final = 40
 
 def resend_of(operation: str, request: Any) -> Resend:
     """Return when a request may be sent again if its caller does not say so; `Call` has the rule."""
-    if operation not in WRITING or _TOKEN in request:
-        return Resend.ALWAYS
-    return Resend.IF_NOT_EXECUTED
+    return Resend.ALWAYS if operation not in WRITING or _TOKEN in request else Resend.IF_NOT_EXECUTED
 
 
 class RetryQuota:
@@ -102,11 +100,10 @@ class Attempts:
             try:
                 answer = once(state.number)
             except DynashardError as error:
-                pause = state.pause_after(error)
+                self.runtime.sleep(state.pause_after(error))
             else:
                 self.quota.release(state.number - 1)
                 return answer
-            self.runtime.sleep(pause)
 
 
 @dataclass(slots=True)
@@ -118,13 +115,16 @@ class RetryState:
     resend: Resend
     number: int = 1
     _doubt: OutcomeUnknownError | None = None
+    _before: DynashardError | None = None
 
     def pause_after(self, error: DynashardError) -> float:
         """Return the seconds to wait before the next attempt. Raises the error of the whole call if there is none."""
         if isinstance(error, OutcomeUnknownError):
             self._doubt = error
-        pause = self._pause(error)
-        if pause is not None:
+        elif self._before is not None and type(error) is EngineUnavailableError and not error.aws_code:
+            error = self._before  # The deadline passed during the pause. The reason is why it was not answered before.
+        self._before = error
+        if (pause := self._pause(error)) is not None:
             self.number += 1
             return pause
         if self._doubt is not None and self.operation in WRITING:
@@ -167,7 +167,5 @@ def _passing(error: DynashardError, *, after_doubt: bool) -> bool:
     if isinstance(error, ThrottledError):
         # The caller may build a cancelled transaction anew, but not one that may have been executed.
         return after_doubt or error.aws_code != _CANCELLED
-    if isinstance(error, TransactionConflictError):
-        # After an ambiguous attempt the other transaction may be that very attempt.
-        return after_doubt or error.aws_code in RETRIED_CONFLICTS
-    return False
+    # After an ambiguous attempt the other transaction may be that very attempt.
+    return isinstance(error, TransactionConflictError) and (after_doubt or error.aws_code in RETRIED_CONFLICTS)
