@@ -12,26 +12,26 @@ from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, metered
 from dynashard_serving.aws_services import sqs_client
-from dynashard_serving.backend import open_backend
+from dynashard_serving.backend import Backend, open_backend
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.limits import MAX_QUERIES, READING_SHARE
+from dynashard_serving.operations.exposed import ExposedEntities
 from dynashard_serving.refusals import Refusal, expected, one_line
 from dynashard_serving.shedding import LoadSignal
 from functions.api import problems
 from functions.api.answers import answer_of, path_of
-from functions.api.deferred import deferred_of
 from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from functions.api.observing import Observed, Observer
 from functions.api.problems import ProblemError, problem_of
-from functions.api.queue_sender import QueueSender
 from functions.api.request import TenantClaim, tenant_of
-from functions.api.resources import exposed_resources, family_listings, refuse_paths
 from functions.api.responses import Response
 from functions.api.routes import UNKNOWN, Endpoint, Routes
 from functions.api.settings import Settings
 
 if TYPE_CHECKING:
+    from functions.api.deferred import Deferred
+    from functions.api.queue_sender import QueueSender
     from functions.api.resolver import Resolver
 
 Answer = dict[str, Any]
@@ -167,30 +167,35 @@ def build_app(
     exposed: Sequence[Exposed] = ENTITIES,
     families: Sequence[FamilyListing] = FAMILY_LISTINGS,
     runtime: Runtime = SYSTEM,
-    sender: QueueSender | None = None,
+    sender: "QueueSender | None" = None,
 ) -> App:
-    """Compose the API. An entity that cannot be exposed raises `ConfigurationError`."""
+    """Compose the API; a path that cannot be one raises `ConfigurationError`."""
     observer = Observer(settings.environment, metrics=settings.environment != "local")
-    entities = [each.entity for each in exposed]
-    backend = open_backend(settings, transport, entities, observer, runtime=runtime)
+    backend = open_backend(settings, transport, ExposedEntities(exposed), observer, runtime=runtime)
     clock = runtime.clock
-    idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
-    taken = {extra.template.split("/")[2] for extra in EXTRA_ENDPOINTS}
-    refuse_paths([*(one.path for one in exposed if one.operations), *(one.path for one in families), *taken])
-    deferred = deferred_of(settings, backend, sender or QueueSender(sqs_client), clock)
-    resources, listed = exposed_resources(exposed), family_listings(families)
     routes = Routes(
         settings,
-        resources,
+        exposed,
         backend,
-        idempotent,
-        listed,
+        IdempotentCreates(settings.idempotency_table, transport, clock=clock),
+        families,
         extra_endpoints=EXTRA_ENDPOINTS,
-        deferred=deferred,
+        deferred=_deferred(settings, backend, sender, clock),
         clock=clock,
     )
     load = LoadSignal(clock, runtime.random)
     return App(routes, observer, settings.tenant, clock, max_queries=settings.max_queries, load=load)
+
+
+def _deferred(settings: Settings, backend: Backend, sender: "QueueSender | None", clock: Clock) -> "Deferred | None":
+    """Return what accepts for later, if the settings name queues."""
+    if settings.queue_url is None and settings.operations_queue_url is None:
+        return None
+    from functions.api.deferred import Deferred  # noqa: PLC0415 - only where there are queues
+    from functions.api.queue_sender import QueueSender  # noqa: PLC0415
+
+    queues = sender or QueueSender(sqs_client)
+    return Deferred(backend, queues, settings.queue_url, settings.operations_queue_url, clock)
 
 
 def _problem_text(problem: Refusal, request_id: str) -> str:

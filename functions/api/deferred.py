@@ -12,7 +12,6 @@ from functions.api.queued import Queued
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
 from functions.api.responses import Response
-from functions.api.settings import Settings
 
 Operation = Callable[[ApiRequest], Response[Any]]
 Operations = Mapping[str, tuple[str, Operation]]
@@ -73,12 +72,3 @@ def transacted(resource: Resource) -> bool:
     """
     entity = resource.definition
     return not entity.attachments and (entity.shards is None or entity.shards.placement != "random")
-
-
-def deferred_of(
-    settings: Settings, backend: Backend, sender: QueueSender, clock: Callable[[], float]
-) -> Deferred | None:
-    """What accepts for later, if the settings name queues."""
-    if settings.queue_url is None and settings.operations_queue_url is None:
-        return None
-    return Deferred(backend, sender, settings.queue_url, settings.operations_queue_url, clock)

@@ -1,10 +1,31 @@
 """All routes besides the resources of entities."""
 
-from typing import Final
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-from functions.api.extra_endpoint import ExtraEndpoint
-from functions.api.follows import EDGES
-from functions.api.plays import ROLL_UPS
-from functions.api.shares import REVENUE
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
-EXTRA_ENDPOINTS: Final[tuple[ExtraEndpoint, ...]] = (*EDGES, ROLL_UPS, REVENUE)
+    from functions.api.extra_endpoint import ExtraEndpoint
+
+
+def _of(module: str) -> "Sequence[ExtraEndpoint]":
+    found: Sequence[ExtraEndpoint] = import_module(f"functions.api.{module}").ENDPOINTS
+    return found
+
+
+EXTRA_ENDPOINTS: "Final[Mapping[str, Callable[[], Sequence[ExtraEndpoint]]]]" = {
+    "follows": partial(_of, "follows"),
+    "roll-ups": partial(_of, "plays"),
+    "revenue": partial(_of, "shares"),
+}
+"""Routes besides the resources of entities, by the first segment of their paths below `/v1`.
+
+Each is given by what loads its module, which only its own requests and the documentation need.
+"""
+
+
+def extra_endpoints() -> "list[ExtraEndpoint]":
+    """Return all of them."""
+    return [endpoint for make in EXTRA_ENDPOINTS.values() for endpoint in make()]

@@ -144,7 +144,7 @@ _ENDS: Final = tuple(
     }
     for name, text, example in (("node", "The follower.", "User.9"), ("other", "The followed node.", "User.12"))
 )
-EDGES: Final = (
+ENDPOINTS: Final = (
     ExtraEndpoint(
         ROOT, {"GET": Served(_list, _list_described), "POST": Served(_add, _add_described)}, _schemas, expensive=True
     ),

@@ -114,8 +114,8 @@ if __name__ == "__main__":
     import json
     import sys
 
-    from functions.api.extra_endpoints import EXTRA_ENDPOINTS
+    from functions.api.extra_endpoints import extra_endpoints
     from functions.api.resources import exposed_resources, family_listings
 
-    document = document_of(exposed_resources(), family_listings(), EXTRA_ENDPOINTS)
+    document = document_of(exposed_resources(), family_listings(), extra_endpoints())
     sys.stdout.write(json.dumps(document, indent=2) + "\n")

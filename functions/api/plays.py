@@ -27,4 +27,6 @@ def _documentation() -> Operation:
     return {**described, "parameters": parameters_of(PlaysWanted)}
 
 
-ROLL_UPS: Final = ExtraEndpoint(f"{PREFIX}/roll-ups", {"GET": Served(_plays, _documentation)}, _schemas, expensive=True)
+ENDPOINTS: Final = (
+    ExtraEndpoint(f"{PREFIX}/roll-ups", {"GET": Served(_plays, _documentation)}, _schemas, expensive=True),
+)

@@ -2,39 +2,44 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from http import HTTPStatus
-from typing import Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
-from domain import COPIES
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import written
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.limits import MAX_BODY_BYTES
+from dynashard_serving.operations.exposed import Exposed, FamilyListing
 from dynashard_serving.operations.items import Items
-from dynashard_serving.operations.listings import Listings
-from functions.api import VERSION, documentation
+from functions.api import VERSION
 from functions.api.attachments import body_limit
-from functions.api.deferred import Deferred
-from functions.api.extra_endpoint import ExtraEndpoint
-from functions.api.family_listing import FamilyResource, FamilyRoute
 from functions.api.items import ItemRoutes
-from functions.api.listing import ListingRoute
 from functions.api.problems import ProblemError
 from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX, Resource
+from functions.api.resource_paths import refuse_paths
 from functions.api.responses import Response
 from functions.api.settings import Settings
 from functions.api.waiting import Waiting
+
+if TYPE_CHECKING:
+    from dynashard_patterns.copies.materializer import Materializer
+    from functions.api.deferred import Deferred
+    from functions.api.extra_endpoint import ExtraEndpoint
+    from functions.api.listing import ListingRoute
 
 Operation = Callable[[ApiRequest], Response[Any]]
 Handler = Callable[[Mapping[str, Any], str, Any], Response[Any]]
 """Answers an event with its path, which has no stage any more, and Lambda's context."""
 UNKNOWN: Final = "unknown"
 """The route of requests that lead nowhere, in logs and metrics."""
+HEALTH: Final = f"{PREFIX}/health"
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,6 @@ class Endpoint:
         """Return what a method does here; None if it is not served. `HEAD` goes where `GET` goes."""
         return self.handlers.get("GET" if method == "HEAD" else method)
 
-    @property
-    def root(self) -> str:
-        """The beginning that its paths have in common, such as `/v1/users`."""
-        return root_of(self.template)
-
     @cached_property
     def _literal(self) -> bool:
         return self.rule == re.escape(self.template)
@@ -82,56 +82,56 @@ def root_of(path: str) -> str:
     return path if end < 0 else path[:end]
 
 
+Endpoints = Callable[[], Sequence[Endpoint]]
+
+
 class Routes:
     """Everything that is served. Without `deferred`, because there is no queue, every write is done at once.
 
-    Attributes:
-        endpoints: all of it.
+    The endpoints of a root, such as `/v1/users`, are made when the first request comes for it: only then are the
+    entity's model and the modules of its endpoints loaded. So a wrong exposure of one entity fails its own requests.
+
+    Raises:
+        ConfigurationError: a path is invalid or used twice.
     """
 
     def __init__(
         self,
         settings: Settings,
-        resources: Sequence[Resource],
+        exposed: Sequence[Exposed],
         backend: Backend,
         idempotent: IdempotentCreates,
-        families: Sequence[FamilyResource] = (),
+        families: Sequence[FamilyListing] = (),
         *,
-        extra_endpoints: Sequence[ExtraEndpoint] = (),
-        deferred: Deferred | None = None,
+        extra_endpoints: Mapping[str, Callable[[], Sequence["ExtraEndpoint"]]] = NOTHING,
+        deferred: "Deferred | None" = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        refuse_paths(paths_of(exposed, families, extra_endpoints))
         self._clock = clock
         self._tenant_claim = settings.tenant
+        self._backend = backend
+        self._idempotent = idempotent
         self._deferred = deferred
-        self.endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
+        self._makers: dict[str, Endpoints] = {HEALTH: lambda: [_endpoint(HEALTH, {"GET": _health})]}
         if settings.serves_documentation:
-            self.endpoints += _documentation(
-                resources, families, extra_endpoints, local=settings.environment == "local"
-            )
-        for resource in resources:
-            self.endpoints += self._of_resource(resource, backend, idempotent)
+            describe = partial(_document, exposed, families, extra_endpoints)
+            self._makers[f"{PREFIX}/openapi.json"] = lambda: [_endpoint(f"{PREFIX}/openapi.json", {"GET": describe})]
+            self._makers[f"{PREFIX}/docs"] = partial(_pages, local=settings.environment == "local")
+        for one in exposed:
+            if one.operations:
+                self._makers[f"{PREFIX}/{one.path}"] = partial(self._of_resource, one)
         for family in families:
-            listed = FamilyRoute(family, backend.collection)
-            listing = Endpoint(
-                family.root, re.escape(family.root), self._handlers({"GET": listed.page}), expensive=True
-            )
-            self.endpoints.append(listing)
-        for extra in extra_endpoints:
-            handles = {method: partial(served.handle, backend) for method, served in extra.methods.items()}
-            served = self._handlers(handles)
-            self.endpoints.append(Endpoint(extra.template, extra.rule, served, expensive=extra.expensive))
-        self._by_root: dict[str, list[Endpoint]] = {}
-        for endpoint in self.endpoints:
-            self._by_root.setdefault(endpoint.root, []).append(endpoint)
+            self._makers[f"{PREFIX}/{family.path}"] = partial(self._of_family, family)
+        for path, make in extra_endpoints.items():
+            self._makers[f"{PREFIX}/{path}"] = partial(self._of_extras, make)
+        self._by_root: dict[str, Sequence[Endpoint]] = {}
 
-    def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
-        items = ItemRoutes(resource, Items(backend.collection, idempotent, self._clock))
-        listing = ListingRoute(resource, Listings(backend.collection))
-        waiting = Waiting(
-            resource, [each.materializer(backend.entities) for each in COPIES if each.of is resource.entity]
-        )
-        of_all = {"list": ("GET", listing.page), "create": ("POST", items.create)}
+    def _of_resource(self, exposed: Exposed) -> list[Endpoint]:
+        resource = Resource(exposed)
+        items = ItemRoutes(resource, Items(self._backend.collection, self._idempotent, self._clock))
+        waiting = Waiting(resource, partial(_materializers, resource, self._backend))
+        of_all = {"list": ("GET", _listing(resource, self._backend)), "create": ("POST", items.create)}
         of_one = {
             "get": ("GET", waiting.where_preferred(items.read)),
             "put": ("PUT", items.put),
@@ -150,6 +150,21 @@ class Routes:
                 endpoints.append(Endpoint(template, rule, handlers, expensive=operations is of_all))
         return endpoints
 
+    def _of_family(self, family: FamilyListing) -> list[Endpoint]:
+        from functions.api.family_listing import FamilyResource, FamilyRoute  # noqa: PLC0415 - only for its requests
+
+        resource = FamilyResource(family)
+        listed = FamilyRoute(resource, self._backend.collection)
+        handlers = self._handlers({"GET": listed.page})
+        return [Endpoint(resource.root, re.escape(resource.root), handlers, expensive=True)]
+
+    def _of_extras(self, make: Callable[[], Sequence["ExtraEndpoint"]]) -> list[Endpoint]:
+        endpoints = []
+        for extra in make():
+            handles = {method: partial(served.handle, self._backend) for method, served in extra.methods.items()}
+            endpoints.append(Endpoint(extra.template, extra.rule, self._handlers(handles), expensive=extra.expensive))
+        return endpoints
+
     def _handlers(self, operations: Mapping[str, Operation], *, max_body: int = MAX_BODY_BYTES) -> dict[str, Handler]:
         return {method: partial(self._handle, operation, max_body) for method, operation in operations.items()}
 
@@ -158,9 +173,20 @@ class Routes:
     ) -> Response[Any]:
         return operation(ApiRequest.from_event(event, path, self._tenant_claim, context, max_body=max_body))
 
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """All of it; makes what was not made yet."""
+        return [endpoint for root in self._makers for endpoint in self._of_root(root)]
+
+    def _of_root(self, root: str) -> Sequence[Endpoint]:
+        if root not in self._makers:
+            return ()
+        # Two threads may each make them; those of the first are kept.
+        return self._by_root.get(root) or self._by_root.setdefault(root, self._makers[root]())
+
     def find(self, path: str) -> Endpoint | None:
         """Return the endpoint that a path leads to; None if nothing is served there."""
-        return next((endpoint for endpoint in self._by_root.get(root_of(path), ()) if endpoint.matches(path)), None)
+        return next((endpoint for endpoint in self._of_root(root_of(path)) if endpoint.matches(path)), None)
 
     def refuse(self, method: str, path: str) -> Response[Any]:
         """Refuse a request without an endpoint: 405 with `Allow` if the path is served, else 404."""
@@ -175,6 +201,11 @@ class Routes:
         )
 
 
+def paths_of(exposed: Sequence[Exposed], families: Sequence[FamilyListing], extra: Iterable[str]) -> list[str]:
+    """Return the first segments below `/v1` that are served."""
+    return [*(one.path for one in exposed if one.operations), *(one.path for one in families), *extra]
+
+
 def _endpoint(path: str, handlers: Mapping[str, Handler]) -> Endpoint:
     return Endpoint(path, re.escape(path), handlers)
 
@@ -184,18 +215,41 @@ def _health(*_: Any) -> Response[str]:
     return Response(HTTPStatus.OK, content_type="application/json", body=body, headers={"Cache-Control": "no-store"})
 
 
-def _documentation(
-    resources: Sequence[Resource],
-    families: Sequence[FamilyResource],
-    extra_endpoints: Sequence[ExtraEndpoint],
-    *,
-    local: bool,
-) -> list[Endpoint]:
-    def openapi(*_: Any) -> Response[str]:
-        from functions.api.openapi import document_of  # noqa: PLC0415 - no other request needs JSON Schemas
+def _listing(resource: Resource, backend: Backend) -> Operation:
+    @cache
+    def route() -> "ListingRoute":
+        # The first request for an item does without all that lists.
+        from dynashard_serving.operations.listings import Listings  # noqa: PLC0415
+        from functions.api.listing import ListingRoute  # noqa: PLC0415
 
-        document = document_of(resources, families, extra_endpoints, now=datetime.now(UTC))
-        return Response(HTTPStatus.OK, content_type="application/json", body=written(document))
+        return ListingRoute(resource, Listings(backend.collection))
+
+    return lambda incoming: route().page(incoming)
+
+
+def _materializers(resource: Resource, backend: Backend) -> list["Materializer"]:
+    from domain import COPIES  # noqa: PLC0415 - only requests that wait for copies need them
+
+    return [each.materializer(backend.entities) for each in COPIES if each.of is resource.entity]
+
+
+def _document(
+    exposed: Sequence[Exposed],
+    families: Sequence[FamilyListing],
+    extra_endpoints: Mapping[str, Callable[[], Sequence["ExtraEndpoint"]]],
+    *_: Any,
+) -> Response[str]:
+    # No other request needs JSON Schemas.
+    from functions.api.openapi import document_of  # noqa: PLC0415
+    from functions.api.resources import exposed_resources, family_listings  # noqa: PLC0415
+
+    extras = [extra for make in extra_endpoints.values() for extra in make()]
+    document = document_of(exposed_resources(exposed), family_listings(families), extras, now=datetime.now(UTC))
+    return Response(HTTPStatus.OK, content_type="application/json", body=written(document))
+
+
+def _pages(*, local: bool) -> list[Endpoint]:
+    from functions.api import documentation  # noqa: PLC0415 - only for people who read
 
     def page(*_: Any) -> Response[str]:
         return documentation.page(local=local)
@@ -204,7 +258,6 @@ def _documentation(
         return documentation.asset(name, event)
 
     return [
-        _endpoint(f"{PREFIX}/openapi.json", {"GET": openapi}),
         _endpoint(f"{PREFIX}/docs", {"GET": page}),
         *(_endpoint(f"{PREFIX}/docs/{name}", {"GET": partial(asset, name)}) for name in documentation.ASSETS),
     ]

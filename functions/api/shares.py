@@ -29,4 +29,6 @@ def _documentation() -> Operation:
     return {**described, "parameters": parameters_of(RevenueWanted)}
 
 
-REVENUE: Final = ExtraEndpoint(f"{PREFIX}/revenue", {"GET": Served(_shares, _documentation)}, _schemas, expensive=True)
+ENDPOINTS: Final = (
+    ExtraEndpoint(f"{PREFIX}/revenue", {"GET": Served(_shares, _documentation)}, _schemas, expensive=True),
+)

@@ -9,14 +9,16 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dynashard.errors import QueryTooWideError
-from dynashard_patterns.copies.materializer import Materializer
 from functions.api.conditional import preferences
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
 from functions.api.responses import Response
+
+if TYPE_CHECKING:
+    from dynashard_patterns.copies.materializer import Materializer
 
 MOST_SECONDS: Final = 10
 """The longest wait. The execution environment serves no other request meanwhile."""
@@ -30,18 +32,18 @@ Perform = Callable[[ApiRequest], Response[Any]]
 
 
 class Waiting:
-    """Waits for the copies of a resource's items."""
+    """Waits for the copies of a resource's items. `materializers` is called by each request that waits."""
 
     def __init__(
         self,
         resource: Resource,
-        materializers: Sequence[Materializer],
+        materializers: Callable[[], "Sequence[Materializer]"],
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._resource = resource
-        self._materializers = tuple(materializers)
+        self._materializers = materializers
         self._clock = clock
         self._sleep = sleep
 
@@ -71,7 +73,8 @@ class Waiting:
         deadline, pause = self._clock() + seconds, FIRST_PAUSE
         # The item itself needs no Query, so it can be answered even if the wait has used up all of them.
         with suppress(QueryTooWideError):
-            while not self._current(key):
+            materializers = self._materializers()
+            while not _current(materializers, key):
                 left = deadline - self._clock()
                 if left <= 0:
                     return False
@@ -80,8 +83,9 @@ class Waiting:
             return True
         return False
 
-    def _current(self, key: Mapping[str, Any]) -> bool:
-        return all(materializer.drift(key).total == 0 for materializer in self._materializers)
+
+def _current(materializers: "Sequence[Materializer]", key: Mapping[str, Any]) -> bool:
+    return all(materializer.drift(key).total == 0 for materializer in materializers)
 
 
 def preferred(incoming: ApiRequest) -> int | None:

@@ -14,7 +14,6 @@ from dynashard_serving.idempotency import IdempotentCreates
 from functions.api.app import App, build_app
 from functions.api.observing import Observer
 from functions.api.request import TenantClaim
-from functions.api.resource import Resource
 from functions.api.routes import Routes
 from functions.api.settings import Settings
 from tests.api_caller import Caller
@@ -62,8 +61,7 @@ def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Call
     """Return a caller of an API that serves only these entities, with their declared counts."""
     transport = as_function("api", transport, table, TOPOLOGY)
     backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
-    resources = [Resource(each) for each in exposed]
-    routes = Routes(settings_of(table), resources, backend, IdempotentCreates("unused", transport))
+    routes = Routes(settings_of(table), exposed, backend, IdempotentCreates("unused", transport))
     return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from domain import ENTITIES
 from dynashard import Dynashard
 from dynashard.cursor_keys import CursorKeys
 from dynashard.topology import DeclaredTopology
@@ -19,7 +20,6 @@ from dynashard_serving.idempotency import IdempotentCreates
 from functions.api.app import App
 from functions.api.observing import Observer
 from functions.api.request import TenantClaim
-from functions.api.resources import exposed_resources
 from functions.api.routes import Routes
 from tests.api_caller import Answer, Caller, a_user
 from tests.depth import examples
@@ -290,7 +290,7 @@ class Rotating:
         settings, transport = settings_of(table), as_function("api", transport, table, TOPOLOGY)
         keys = CursorKeys(lambda: self.keys, lambda: self.now)
         backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys))
-        routes = Routes(settings, exposed_resources(), backend, IdempotentCreates("unused", transport))
+        routes = Routes(settings, ENTITIES, backend, IdempotentCreates("unused", transport))
         return App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: self.now)
 
 

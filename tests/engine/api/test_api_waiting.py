@@ -55,7 +55,7 @@ class World:
     def get(self, prefer: str, *, entity: Any = Incident, left: float = 29) -> dict[str, str]:
         materializers = [self.materializer] if entity is Incident else []
         resource = Resource(Exposed(entity, path="things"))
-        waiting = Waiting(resource, materializers, clock=lambda: self.now, sleep=self.sleep)
+        waiting = Waiting(resource, lambda: materializers, clock=lambda: self.now, sleep=self.sleep)
         asked = incoming(prefer)
         answer: Any = Answer()
         waiting.where_preferred(lambda _: answer)(replace(asked, context=Context(left)))

@@ -9,7 +9,7 @@ from domain import ENTITIES, READS, Exposed, User
 from dynashard import definition
 from dynashard.runtime import Runtime
 from dynashard.transport import Transport
-from functions.api.extra_endpoints import EXTRA_ENDPOINTS
+from functions.api.extra_endpoints import extra_endpoints
 from tests.api_caller import a_user
 from tests.engine.commands.commands_on_engine import Service, commands_on
 from tests.faults import FaultyTransport
@@ -37,7 +37,7 @@ def test_an_unsupported_operation_names_the_supported_ones(service: Service, ask
         "follow.v1.Count": "follow.v1.Count is not served by itself: ask for follows.",
     }
     assert error["message"] == instead.get(name, f"{name} is not served by itself: ask for roll-ups.")
-    assert asked.route in {special.template for special in EXTRA_ENDPOINTS}
+    assert asked.route in {special.template for special in extra_endpoints()}
 
 
 def test_the_time_of_a_new_item_has_the_bounds_of_rest(transport: Transport, table: str) -> None:

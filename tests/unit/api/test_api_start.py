@@ -73,6 +73,25 @@ def test_handler_answers_events_with_the_settings_of_its_environment() -> None:
     assert _in_a_new_process(program).splitlines()[-1] == "200 404"
 
 
+def test_the_check_of_the_local_stack_names_an_entity_that_cannot_be_served() -> None:
+    program = (
+        "import domain\n"
+        "from dynashard_serving.operations.exposed import Exposed\n"
+        "domain.ENTITIES = (Exposed('domain.users:User', path='users', filters=('colour',)),)\n"
+        "import functions.api.handler as function\n"
+        "print('imported')\n"
+        "try:\n"
+        "    function.check()\n"
+        "except Exception as error:\n"
+        "    print(error)\n"
+    )
+
+    imported, refused = _in_a_new_process(program).splitlines()
+
+    assert imported == "imported"
+    assert refused.startswith("user.v1.User: cannot be exposed as /users: filters names 'colour'")
+
+
 GROWTH = ("dynashard.resharding", "dynashard_serving.table_load", "botocore.session", "botocore.client")
 """Modules that only a throttle needs."""
 

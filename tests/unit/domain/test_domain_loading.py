@@ -1,0 +1,69 @@
+"""Entities are loaded one by one where that is asked for, and then behave as with all of them loaded."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import domain
+from domain import ENTITIES, FAMILY_LISTINGS
+from dynashard import definition
+from tests.waiting import HANG_SECONDS
+
+pytestmark = pytest.mark.unit
+
+RULES = """
+def rules(known):
+    templates = [known.partition, known.sort, *(t for i in known.indexes.values() for t in (i.partition, i.sort))]
+    return [sorted(known._checks), [sorted(template.reserved) for template in templates]]
+"""
+"""What writes of an entity must keep to, besides its own declaration: others may add to it."""
+
+
+def in_a_new_process(program: str) -> str:
+    done = subprocess.run(  # noqa: S603 - this very interpreter
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=HANG_SECONDS
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", [each.path for each in ENTITIES])
+def test_an_entity_that_is_loaded_alone_has_the_rules_that_others_add(path: str) -> None:
+    found = next(each for each in ENTITIES if each.path == path)
+    space: dict[str, object] = {}
+    exec(RULES, space)  # noqa: S102 - the text above, which the other process runs too
+    program = f"{RULES}\nimport json\nfrom domain import ENTITIES\nfrom dynashard import definition\n"
+    program += f"found = next(each for each in ENTITIES if each.path == {path!r})\n"
+    program += "print(json.dumps(rules(definition(found.entity))))"
+    assert domain.User is ENTITIES[0].entity
+
+    alone = json.loads(in_a_new_process(program))
+
+    assert alone == space["rules"](definition(found.entity))  # type: ignore[operator]
+
+
+def test_entities_are_named_without_loading_their_models() -> None:
+    program = "import sys, domain; print([name for name in sys.modules if name.startswith('domain.')])"
+
+    assert in_a_new_process(program).strip() == "[]"
+
+
+def test_a_name_of_the_domain_loads_all_declarations() -> None:
+    program = "import sys; from domain import Incident; from dynashard import definition\n"
+    program += "print('domain.users' in sys.modules, list(definition(Incident)._checks))"
+
+    assert in_a_new_process(program).startswith("True ['")
+
+
+def test_the_domain_has_the_names_that_it_lists() -> None:
+    assert all(getattr(domain, name) is not None for name in domain.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Nobody'"):
+        domain.Nobody  # noqa: B018
+
+
+def test_families_are_named_as_their_entities() -> None:
+    exposed = {each.entity for each in ENTITIES}
+
+    assert all(exposed.issuperset(family.entities) for family in FAMILY_LISTINGS)
