@@ -10,7 +10,7 @@ from typing import Final
 from rich.console import Console
 
 from bench.agreement import differences
-from bench.check import falls
+from bench.check import falls, in_both
 from bench.clients.interface import CLIENTS
 from bench.contenders import installed
 from bench.measure import Fact, Row, measure
@@ -45,6 +45,8 @@ def main() -> int:
     asked = _arguments()
     run = Run.read(asked.read) if asked.read else _run(asked)
     if asked.write:
+        if lost := SUBJECTS.keys() - run.results.keys():
+            sys.exit(f"{asked.read} has no figures of {', '.join(sorted(lost))}; nothing was written")
         write_page(run)
     missed = [line for result in run.results.values() for line in result.missed()]
     for line in missed:
@@ -85,7 +87,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, default=DEFAULT_OUTPUT, help=f"default {DEFAULT_OUTPUT}")
     parser.add_argument("--read", type=Path, help="take the figures of this file instead of measuring")
     parser.add_argument(
-        "--check", action="store_true", help="fail if a ratio of ours is more than 15%% above committed"
+        "--check",
+        action="store_true",
+        help="fail if a ratio of ours is more than 15%% above committed, a row is missing, or a limit was raised",
     )
     parser.add_argument("--write", action="store_true", help="write docs/performance.md, its pictures and its figures")
     asked = parser.parse_args()
@@ -94,18 +98,20 @@ def _arguments() -> argparse.Namespace:
         parser.error(f"no such subject: {', '.join(sorted(unknown))}")
     if asked.write and asked.subjects:
         parser.error("--write needs all subjects, because the page names one machine and one day")
+    if asked.write and asked.check:
+        parser.error("--write replaces the figures that --check compares with; do one after the other")
     return asked
 
 
 def _checked(run: Run, asked: argparse.Namespace) -> int:
     """Compare with the committed figures. What fell is measured once more, and must have fallen both times."""
     committed = Run.read(COMMITTED).results
-    fallen = falls(committed, run.results)
-    if fallen and not asked.read:
-        print("measured again, because figures fell:", *sorted({fall.subject for fall in fallen}), file=sys.stderr)
-        again = dict(measured(sorted({fall.subject for fall in fallen}), asked.rounds, deep=asked.deep))
-        before = {fall.what for fall in fallen}
-        fallen = [fall for fall in falls(committed, again) if fall.what in before]
+    fallen = falls(committed, run.results, asked.subjects or list(committed))
+    again = sorted({fall.subject for fall in fallen} & set(run.results))
+    if again and not asked.read:
+        print("measured again, because figures fell:", *again, file=sys.stderr)
+        second = {**run.results, **dict(measured(again, asked.rounds, deep=asked.deep))}
+        fallen = in_both(fallen, falls(committed, second, asked.subjects or list(committed)))
     for fall in fallen:
         print(f"fallen: {fall}", file=sys.stderr)
     return 1 if fallen else 0

@@ -108,9 +108,9 @@ def _by_tenants() -> Iterator[Row | Fact]:
         )
         yield Fact(
             "tenants",
-            f"memory kept for each of {_MEASURED_TENANTS:,} tenants",
+            f"memory kept for {_MEASURED_TENANTS:,} tenants",
             round(_memory(_gets(users, _MEASURED_TENANTS), _MEASURED_TENANTS), 1),
-            "bytes",
+            "bytes each",
             16,
         )
 
