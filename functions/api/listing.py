@@ -113,7 +113,7 @@ class PageResponse(Response[str]):
 
     def __init__(self, page: Answer, headers: Mapping[str, str]) -> None:
         super().__init__(HTTPStatus.OK, content_type=JSON, body=page.text, headers=dict(headers))
-        self.items = len(page.document["items"])
+        self.items = page.count
 
 
 def answered(root: str, query: Query, page: Answer) -> Response[str]:

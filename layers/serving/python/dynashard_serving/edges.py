@@ -11,7 +11,7 @@ from dynashard.reads import Page
 from dynashard.reads.query import DEFAULT_LIMIT, MAX_LIMIT
 from dynashard_patterns.edges import NODE, Edge, Edges, EdgeStore
 from dynashard_serving.backend import Backend
-from dynashard_serving.operations.items import shown
+from dynashard_serving.documents import item_texts
 from dynashard_serving.pages import Answer, page_that_fits
 
 Way = Literal["forward", "backward"]
@@ -82,7 +82,7 @@ class Graph:
             with _named_of():
                 return self.store.list(tenant, wanted.of, wanted.way, type=wanted.type, order=wanted.order, **options)
 
-        return page_that_fits(read, {"limit": wanted.limit, "cursor": wanted.cursor}, shown)
+        return page_that_fits(read, {"limit": wanted.limit, "cursor": wanted.cursor}, item_texts)
 
     def count(self, tenant: str, node: str, way: Way) -> int:
         """Count a node's edges one way. Cost: as the store's `count`."""

@@ -1,5 +1,6 @@
 """Pages of listings: no larger than Lambda can answer, and refused with the names that callers use."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,22 +23,31 @@ class Answer:
     """A page as it is answered.
 
     Attributes:
-        document: its items and its cursor.
-        text: the document as JSON.
+        text: its items and its cursor as JSON.
         cursor: of the next page; None for the last.
+        count: how many items it has.
     """
 
-    document: Document
     text: str
     cursor: str | None
+    count: int
+
+    @property
+    def document(self) -> Document:
+        """Its items and its cursor."""
+        found: Document = json.loads(self.text)
+        return found
 
 
 def page_that_fits(
     read: Callable[..., Page[Any]],
     options: dict[str, Any],
-    shown: Callable[[Any], Document],
+    texts_of: Callable[[Sequence[Any]], Sequence[bytes]],
 ) -> Answer:
     """Read a page that Lambda can answer. A page that is too large is read again with a lower `limit`.
+
+    `texts_of` returns the JSON of each item. The page is put together from these texts, because making documents first
+    takes three times the CPU time.
 
     Raises:
         ValidationFailedError: the query is invalid; with the parameter at fault, as callers name it.
@@ -47,18 +57,17 @@ def page_that_fits(
     while True:
         with named_outside():
             page = read(**options)
-        items = [shown(item) for item in page.items]
-        document = {"items": items, "cursor": page.cursor}
-        text = written(document)
+        items = texts_of(page.items)
+        text = f'{{"items":[{b",".join(items).decode()}],"cursor":{written(page.cursor)}}}'
         if answer_bytes(text) <= MAX_ANSWER_BYTES or options["limit"] == 1:
-            return Answer(document, text, page.cursor)
+            return Answer(text, page.cursor, len(items))
         room = MAX_ANSWER_BYTES - _CURSOR_BYTES - len(page.cursor or "")
         options["limit"] = max(1, min(_fitting(items, room), options["limit"] - 1))
 
 
-def _fitting(items: Sequence[Document], room: int) -> int:
+def _fitting(items: Sequence[bytes], room: int) -> int:
     """Return how many of the first items take at most `room` bytes; at least 1."""
-    sizes = accumulate(answer_bytes(written(item)) + 1 for item in items)
+    sizes = accumulate(answer_bytes(item.decode()) + 1 for item in items)
     return max(1, sum(1 for _ in takewhile(lambda size: size <= room, sizes)))
 
 

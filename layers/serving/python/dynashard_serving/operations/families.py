@@ -1,12 +1,13 @@
 """Entities that share their logical partitions, listed as one."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import ConfigurationError, FieldError, ValidationFailedError
 from dynashard.reads import Filter
-from dynashard_serving.documents import TENANT, Document, representation
+from dynashard_serving.documents import TENANT, item_texts
 from dynashard_serving.operations.choosing import Options, paged, partitions, ranged
 from dynashard_serving.operations.exposed import Exposed, FamilyListing
 from dynashard_serving.operations.requests import Choice, Paging
@@ -65,7 +66,7 @@ class Family:
             **paged(paging),
             **ranged(choice, self._below(choice.sort)),
         }
-        return page_that_fits(collection_of(*self.models).list, options, shown_with_type)
+        return page_that_fits(collection_of(*self.models).list, options, partial(item_texts, with_type=True))
 
     def _below(self, given: Mapping[str, Any]) -> Options:
         """Return the prefix of an item and everything below it, and filters against keys that begin so by chance."""
@@ -91,8 +92,3 @@ class Family:
                 FieldError(f"sort.{missing}", f"{names[-1]} is below it: send both.", "missing")
             )
         return self._owners[above]
-
-
-def shown_with_type(item: Entity) -> Document:
-    """Return the document of an item among those of other entities."""
-    return {TYPE: definition(type(item)).name, **representation(item, item.revision)}

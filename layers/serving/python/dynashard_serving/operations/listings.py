@@ -1,13 +1,13 @@
 """Pages and counts of an entity's items."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from dynashard.entity import Entity
-from dynashard_serving.documents import Document, part
+from dynashard_serving.documents import item_texts, part, written
 from dynashard_serving.operations.choosing import chosen, listed
-from dynashard_serving.operations.items import CollectionOf, shown
+from dynashard_serving.operations.items import CollectionOf
 from dynashard_serving.operations.requests import Choice, List
 from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer, named_outside, page_that_fits
@@ -30,7 +30,7 @@ class Listings:
         """
         served.require("list")
         items = self._collection_of(served.entity)
-        return page_that_fits(items.list, listed(served, request), partial(_part, served.entity))
+        return page_that_fits(items.list, listed(served, request), partial(_texts, served.entity, request.fields))
 
     def count(self, served: Served, choice: Choice) -> int:
         """How many items there are.
@@ -46,5 +46,5 @@ class Listings:
             return self._collection_of(served.entity).count(**options)
 
 
-def _part(model: type[Entity], item: Any) -> Document:
-    return part(model, item) if isinstance(item, Mapping) else shown(item)
+def _texts(model: type[Entity], fields: Sequence[str] | None, items: Sequence[Any]) -> Sequence[bytes]:
+    return item_texts(items) if fields is None else [written(part(model, item)).encode() for item in items]
