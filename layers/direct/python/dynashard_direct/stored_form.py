@@ -98,6 +98,13 @@ def _given(field: Any) -> Any:
     return field if len(schema) == len(field["schema"]) else {**field, "schema": {**schema, "default": None}}
 
 
+def _tag(plain: Any) -> str | None:
+    """How values of a core schema are stored, if they are plain; None for others."""
+    if plain["type"] == "enum" and plain.get("sub_type") == "str" and "missing" not in plain:
+        return "S"
+    return _TAGS.get(plain["type"])
+
+
 def _stored(field: Any, attribute: str, name: str, decode: Decode) -> Any:
     """The core schema of a field, which takes its value from a stored attribute."""
     schema = field["schema"]
@@ -105,7 +112,7 @@ def _stored(field: Any, attribute: str, name: str, decode: Decode) -> Any:
     while plain["type"] in ("default", "nullable") and "on_error" not in plain:
         plain = plain["schema"]
     # A time of expiry is stored under another name, and as a number.
-    if attribute in (name, _NOWHERE) and (tag := _TAGS.get(plain["type"])):
+    if attribute in (name, _NOWHERE) and (tag := _tag(plain)):
         # An attribute of another type is found by the second path, and refused.
         return {**field, "validation_alias": [[attribute, tag], [attribute]]}
 
