@@ -89,13 +89,18 @@ def create_tables(made: World) -> None:
             ],
         },
     )
+    create_topology_table(transport, TOPOLOGY)
+    transport.close()
+
+
+def create_topology_table(transport: Transport, name: str) -> None:
+    """Create an empty table of shard counts."""
     transport.call(
         "CreateTable",
         {
-            "TableName": TOPOLOGY,
+            "TableName": name,
             "BillingMode": "PAY_PER_REQUEST",
             "KeySchema": [{"AttributeName": schema.TOPOLOGY_KEY, "KeyType": "HASH"}],
             "AttributeDefinitions": [{"AttributeName": schema.TOPOLOGY_KEY, "AttributeType": "S"}],
         },
     )
-    transport.close()

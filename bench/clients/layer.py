@@ -1,7 +1,7 @@
 """The layer on a transport: entities in and out, validated. `layer_direct` and `layer_sdk` choose the transport."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from bench import stored
 from bench.users import User, user, users_of
@@ -15,12 +15,13 @@ SETTINGS: dict[str, Any] = {
     "max_connections": 64,
 }
 """Of both transports."""
+CURSOR_KEYS: Final = ("a secret of the benchmark",)
 
 
 def opened(transport: Transport) -> Dynashard:
     """Return the layer on the table through `transport`, with leased counts as in a deployment."""
     topology = LeasedTopology(transport, stored.TOPOLOGY)
-    return Dynashard(transport, table=stored.TABLE, cursor_keys=["a secret of the benchmark"], topology=topology)
+    return Dynashard(transport, table=stored.TABLE, cursor_keys=CURSOR_KEYS, topology=topology)
 
 
 class Layer:

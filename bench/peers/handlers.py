@@ -9,6 +9,8 @@ import time
 from importlib import import_module
 from typing import Any, Final
 
+from bench.apart import peak
+
 OURS: Final = "functions.api.handler"
 PEER: Final = "bench.peers.powertools_handler"
 TENANT: Final = "acme"
@@ -48,11 +50,12 @@ def variables(url: str, table: str, topology: str, region: str, key: str) -> dic
     }
 
 
-def event(path: str, query: str = "") -> dict[str, Any]:
-    """Return API Gateway's event of a GET with a verified token."""
-    claims = {"tenant_id": TENANT, "sub": "ada", "iss": "https://issuer.example", "exp": "1795379284"}
+def event(path: str, query: str = "", *, tenant: str = TENANT, body: str | None = None) -> dict[str, Any]:
+    """Return API Gateway's event with a verified token: of a GET, or of a POST with a body."""
+    claims = {"tenant_id": tenant, "sub": "ada", "iss": "https://issuer.example", "exp": "1795379284"}
     at = {"apiId": "a1b2c3", "accountId": "000000000000", "domainName": "api.example.com", "domainPrefix": "api"}
-    http = {"method": "GET", "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1", "userAgent": "bench"}
+    method = "GET" if body is None else "POST"
+    http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1", "userAgent": "bench"}
     request: dict[str, Any] = {
         "version": "2.0",
         "routeKey": "ANY /v1/{proxy+}",
@@ -61,7 +64,7 @@ def event(path: str, query: str = "") -> dict[str, Any]:
         "headers": {
             "accept": "application/json",
             "authorization": "Bearer a.b.c",
-            "content-length": "0",
+            "content-length": str(len(body or "")),
             "host": "api.example.com",
             "user-agent": "bench",
             "x-forwarded-for": "192.0.2.1",
@@ -80,6 +83,9 @@ def event(path: str, query: str = "") -> dict[str, Any]:
         },
         "isBase64Encoded": False,
     }
+    if body is not None:
+        request["body"] = body
+        request["headers"]["content-type"] = "application/json"
     if query:
         request["queryStringParameters"] = dict(part.split("=") for part in query.split("&"))
     return request
@@ -97,7 +103,7 @@ def main() -> None:
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         sys.stdout = printed
     items = int(answer["statusCode"] == 200)  # noqa: PLR2004 - HTTP's own
-    printed.write(f'{{"items": {items}, "cpu": {cpu}, "wall": {wall}, "megabytes": 0}}\n')
+    printed.write(f'{{"items": {items}, "cpu": {cpu}, "wall": {wall}, "megabytes": {peak()}}}\n')
 
 
 if __name__ == "__main__":

@@ -4,7 +4,10 @@ There is no tenant rule, revision, shard or problem document here: the peer does
 """
 
 import os
+from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Annotated, Any
+from uuid import uuid4
 
 import boto3
 from aws_lambda_powertools import Logger, Metrics
@@ -36,6 +39,13 @@ class User(BaseModel):
     created_at: str
     updated_at: str
     expires_at: int | None = None
+
+
+class NewUser(BaseModel):
+    """What a caller sends to create a user."""
+
+    email: str = Field(pattern=r"^[^@]+@[^@]+$", max_length=254)
+    display_name: str = Field(max_length=256)
 
 
 class Page(BaseModel):
@@ -70,10 +80,13 @@ def list_users(limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Page:
 
 
 @app.post("/v1/users")
-def create_user(user: User) -> User:
-    """Store a user."""
-    table.put_item(Item={"PK": partition(), "SK": user.id, **user.model_dump(exclude_none=True)})
-    return user
+def create_user(user: NewUser) -> tuple[User, int]:
+    """Store a user with a new id."""
+    tenant, now = partition(), datetime.now(UTC).isoformat()
+    made = User(tenant_id=tenant, id=uuid4().hex, created_at=now, updated_at=now, **user.model_dump())
+    item = {"PK": tenant, "SK": made.id, **made.model_dump(exclude_none=True)}
+    table.put_item(Item=item, ConditionExpression="attribute_not_exists(PK)")
+    return made, HTTPStatus.CREATED
 
 
 @logger.inject_lambda_context

@@ -20,23 +20,28 @@ from dynashard_direct import connect
 USERS: Final = 1_600
 """So many that a page of 50 comes from one shard of 16."""
 PAGE: Final = 50
+NEW: Final = '{"email": "ada@example.com", "display_name": "Ada Lovelace"}'
 BASELINE: Final = "Powertools + validation + boto3"
 DYNASHARD: Final = "Dynashard"
 MODULES: Final = ((BASELINE, PEER), (DYNASHARD, OURS))
 
 
 def rows(world: World) -> Iterator[Row]:
-    """Yield a GET, a page of 50, and the cold start. Both handlers run in this process, one event after the other."""
+    """Yield a GET, a page of 50, a POST, and the cold start. Both handlers run here, one event after the other."""
     identity = _store(world)
     settings = variables(world.engine_url, stored.TABLE, stored.TOPOLOGY, stored.REGION, stored.KEYS[0])
     limits = {DYNASHARD: Limit(0.25)}
-    one, page = event(f"/v1/users/{identity}"), event("/v1/users", f"limit={PAGE}")
+    one, page, new = event(f"/v1/users/{identity}"), event("/v1/users", f"limit={PAGE}"), event("/v1/users", body=NEW)
     with patch.dict(os.environ, settings), open(os.devnull, "w", encoding="utf-8") as log:  # noqa: PTH123 - a device
         handlers = _handlers(log)
         single = [Here(name, _run(each, one, lambda body: int(body["id"] == identity))) for name, each in handlers]
         yield Row("API handler, GET", single, repeat=20, items=1, limits=limits)
         listed = [Here(name, _run(each, page, lambda body: len(body["items"]))) for name, each in handlers]
         yield Row("API handler, list 50", listed, repeat=8, items=PAGE, limits=limits)
+        created = [
+            Here(name, _run(each, new, lambda body: int(body["email"] == "ada@example.com"))) for name, each in handlers
+        ]
+        yield Row("API handler, POST", created, repeat=8, items=1)
     place = [world.engine_url, stored.TABLE, stored.TOPOLOGY, stored.REGION, stored.KEYS[0], identity]
     apart = [Apart(name, ["-m", "bench.peers.handlers", module, *place]) for name, module in MODULES]
     limits = {DYNASHARD: Limit(0.45)}
