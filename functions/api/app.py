@@ -3,8 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from domain import ENTITIES, FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard.reads import allowing
@@ -40,8 +39,7 @@ Clock = Callable[[], float]
 _INTERNAL_ERROR = 500
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(NamedTuple):
     """A request and where it leads; `endpoint` is None if nothing is served at its path."""
 
     event: Mapping[str, Any]

@@ -5,7 +5,7 @@ import binascii
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import parse_qsl, unquote
 
 from dynashard_serving.environment import seconds_left
@@ -25,8 +25,7 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
 
-@dataclass(frozen=True, slots=True)
-class TenantClaim:
+class TenantClaim(NamedTuple):
     """The claim of a token that names the tenant, and the rule for tenants."""
 
     name: str

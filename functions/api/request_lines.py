@@ -8,8 +8,7 @@ theirs.
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -28,8 +27,7 @@ _DIMENSIONS: Final = [[names.ENVIRONMENT, names.SERVICE]]
 _LOCATION: Final = "answered"
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(NamedTuple):
     """A request that was answered. Its route is a template such as `/v1/users/{id}`, because paths hold identifiers.
 
     `items` is how many items a page has; None unless the answer is a page.

@@ -1,8 +1,7 @@
 """What a request demands of the present state of an item: `If-Match` and `If-None-Match` (RFC 9110, section 13)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from dynashard.errors import DynashardError, RevisionMismatchError
 
@@ -17,8 +16,7 @@ class PreconditionFailedError(DynashardError):
     status = 412
 
 
-@dataclass(frozen=True, slots=True)
-class Revisions:
+class Revisions(NamedTuple):
     """Any revision, or some. A weak one only counts where a state is excluded."""
 
     anything: bool
@@ -38,8 +36,7 @@ class Revisions:
         return sorted(self.strong | self.weak if weak else self.strong)
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(NamedTuple):
     """The conditions of a request on an item; None for no condition."""
 
     if_match: Revisions | None = None

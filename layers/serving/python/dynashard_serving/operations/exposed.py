@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import DeclarationError
@@ -28,8 +28,7 @@ def _spelled(duration: timedelta) -> str:
     return f"{duration.total_seconds():g} seconds"
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """How far from now the time of a new item may lie."""
 
     field: str
@@ -143,8 +142,7 @@ class Exposed:
         raise DeclarationError(known.name, f"cannot be exposed as /{self.path}: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyListing:
+class FamilyListing(NamedTuple):
     """Entities that share their logical partitions, listed as one: each item with its class in `type`.
 
     Attributes:

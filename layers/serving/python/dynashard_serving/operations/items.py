@@ -1,8 +1,7 @@
 """Single items: create, get, put, update, delete."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynashard.entity import Entity, Handling
 from dynashard.errors import (
@@ -25,8 +24,7 @@ from dynashard_serving.operations.served import Served
 CollectionOf = Callable[[type[Entity]], Collection[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(NamedTuple):
     """A new item as its creator is answered, without the attachments that it has just sent.
 
     Attributes:
@@ -38,16 +36,14 @@ class Created:
     replayed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """What a put has stored, and whether it created it."""
 
     document: Document
     created: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """The result of a get; without a document if the request excluded the state that the item is in."""
 
     revision: str | None

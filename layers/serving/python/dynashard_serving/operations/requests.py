@@ -6,7 +6,7 @@ The values that select the items of a listing are JSON, or text from a query str
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard_serving.documents import Document
@@ -16,8 +16,7 @@ from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions
 Key = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Create:
+class Create(NamedTuple):
     """Store a new item.
 
     Attributes:
@@ -35,8 +34,7 @@ class Create:
     seconds: float = LONGEST_SECONDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Get:
+class Get(NamedTuple):
     """Read an item; `include` names the attachments that come along."""
 
     key: Key
@@ -45,8 +43,7 @@ class Get:
     conditions: Conditions = UNCONDITIONAL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Put:
+class Put(NamedTuple):
     """Replace an item, or create it, under a key; None if the key is in the document only."""
 
     tenant: str
@@ -56,8 +53,7 @@ class Put:
     handling: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
+class Update(NamedTuple):
     """Apply a JSON Merge Patch (RFC 7396) to an item."""
 
     key: Key
@@ -66,8 +62,7 @@ class Update:
     handling: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
+class Delete(NamedTuple):
     """Delete an item."""
 
     key: Key
@@ -105,8 +100,7 @@ class Choice:
     consistent: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paging:
+class Paging(NamedTuple):
     """How to turn the pages of a listing. None of them is checked before the listing is."""
 
     order: str = "round_robin"
@@ -115,8 +109,7 @@ class Paging:
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class List:
+class List(NamedTuple):
     """List a page of items."""
 
     choice: Choice
@@ -125,8 +118,7 @@ class List:
     distinct: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchGet:
+class BatchGet(NamedTuple):
     """Read items by their keys, which are as their sender wrote them."""
 
     tenant: str
@@ -134,8 +126,7 @@ class BatchGet:
     consistent: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchWrite:
+class BatchWrite(NamedTuple):
     """Store and delete items, each whether or not its key had one."""
 
     tenant: str
