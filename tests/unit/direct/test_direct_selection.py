@@ -61,7 +61,7 @@ def test_an_unknown_transport_is_refused_with_the_known_ones(text: str) -> None:
 
 
 def test_without_the_package_of_the_direct_transport_botocore_sends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynashard.locations.find_spec", lambda _package: None)
+    monkeypatch.setattr("dynashard.runtime.find_spec", lambda _package: None)
 
     with Dynashard.local({"DYNAMODB_PORT": "1", "TRANSPORT": "direct"}) as db:
         assert type(db.store.transport) is SdkTransport

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -145,7 +144,7 @@ def test_without_the_validators_attributes_are_decoded_one_by_one(monkeypatch: p
         id: str
         at: datetime
 
-    monkeypatch.setattr(sys.modules[EntityDefinition.__module__], "find_spec", lambda _package: None)
+    monkeypatch.setattr("dynashard.runtime.find_spec", lambda _package: None)
     found = definition(Plain).decode({**SYSTEM, "id": {"S": "1"}, "at": {"S": "2021-02-24T19:28:41.000000Z"}})
 
     assert found.at == datetime(2021, 2, 24, 19, 28, 41, tzinfo=UTC)

@@ -73,6 +73,8 @@ class DirectTransport:
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
         """Send several requests at once, on this thread; see `Transport.try_all`."""
         self._require_open()
+        if len(calls) == 1:
+            return [self._tried(calls[0])]
         plain = [call for call in calls if call.operation in OPERATIONS]
         answers = iter(FanOut(self._channel, self._attempts, self._seconds, concurrency).run(plain))
         if len(plain) == len(calls):
@@ -80,6 +82,12 @@ class DirectTransport:
         others = [call for call in calls if call.operation not in OPERATIONS]
         more = iter(self._fallback(others[0].operation).try_all(others, concurrency=concurrency))
         return [next(answers if call.operation in OPERATIONS else more) for call in calls]
+
+    def _tried(self, call: Call) -> Wire | DynashardError:
+        try:
+            return self.call(call.operation, call.request, resend=call.resend)
+        except DynashardError as error:
+            return error
 
     def close(self) -> None:
         """Close sockets; see `Transport.close`."""

@@ -43,6 +43,11 @@ class TemplateField:
     width: int | None
     after: str = ""
     before: str = ""
+    plain: bool = field(init=False)
+    """Whether any text fits that is not empty."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plain", not (self.spec or self.width is not None or self.after or self.before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +69,25 @@ class KeyTemplate:
         Raises `InvalidKeyError` if one is missing, empty, of a type that has no key text, contains a character that
         belongs to the template, or does not fit its width.
         """
-        if len(self.parts) == 1 and not isinstance(self.parts[0], str):
-            return self.field_text(self.parts[0], values)
-        return "".join([part if isinstance(part, str) else self.field_text(part, values) for part in self.parts])
+        texts = [part if isinstance(part, str) else self.field_text(part, values) for part in self.parts]
+        return texts[0] if len(texts) == 1 else "".join(texts)
 
     def field_text(self, part: TemplateField, values: Mapping[str, Any]) -> str:
         """Return the text of one field of the template; raises as `render`."""
         name = part.name
-        try:
-            value = values[name]
-        except KeyError:
-            raise InvalidKeyError(f"{name} is part of the key and must be given", field=name) from None
+        text = values.get(name)
+        if text.__class__ is not str or not text or not part.plain:
+            text = self._checked_text(part, values)
+        for character in self.reserved:
+            if character in text:
+                raise InvalidKeyError(f"{name} may not contain {character!r}: it divides keys", field=name)
+        return text
+
+    def _checked_text(self, part: TemplateField, values: Mapping[str, Any]) -> str:
+        name = part.name
+        if name not in values:
+            raise InvalidKeyError(f"{name} is part of the key and must be given", field=name)
+        value = values[name]
         text = value if type(value) is str and not part.spec else key_text(name, value, part.spec)
         if not text:
             raise InvalidKeyError(f"{name} is part of the key and may not be empty", field=name)
@@ -84,9 +97,6 @@ class KeyTemplate:
             raise InvalidKeyError(f"{name} may not contain {part.after!r}: it ends the field in keys", field=name)
         if part.before and (part.before + text).rfind(part.before) != 0:
             raise InvalidKeyError(f"{name} may not contain {part.before!r}: it starts the field in keys", field=name)
-        for character in self.reserved:
-            if character in text:
-                raise InvalidKeyError(f"{name} may not contain {character!r}: it divides keys", field=name)
         return text
 
     def literals(self) -> str:
@@ -192,10 +202,12 @@ def _time_text(name: str, value: datetime, spec: str) -> str:
     return utc.strftime(spec) if spec else f"{utc.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
-def storable_key(text: str, *, what: str, limit: int) -> str:
+def storable_key(text: str, what: str, limit: int) -> str:
     """Return a key; raises `InvalidKeyError` if it has more than `limit` bytes, or half of a surrogate pair."""
+    if len(text) <= limit and text.isascii():
+        return text
     try:
-        size = len(text) if text.isascii() else len(text.encode())
+        size = len(text.encode())
     except UnicodeEncodeError:
         raise InvalidKeyError(f"the {what} key has half of a surrogate pair, which UTF-8 cannot express") from None
     if size > limit:

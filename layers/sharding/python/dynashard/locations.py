@@ -4,13 +4,12 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.errors import ConfigurationError
+from dynashard.runtime import direct_module
 from dynashard.topology import DEFAULT_LEASE
 from dynashard.transport import Transport, connect
 from dynashard.transport.aws import secret_reader, stack_outputs
@@ -23,7 +22,6 @@ _TABLE_OUTPUT: Final = "TableName"
 _TOPOLOGY_OUTPUT: Final = "TopologyName"
 _LOCAL: Final = "Dynashard-local-Data-{}"
 _ANY: Final = "local"
-_DIRECT: Final = "dynashard_direct"
 _LAST_PORT: Final = 65_535
 _OPERATION: Final = 10.0
 """Seconds that a request from outside a deployment may take: the least that its settings allow."""
@@ -80,10 +78,9 @@ def deployed(environment: str, *, region: str | None = None, profile: str | None
 
 def _connect(environ: Mapping[str, str], endpoint: str | None, region: str | None, **more: Any) -> Transport:
     """Return the transport that `TRANSPORT` names; without the package of the direct one, botocore's."""
-    if find_spec(_DIRECT) is None:
+    selection = direct_module("selection")
+    if selection is None:
         return connect(endpoint, region, **more)
-    # By name, because the package is optional and imports this layer.
-    selection = import_module(f"{_DIRECT}.selection")
     found: Transport = selection.connect_by(selection.name_in(environ), endpoint, region, **more)
     return found
 

@@ -14,7 +14,7 @@ from xxhash import xxh64_intdigest
 UNSHARDED: Final = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Placement:
     """A rule that gives every key one of `count` shards.
 

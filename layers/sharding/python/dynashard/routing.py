@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey
@@ -65,12 +66,16 @@ def hash_of(rule: Placement, key: ItemKey) -> int:
     return rule.hash(f"{key.partition}{rule.joiner}{key.sort}")
 
 
+# A write needs the hash of its key for each of its indexes, and for its home.
+_recent_hash = lru_cache(maxsize=256)(hash_of)
+
+
 def home(entity: EntityDefinition[Any], key: ItemKey, count: int) -> str:
     """Return the stored partition key of an item under a shard count."""
     if count == UNSHARDED:
         return key.partition
     rule = entity.rule
-    return f"{key.partition}{entity.separator}{rule.shard(hash_of(rule, key), count) + rule.first}"
+    return f"{key.partition}{entity.separator}{rule.shard(_recent_hash(rule, key), count) + rule.first}"
 
 
 def index_home(index: IndexDefinition, entry: ItemKey, key: ItemKey, count: int) -> str:
@@ -80,7 +85,7 @@ def index_home(index: IndexDefinition, entry: ItemKey, key: ItemKey, count: int)
     """
     if count == UNSHARDED:
         return entry.partition
-    shard = CALCULATED.shard(hash_of(CALCULATED, key if index.by_item_key else entry), count)
+    shard = CALCULATED.shard(_recent_hash(CALCULATED, key if index.by_item_key else entry), count)
     return f"{entry.partition}{index.separator}{shard}"
 
 

@@ -1,10 +1,12 @@
-"""Time and randomness of a process, passed in so that tests can replace them."""
+"""Time and randomness of a process, passed in so that tests can replace them; and the optional package."""
 
 import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +25,8 @@ class Runtime:
 
 SYSTEM: Final = Runtime()
 """The system's clocks and random numbers."""
+
+
+def direct_module(name: str) -> Any:
+    """Return a module of the package `dynashard_direct`, which is optional and imports this layer; None without it."""
+    return None if find_spec("dynashard_direct") is None else import_module(f"dynashard_direct.{name}")

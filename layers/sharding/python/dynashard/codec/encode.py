@@ -136,6 +136,8 @@ def _encode_set(value: Iterable[object], level: int) -> Attribute:
 
 
 def _encode_datetime(value: datetime, _: int) -> Attribute:
+    if value.tzinfo is UTC:
+        return {"S": f"{value.isoformat(timespec='microseconds')[:-6]}Z"}
     if value.utcoffset() is None:
         raise RefusedError(f"{value} has no time zone: add one, as in datetime.now(UTC)")
     try:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property, lru_cache, partial
-from importlib import import_module
-from importlib.util import find_spec
 from math import floor
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -38,8 +36,6 @@ from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_B
 T = TypeVar("T", bound=Record)
 
 _SHARD_SUFFIX_BYTES: Final = len(":1024")
-_DIRECT: Final = "dynashard_direct"
-"""The package whose validators take items as they are stored; without it, attributes are decoded one by one."""
 PARTITION_RESERVED: Final = frozenset(DEFAULT_SEPARATOR)
 
 
@@ -62,10 +58,10 @@ class _KeyTemplates:
         """Return the logical partition for these fields, such as `user.v1.User:abc`; raises as `KeyTemplate.render`."""
         text = self.partition.render(values)
         joined = f"{self.prefix}{self.separator}{text}" if self.prefix else text
-        return storable_key(joined, what="partition", limit=MAX_PARTITION_KEY_BYTES - _SHARD_SUFFIX_BYTES)
+        return storable_key(joined, "partition", MAX_PARTITION_KEY_BYTES - _SHARD_SUFFIX_BYTES)
 
     def _key(self, values: Mapping[str, Any], what: str) -> ItemKey:
-        sort = storable_key(self.sort.render(values), what=what, limit=MAX_SORT_KEY_BYTES)
+        sort = storable_key(self.sort.render(values), what, MAX_SORT_KEY_BYTES)
         return ItemKey(self.logical_partition(values), sort)
 
 
@@ -241,9 +237,11 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         names = tuple(fields)
         validator = self._fields_validator(names)
         if validator is not None:
-            with suppress(ValidationError, UndecodableItemError):
+            try:
                 values: dict[str, Any] = validator.validate_python(wire, extra="ignore")[0]
-                return values
+            except (ValidationError, UndecodableItemError):
+                return self.decode_fields_singly(wire, names)
+            return values
         return self.decode_fields_singly(wire, names)
 
     def decode_fields_singly(self, wire: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
@@ -294,11 +292,12 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         return None if made is None else partial(made.validate_python, **self._options)
 
     def _validator(self, kind: str, names: Iterable[str]) -> Any:
-        if find_spec(_DIRECT) is None:
+        from dynashard.runtime import direct_module  # noqa: PLC0415 - a declaration needs neither clocks nor randomness
+
+        stored_form = direct_module("stored_form")
+        if stored_form is None:
             return None
-        # By name, because the package is optional and imports this layer.
-        make = getattr(import_module(f"{_DIRECT}.stored_form"), kind)
-        return make(self.model, {name: self._attribute(name) for name in names}, self._decoded)
+        return getattr(stored_form, kind)(self.model, {name: self._attribute(name) for name in names}, self._decoded)
 
     def _decoded(self, name: str, attribute: Any) -> Any:
         is_expiry = name == self.expires

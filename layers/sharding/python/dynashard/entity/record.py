@@ -11,13 +11,15 @@ UNREVISED: Final = ""
 """The revision of a stored item that has none, because it was written before it was adopted."""
 
 
-class Revision(str):  # noqa: SLOT000 - a text cannot have slots
+class Revision(str):
     """The revision of a stored item. Callers can use it as any string; one of theirs has no earlier revisions.
 
     `replaced` are earlier revisions of the item, newest first; there may have been more. `kept_born` is the stored
     attribute `Born`.
     """
 
+    # Most items have neither. Without room for them, a revision costs less, and the garbage collector ignores it.
+    __slots__ = ()
     replaced: tuple[str, ...] = ()
     kept_born: str | None = None
 
@@ -27,11 +29,17 @@ class Revision(str):  # noqa: SLOT000 - a text cannot have slots
         return self.kept_born or (None if self.replaced else str(self))
 
 
+class _LaterRevision(Revision):
+    """A revision of an item that was changed since its creation."""
+
+
 def revision_in(wire: Mapping[str, Any]) -> str:
     """Return the revision of a stored item: a `Revision`, or `UNREVISED`."""
     if REV not in wire:
         return UNREVISED
-    revision = Revision(wire[REV]["S"])
+    if PREV not in wire and BORN not in wire:
+        return Revision(wire[REV]["S"])
+    revision = _LaterRevision(wire[REV]["S"])
     if PREV in wire:
         revision.replaced = tuple(wire[PREV].get("S", "").split())
     if BORN in wire:

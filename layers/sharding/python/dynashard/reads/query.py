@@ -247,7 +247,7 @@ def _check_distinct(listed: EntityDefinition[Any] | IndexDefinition, distinct: s
 def _check_range(prefix: str | None, start: str | None, end: str | None) -> None:
     for what, text in (("prefix", prefix), ("start", start), ("end", end)):
         if text is not None:
-            storable_key(text, what=what, limit=MAX_SORT_KEY_BYTES)
+            storable_key(text, what, MAX_SORT_KEY_BYTES)
             if not text:
                 raise InvalidQueryError(f"{what} is empty; leave it out", field=what)
     if prefix is not None and (start is not None or end is not None):

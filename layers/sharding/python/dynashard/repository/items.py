@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from dynashard.codec import fits, require_fits
+from dynashard.codec import fits, fits_easily, require_fits
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition, revision_in
 from dynashard.errors import (
     ConditionFailedError,
@@ -34,6 +34,9 @@ from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 
 E = TypeVar("E", bound=Entity)
+
+_KEY_BYTES: Final = 4096
+"""More than any stored key has, with the names of its attributes."""
 
 KeyLike = Mapping[str, Any] | Entity
 """An item, or the fields of its key: `{"tenant_id": "abc", "id": "123"}`."""
@@ -190,10 +193,12 @@ class Items(Generic[E]):
         for index in entity.indexes.values():
             wire.update(router.index_attributes(entity, index, key, values))
         wire.update(entity.encode(values))
+        past = lineage(replaces)
+        if not past and fits_easily(wire, _KEY_BYTES):
+            return wire
         # The key of another home may be a little longer: the room that is left for markers holds that too.
         stored = {**router.stored_key(entity, key), **wire}
         require_fits(stored)
-        past = lineage(replaces)
         if past and not fits({**stored, **past}):
             # One predecessor fits into the room that is left for markers.
             past = {PREV: {"S": replaces or "-"}}

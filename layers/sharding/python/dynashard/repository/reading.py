@@ -97,6 +97,9 @@ class _Lookup:
         now = self._store.now()
         for key, places in asked.items():
             item, place = stored.get(key), _first(places)
+            if item is not None and is_live(item, now) and not view_ended(self._store, places):
+                self.found[key] = item
+                continue
             if self._overtaken(key, places):
                 markers[key] = None
                 continue
