@@ -23,10 +23,10 @@ from dynashard.errors import DynashardError, EngineUnavailableError, OutcomeUnkn
 from dynashard.runtime import Runtime
 from dynashard.transport.attempts import TOKEN_MISMATCH, Attempts
 from dynashard.transport.interface import WRITING, Resend, Settings, Wire
-from dynashard.transport.sender import PooledSender, _Plain
 from dynashard.transport.wire_format import accepted, parsed_answer
 from dynashard_direct.exchange import TIMED_OUT, Exchange
 from dynashard_direct.http1 import Answer
+from dynashard_direct.sdk_sender import PooledSender, _Plain
 from dynashard_direct.sending import read_answer
 
 SHOWN: Final = 10

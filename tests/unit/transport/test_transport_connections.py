@@ -21,7 +21,7 @@ from dynashard.runtime import Runtime
 from dynashard.transport import Call
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.interface import Settings
-from dynashard.transport.sender import MAX_IDLE_SECONDS
+from dynashard_direct.sdk_sender import MAX_IDLE_SECONDS
 from tests.unit.transport.scripted_server import Opened
 
 pytestmark = pytest.mark.unit
@@ -156,7 +156,7 @@ def test_a_connection_that_was_idle_for_long_by_the_wall_clock_is_replaced(
 ) -> None:
     """A frozen Lambda does not notice that the other side has closed the connection."""
     now = [1_000_000.0]
-    monkeypatch.setattr("dynashard.transport.sender._Aged.clock", staticmethod(lambda: now[0]))
+    monkeypatch.setattr("dynashard_direct.sdk_sender._Aged.clock", staticmethod(lambda: now[0]))
     server = _OneAnswer(closes=False)
     settings = Settings(server.url, "eu-west-1", "local", "local")
     transport = opened(settings, Attempts(1, runtime=Runtime(clock=lambda: now[0])))

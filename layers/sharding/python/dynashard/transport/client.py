@@ -15,8 +15,8 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from dynashard.errors import ConfigurationError
+from dynashard.runtime import direct_module
 from dynashard.transport.interface import Settings, Wire
-from dynashard.transport.sender import PooledSender
 from dynashard.transport.wire_format import body_of, parsed_answer
 
 _RETRIES: Final = "retry-config-dynamodb"
@@ -42,10 +42,10 @@ class WireParser(ResponseParserFactory):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A client and its sender, which is None behind a proxy: there botocore sends."""
+    """A client and its sender, which is None if botocore sends: behind a proxy, or without `dynashard_direct`."""
 
     client: Any
-    sender: PooledSender | None
+    sender: Any
 
     def close(self) -> None:
         """Close all connections."""
@@ -118,10 +118,11 @@ def _config(settings: Settings) -> Config:
     )
 
 
-def _sender(settings: Settings, url: str, ca_bundle: str | None) -> PooledSender | None:
-    if get_environ_proxies(url):
+def _sender(settings: Settings, url: str, ca_bundle: str | None) -> Any:
+    own = direct_module("sdk_sender")
+    if own is None or get_environ_proxies(url):
         return None
-    return PooledSender(url, settings, ca_bundle or get_cert_path(verify=True))
+    return own.PooledSender(url, settings, ca_bundle or get_cert_path(verify=True))
 
 
 def replace_serializer(client: Any) -> None:
