@@ -102,8 +102,10 @@ class Listing(Generic[E]):
         for each, asked in self._each(query, "scan"):
             with self._reporting_throttles(each):
                 for rows in scan_shards(partial(asked.fetch, query.budget), self._store.retry_policy, workers):
-                    for row in rows:
-                        yield self._decode(row, query.fields)
+                    rows.reverse()
+                    while rows:
+                        # The row is freed at once, while it is in the processor's cache.
+                        yield self._decode(rows.pop(), query.fields)
 
     def count(self, query: Query) -> int:
         """Count the items; raises as `scan`. Cost: what reading them costs; see `reads.counting`."""

@@ -1,16 +1,16 @@
-"""Parallel scan: a bounded pool of workers reads the shards, and the items are streamed.
+"""Parallel scan: several shards are read at the same time, in waves, and the items are streamed.
 
-Source of the pool over shards: ConductorOne's 'parallel shard reads'. Here one set of positions, kept for each virtual
-shard, is shared: a scan may outlast many changes of the shard count. When the layout changes, the reads under way are
-waited for, the positions are rebased, and the scan continues.
+Source of the parallel read over shards: ConductorOne's 'parallel shard reads'. Here one set of positions, kept for each
+virtual shard, is shared: a scan may outlast many changes of the shard count. Before each wave the positions are rebased
+if the layout has changed. While the caller handles the items of a wave, one thread reads the next.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from dynashard.errors import InvalidQueryError, ThrottledError
 from dynashard.reads.fetch import Fetch
@@ -23,18 +23,16 @@ from dynashard.transport.interface import Wire
 MAX_WORKERS: Final = 64
 _PAGE: Final = 1000
 """Items a Query; with 1 MB a Query as DynamoDB's own bound."""
-_AHEAD: Final = 2
-"""Answers a worker that are held in memory while the caller handles items."""
 
-_Read = tuple[Fetch, Chunk | None]
-"""What a worker has read, and by what; None if the layout has changed."""
+_Wave = deque[list[Wire]]
+"""The items of each shard that was read at the same time."""
 
 
 def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int) -> Iterator[list[Wire]]:
     """Stream the items of all shards, a Query's worth at a time, in no order between shards.
 
-    At most two answers a worker are held in memory. Closing the iterator stops the workers. A single worker reads in
-    the caller's own thread, when the caller asks for more.
+    So many shards as there are `workers` are read at a time, and two answers of each are held in memory at most. A
+    single worker reads in the caller's own thread, when the caller asks for more.
 
     Raises:
         InvalidQueryError: a number of workers out of range.
@@ -42,79 +40,58 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
     """
     if not 1 <= workers <= MAX_WORKERS:
         raise InvalidQueryError(f"workers is {workers}; it must be a number from 1 to {MAX_WORKERS}", field="workers")
-    if workers == 1:
-        yield from _stream(_run_in_place, new_fetch, retry_policy, 1)
-        return
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="dynashard-scan")
+    waves = _waves(new_fetch, retry_policy, workers)
+    for wave in waves if workers == 1 else _read_ahead(waves):
+        while wave:
+            if rows := wave.popleft():
+                yield rows
+
+
+def _read_ahead(waves: Iterator[_Wave]) -> Iterator[_Wave]:
+    """Yield the waves, each of which is read while the one before is handled."""
+    context = copy_context()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="dynashard-scan")
     try:
-        yield from _stream(pool.submit, new_fetch, retry_policy, _AHEAD * workers)
+        coming = pool.submit(context.run, _next, waves)
+        while (wave := coming.result()) is not None:
+            coming = pool.submit(context.run, _next, waves)
+            yield wave
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _run_in_place(read: Callable[..., _Read], *arguments: Any) -> Future[_Read]:
-    done: Future[_Read] = Future()
-    done.set_result(read(*arguments))
-    return done
+def _next(waves: Iterator[_Wave]) -> _Wave | None:
+    return next(waves, None)
 
 
-def _stream(
-    submit: Callable[..., Future[_Read]], new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, ahead: int
-) -> Iterator[list[Wire]]:
-    context, layout_now = copy_context(), new_fetch().layout
-    layout = layout_now()
-    state, overtaken = layout.rebase(None), False
-    ready: deque[list[Wire]] = deque()
-    reads: dict[Future[_Read], int] = {}
+def _waves(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int) -> Iterator[_Wave]:
+    state: Positions | None = None
     while True:
-        if reads and not ready:
-            wait(reads, return_when=FIRST_COMPLETED)
-        for read in [read for read in reads if read.done()]:
-            stream, (fetch, chunk) = reads.pop(read), read.result()
-            if chunk is None:
-                overtaken = True
-            else:
-                rows, state = layout.accept(state, stream, chunk)
-                ready.append([fetch.item(row) for row in rows])
-        answer = ready.popleft() if ready else None
-        if not reads:
-            layout, overtaken = layout_now(), False
-            state = layout.rebase(state)
-        if not overtaken:
-            for stream in _next_streams(layout, state, list(reads.values()), ahead - len(ready)):
-                run = context.copy().run
-                reads[submit(run, _read, new_fetch, retry_policy, layout, state, stream)] = stream
-        if answer:
-            yield answer
-        elif not (reads or ready):
-            return
-
-
-def _next_streams(layout: Layout, state: Positions, busy: Sequence[int], most: int) -> list[int]:
-    """The next streams to read, so that at most so many are read at a time."""
-    if layout.strays is not None:
+        fetch = new_fetch()
+        layout = fetch.layout()
+        state = layout.rebase(state)
         # An item that is moved home from one shard must not be missed by a read of the other meanwhile.
-        most = 1
-    free = (stream for stream in bits(state.left(len(layout.streams))) if stream not in busy)
-    return list(islice(free, max(0, most - len(busy))))
-
-
-def _read(
-    new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, layout: Layout, state: Positions, stream: int
-) -> _Read:
-    """Read on in a stream, with retries beyond the transport's own."""
-    fetch, pauses = new_fetch(), retry_policy.pauses()
-    while True:
-        fetch.require_room([layout.streams[stream]])
-        now = fetch.layout()
-        if now.signature != layout.signature:
-            return fetch, None
+        most = workers if layout.strays is None else 1
+        streams = list(islice(bits(state.left(len(layout.streams))), most))
+        if not streams:
+            return
+        wave = _Wave()
         try:
-            [chunk] = fetch.wave((now,), [now.next_read(state, stream, _PAGE)], (state,))
+            for stream, chunk in zip(streams, _read(fetch, retry_policy, layout, state, streams), strict=True):
+                rows, state = layout.accept(state, stream, chunk)
+                wave.append([fetch.item(row) for row in rows])
         except OvertakenError:
-            return fetch, None
+            continue
+        yield wave
+
+
+def _read(fetch: Fetch, retry_policy: RetryPolicy, layout: Layout, state: Positions, streams: list[int]) -> list[Chunk]:
+    """Read on in these streams, with retries beyond the transport's own."""
+    pauses = retry_policy.pauses()
+    while True:
+        fetch.require_room([layout.streams[stream] for stream in streams])
+        try:
+            return fetch.wave((layout,), [layout.next_read(state, stream, _PAGE) for stream in streams], (state,))
         except ThrottledError:
             if next(pauses, None) is None:
                 raise
-        else:
-            return fetch, chunk
