@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dynashard.reads.query import DEFAULT_LIMIT, MAX_LIMIT, MAX_PARTITIONS
+from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_PARTITIONS
 from dynashard_serving.idempotency import MAX_KEY_LENGTH
 from functions.api.bodies import JSON
 from functions.api.problems import CONTENT_TYPE

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from dynashard.errors import ValidationFailedError
-from dynashard.reads.query import DEFAULT_LIMIT, MAX_LIMIT
+from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT
 from dynashard_serving.limits import MAX_LINK_BYTES
 from dynashard_serving.operations.choosing import index_of
 from dynashard_serving.operations.listings import Listings

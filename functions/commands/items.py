@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from dynashard.reads.query import DEFAULT_LIMIT
+from dynashard.reads.limits import DEFAULT_LIMIT
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import Document
 from dynashard_serving.idempotency import IdempotentCreates

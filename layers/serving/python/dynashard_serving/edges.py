@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dynashard.errors import InvalidValueError, NotFoundError
 from dynashard.reads import Page
-from dynashard.reads.query import DEFAULT_LIMIT, MAX_LIMIT
+from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT
 from dynashard_patterns.edges import NODE, Edge, Edges, EdgeStore
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import item_texts

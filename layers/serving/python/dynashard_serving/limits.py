@@ -5,7 +5,7 @@ Every bound is checked before the work that it bounds begins.
 
 from typing import Final
 
-from dynashard.reads.query import MAX_PARTITIONS
+from dynashard.reads.limits import MAX_PARTITIONS
 
 MAX_BODY_BYTES: Final = 400 * 1024
 """A body of JSON, uncompressed. The most that each attachment may hold is added to it."""

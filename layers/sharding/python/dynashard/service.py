@@ -1,23 +1,25 @@
 """The layer's entry point: a `Dynashard` has a `Collection` for each entity."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self, TypeVar, Unpack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from dynashard import reads
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, definition
 from dynashard.errors import ConfigurationError
 from dynashard.locations import Location, deployed, local_stack
-from dynashard.reads import CursorCodec, Listing, Order, Page, Partitions, Query, QueryArguments, ShardLoad
 from dynashard.repository import Repository, RetryPolicy, Store
 from dynashard.repository.store import Throttled, ignore_throttles
-from dynashard.repository.transaction import Step
-from dynashard.repository.transaction_run import Transaction
 from dynashard.routing import Router
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, LeasedTopology, Topology
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import Transport
+
+if TYPE_CHECKING:
+    from dynashard.repository import Step
 
 E = TypeVar("E", bound=Entity)
 
@@ -82,7 +84,7 @@ class Dynashard:
             throttled=throttled,
             operation_seconds=operation_seconds,
         )
-        self.cursors = CursorCodec(cursor_keys)
+        self.cursors = reads.CursorCodec(cursor_keys)
 
     @classmethod
     def local(cls, environ: Mapping[str, str] | None = None, **more: Any) -> Self:
@@ -137,7 +139,7 @@ class Dynashard:
         kind: type[Collection[E]] = Collection if attachment is None else attachment.collection()
         return kind(self.store, self.cursors, model, *others)
 
-    def transact(self, *steps: Step) -> list[Entity | None]:
+    def transact(self, *steps: "Step") -> list[Entity | None]:
         """Do all steps atomically or none, on items of any entities and shards.
 
         Correct while shard counts change. A step is written once, even if its request is sent again. The call waits for
@@ -161,19 +163,25 @@ class Dynashard:
         Cost: 2 write units a step and KB, also for a `Check`; 4 for a create while its key moves. 1 round trip, and 1
         more each time it meets a move; a read first for each step that `Collection` would read first.
         """
+        from dynashard.repository.transaction_run import Transaction  # noqa: PLC0415 - reads need none of it
+
         return Transaction(self.store, steps).run()
 
 
 class Collection(Repository[E]):
     """The items of one entity: single items, batches and listings."""
 
-    def __init__(self, store: Store, cursors: CursorCodec, model: type[E], *others: type[E]) -> None:
+    def __init__(self, store: Store, cursors: "reads.CursorCodec", model: type[E], *others: type[E]) -> None:
         super().__init__(store, model)
-        self._listing = Listing(store, cursors, model, *others)
+        self._open: Callable[[], reads.Listing[E]] = lambda: reads.Listing(store, cursors, model, *others)
+
+    @cached_property
+    def _listing(self) -> "reads.Listing[E]":
+        return self._open()
 
     def list(
-        self, partition: Partitions, *, cursor: str | None = None, **arguments: Unpack[QueryArguments]
-    ) -> Page[Any]:
+        self, partition: "reads.Partitions", *, cursor: str | None = None, **arguments: Unpack["reads.QueryArguments"]
+    ) -> "reads.Page[Any]":
         """Return one page of a logical partition, or of several, such as `list({"tenant_id": "abc"}, limit=100)`.
 
         Args:
@@ -190,15 +198,17 @@ class Collection(Repository[E]):
         each of at most 2 rounds. A Query costs 0.5 read units for every 4 KB it reads, 1 if consistent.
         Several partitions cost what all of their shards cost, in the same rounds.
         """
-        return self._listing.page(Query(self.entity, partition, **arguments), cursor)
+        return self._listing.page(reads.Query(self.entity, partition, **arguments), cursor)
 
     def pages(
-        self, partition: Partitions, *, cursor: str | None = None, **arguments: Unpack[QueryArguments]
-    ) -> Iterator[Page[Any]]:
+        self, partition: "reads.Partitions", *, cursor: str | None = None, **arguments: Unpack["reads.QueryArguments"]
+    ) -> Iterator["reads.Page[Any]"]:
         """Return all pages, from a cursor or the start on; takes the arguments of `list`, and each costs as much."""
-        return self._listing.pages(Query(self.entity, partition, **arguments), cursor)
+        return self._listing.pages(reads.Query(self.entity, partition, **arguments), cursor)
 
-    def scan(self, partition: Partitions, *, workers: int = 4, **arguments: Unpack[QueryArguments]) -> Iterator[E]:
+    def scan(
+        self, partition: "reads.Partitions", *, workers: int = 4, **arguments: Unpack["reads.QueryArguments"]
+    ) -> Iterator[E]:
         """Stream all items, in no order between shards; several partitions follow one another.
 
         Args:
@@ -209,20 +219,20 @@ class Collection(Repository[E]):
 
         Cost: 1 Query for every 1,000 items or 1 MB of a shard; memory for two answers a worker.
         """
-        return self._listing.scan(Query(self.entity, partition, **arguments), workers=workers)
+        return self._listing.scan(reads.Query(self.entity, partition, **arguments), workers=workers)
 
-    def count(self, partition: Partitions, **arguments: Unpack[QueryArguments]) -> int:
+    def count(self, partition: "reads.Partitions", **arguments: Unpack["reads.QueryArguments"]) -> int:
         """Count the items; takes the arguments of `Query` that choose items, and `distinct`.
 
         Cost: what reading all of them costs; DynamoDB keeps no counts.
         """
         if "distinct" in arguments:
-            arguments.setdefault("order", Order.ORDERED)
-        return self._listing.count(Query(self.entity, partition, **arguments))
+            arguments.setdefault("order", reads.Order.ORDERED)
+        return self._listing.count(reads.Query(self.entity, partition, **arguments))
 
-    def shards(self, partition: Mapping[str, Any], *, workers: int = 4) -> Sequence[ShardLoad]:
+    def shards(self, partition: Mapping[str, Any], *, workers: int = 4) -> Sequence["reads.ShardLoad"]:
         """Return what each shard of a logical partition holds, in order: how evenly items are spread.
 
         While items move, these are the shards of both counts. Cost: what reading all of it costs.
         """
-        return self._listing.shards(Query(self.entity, partition), workers=workers)
+        return self._listing.shards(reads.Query(self.entity, partition), workers=workers)

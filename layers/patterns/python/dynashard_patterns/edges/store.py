@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, Literal, Self
 from dynashard import Dynashard
 from dynashard.errors import InvalidQueryError, InvalidValueError, NotFoundError, TransactionRefusedError
 from dynashard.reads import CursorCodec, Listing, Order, Page, Query
-from dynashard.reads.query import DEFAULT_LIMIT
+from dynashard.reads.limits import DEFAULT_LIMIT
 from dynashard.repository import Check, Create, Delete, Repository, Step, Store
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import write_operation

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.reads import Filter, Order
-from dynashard.reads.query import MAX_LIMIT
+from dynashard.reads.limits import MAX_LIMIT
 from dynashard_serving.documents import TENANT
 from dynashard_serving.limits import MAX_CHOICES
 from dynashard_serving.operations.leading import leading_text

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dynashard.reads.query import DEFAULT_LIMIT
+from dynashard.reads.limits import DEFAULT_LIMIT
 from dynashard_serving.documents import Document
 from dynashard_serving.environment import LONGEST_SECONDS
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions

@@ -1,10 +1,14 @@
 """Listings: round-robin, ordered, shard by shard, in parallel; over the table and its indexes."""
 
-from dynashard.reads.allowance import allowing
-from dynashard.reads.cursor import CursorCodec
-from dynashard.reads.filters import Filter
-from dynashard.reads.listing import Listing, ShardLoad
-from dynashard.reads.query import Budget, Order, Page, Partitions, Query, QueryArguments
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynashard.reads.allowance import allowing
+    from dynashard.reads.cursor import CursorCodec
+    from dynashard.reads.filters import Filter
+    from dynashard.reads.listing import Listing, ShardLoad
+    from dynashard.reads.query import Budget, Order, Page, Partitions, Query, QueryArguments
 
 __all__ = [
     "Budget",
@@ -19,3 +23,12 @@ __all__ = [
     "ShardLoad",
     "allowing",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Single items need none of this. Each module imports those before it, so looking for a name loads nothing in vain.
+    for part in ("allowance", "cursor", "filters", "query", "listing") if name in __all__ else ():
+        module = import_module(f"{__name__}.{part}")
+        if hasattr(module, name):
+            return globals().setdefault(name, getattr(module, name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

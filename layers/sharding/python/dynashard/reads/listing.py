@@ -16,9 +16,10 @@ from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.enumeration import Enumeration
 from dynashard.reads.fetch import Fetch
+from dynashard.reads.limits import MAX_LIMIT
 from dynashard.reads.ordered import list_ordered
 from dynashard.reads.positions import Positions
-from dynashard.reads.query import MAX_LIMIT, Order, Page, Query
+from dynashard.reads.query import Order, Page, Query
 from dynashard.reads.scan import scan_shards
 from dynashard.reads.sources import queries_of
 from dynashard.repository import Store

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Final, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 import orjson
 
@@ -14,13 +14,9 @@ from dynashard.keys import storable_key
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.cursor import FINGERPRINT_BYTES
 from dynashard.reads.filters import Filter, FilterExpression
+from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_PARTITIONS
 from dynashard.schema import MAX_SORT_KEY_BYTES
 from dynashard.transport.interface import Consumed
-
-MAX_LIMIT: Final = 1000
-DEFAULT_LIMIT: Final = 50
-MAX_PARTITIONS: Final = 100
-"""Logical partitions of one listing."""
 
 Partitions = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """The fields of a logical partition, or those of several."""
