@@ -44,12 +44,17 @@ def _by_shards() -> Iterator[Row]:
             url = stack.enter_context(canned_process(per_shard=64 * 1024 // shards, shards=shards))
             collections[shards] = _canned(stack, url).collection(users_of(shards))
         key, item = {"tenant_id": TENANT, "id": user(1).id}, user(1)
-        yield _row("get an item", collections, lambda users: lambda: users.get(key), _SHARDS_STEADY)
-        yield _row("put an item", collections, lambda users: lambda: users.replace(item), _SHARDS_STEADY)
+        yield _row("get an item", collections, lambda users: lambda: users.get(key), _SHARDS_STEADY, items=1)
+        yield _row("put an item", collections, lambda users: lambda: users.replace(item), _SHARDS_STEADY, items=1)
         yield _row(
-            f"a round-robin page of {_PAGE}, from a cursor", collections, _round_robin, _SHARDS_STEADY, repeat=20
+            f"a round-robin page of {_PAGE}, from a cursor",
+            collections,
+            _round_robin,
+            _SHARDS_STEADY,
+            items=_PAGE,
+            repeat=20,
         )
-        yield _row("an ordered page of 50, from a cursor", collections, _ordered, {}, repeat=2)
+        yield _row("an ordered page of 50, from a cursor", collections, _ordered, {}, items=50, repeat=2)
 
 
 def _canned(stack: ExitStack, url: str) -> Dynashard:
@@ -71,23 +76,24 @@ def _row(
     work: Callable[[Collection[Any]], Callable[[], object]],
     limits: dict[str, Limit],
     *,
+    items: int,
     repeat: int = 50,
 ) -> Row:
     contenders = [Here(_label(shards), work(users)) for shards, users in collections.items()]
-    return Row(f"{name}, by shards", contenders, repeat=repeat, limits=limits)
+    return Row(f"{name}, by shards", contenders, repeat=repeat, limits=limits, items=items)
 
 
 def _round_robin(users: Collection[Any]) -> Callable[[], object]:
     """Return a page from a cursor that has a position for as many shards as it ever has."""
     partition = {"tenant_id": TENANT}
     cursor = _cursor_after(users.pages(partition, limit=_PAGE), 300)
-    return lambda: users.list(partition, limit=_PAGE, cursor=cursor)
+    return lambda: users.list(partition, limit=_PAGE, cursor=cursor).items
 
 
 def _ordered(users: Collection[Any]) -> Callable[[], object]:
     partition = {"tenant_id": TENANT}
     cursor = _cursor_after(users.pages(partition, limit=50, order="ordered"), 3)
-    return lambda: users.list(partition, limit=50, order="ordered", cursor=cursor)
+    return lambda: users.list(partition, limit=50, order="ordered", cursor=cursor).items
 
 
 def _cursor_after(pages: Iterator[Any], number: int) -> str:
@@ -97,13 +103,21 @@ def _cursor_after(pages: Iterator[Any], number: int) -> str:
 
 def _by_tenants() -> Iterator[Row | Fact]:
     with ExitStack() as stack:
-        users = _canned(stack, stack.enter_context(canned_process())).collection(users_of(16))
+        url = stack.enter_context(canned_process())
+        users = _canned(stack, url).collection(users_of(16))
         labels = ["1 tenant", *(f"{tenants:,} tenants" for tenants in TENANTS[1:])]
-        contenders = [Here(label, _gets(users, tenants)) for label, tenants in zip(labels, TENANTS, strict=True)]
+        contenders = []
+        for label, tenants in zip(labels, TENANTS, strict=True):
+            # In a process that has read all of its tenants before.
+            get = _gets(_canned(stack, url).collection(users_of(16)), tenants)
+            for _ in range(tenants):
+                get()
+            contenders.append(Here(label, get))
         yield Row(
             "get an item, by tenants that are read in turn",
             contenders,
             repeat=200,
+            items=1,
             limits={labels[-1]: Limit(STEADY)},
         )
         yield Fact(
@@ -149,11 +163,12 @@ def _by_items(world: World) -> Iterator[Row | Fact]:
             name = f"{order.replace('_', '-')} page of {size} from a cursor, of {items:,} items"
             yield Fact("growth", f"requests: {name}", first.consumed.requests, "Queries")
             yield Fact("growth", f"units: {name}", first.consumed.read_units, "units")
-            contenders.append(Here(f"{items:,} items", page))
+            contenders.append(Here(f"{items:,} items", _items(page)))
         yield Row(
             f"{order.replace('_', '-')} page of {size} from a cursor, by items",
             contenders,
             repeat=5,
+            items=size,
             limits={contenders[-1].name: Limit(STEADY)} if order == "round_robin" else {},
         )
     transport.close()
@@ -164,6 +179,10 @@ def _load(records: Collection[Any], model: Any, items: int) -> None:
     for start in range(0, items, _LOAD_AT_ONCE):
         part: Sequence[str] = names[start : start + _LOAD_AT_ONCE]
         records.batch_write(put=[model(tenant_id=f"items{items}", id=each, text="x" * 100) for each in part])
+
+
+def _items(page: Callable[[], Any]) -> Callable[[], object]:
+    return lambda: page().items
 
 
 def _page(records: Collection[Any], items: int, order: str, size: int) -> Callable[[], Any]:

@@ -51,18 +51,20 @@ def _of_size(raw: Any, records: Collection[Any], item: Any, text: int) -> Iterat
     }
     wire = raw.query(**{**query, "Limit": 1})["Items"][0]
     stored = {name: wire[name] for name in ("PK", "SK")}
-    for name, theirs, ours in (
-        ("get an item", lambda: raw.get_item(TableName=TABLE, Key=stored), lambda: records.get(key)),
+    for name, count, theirs, ours in (
+        ("get an item", 1, lambda: raw.get_item(TableName=TABLE, Key=stored)["Item"], lambda: records.get(key)),
         (
             "put an item",
-            lambda: raw.put_item(TableName=TABLE, Item=wire, ReturnValues="ALL_OLD"),
+            1,
+            lambda: raw.put_item(TableName=TABLE, Item=wire, ReturnValues="ALL_OLD")["Attributes"],
             lambda: records.replace(item),
         ),
         (
             f"list {_PAGE} items",
+            _PAGE,
             lambda: raw.query(**query)["Items"],
             lambda: records.list(partition, limit=_PAGE).items,
         ),
     ):
         contenders = [Here(RAW, theirs), Here(DIRECT, ours)]
-        yield Row(f"{name} of {size}", contenders, repeat=10, limits={DIRECT: Limit(1.0)})
+        yield Row(f"{name} of {size}", contenders, repeat=10, limits={DIRECT: Limit(1.0)}, items=count)

@@ -22,21 +22,29 @@ TOKEN_BYTES = 2048
 """Room for the token and the other headers of a request."""
 
 
-class Reading(Entity, name="wide.v1.Reading", key=Key("{tenant_id}", "{at}"), shards=Shards(256), registry=Registry()):
-    tenant_id: str
-    at: str
+def reading_of(shards: int) -> Any:
+    class Reading(
+        Entity, name="wide.v1.Reading", key=Key("{tenant_id}", "{at}"), shards=Shards(shards), registry=Registry()
+    ):
+        tenant_id: str
+        at: str
+
+    return Reading
 
 
-@pytest.mark.parametrize(("length", "direction"), [(27, "asc"), (1024, "desc")])
-def test_a_round_robin_listing_over_256_shards_ends_complete(
-    transport: Transport, table: str, length: int, direction: str
+@pytest.mark.parametrize(
+    ("shards", "length", "direction"), [(64, 27, "asc"), (256, 27, "asc"), (256, 1024, "desc"), (1024, 27, "asc")]
+)
+def test_a_round_robin_listing_over_many_shards_ends_complete(
+    transport: Transport, table: str, shards: int, length: int, direction: str
 ) -> None:
     random = Random(length)
     keys = ["".join(random.choices(string.ascii_letters + string.digits, k=length)) for _ in range(600)]
-    readings = [Reading(tenant_id=TENANT, at=key) for key in keys]
+    model = reading_of(shards)
+    readings = [model(tenant_id=TENANT, at=key) for key in keys]
     db = Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
-    db.collection(Reading).batch_write(put=readings)
-    caller = caller_exposing(transport, table, Exposed(Reading, path="readings"))
+    db.collection(model).batch_write(put=readings)
+    caller = caller_exposing(transport, table, Exposed(model, path="readings"))
     listed: list[Any] = []
 
     path, query = "/v1/readings", f"limit=7&direction={direction}"
