@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from domain import ENTITIES, FAMILY_LISTINGS, Exposed, FamilyListing
@@ -13,7 +14,6 @@ from dynashard.transport.interface import Transport, metered
 from dynashard_serving.aws_services import sqs_client
 from dynashard_serving.backend import Backend, open_backend
 from dynashard_serving.environment import seconds_left, time_to_answer
-from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.limits import MAX_QUERIES, READING_SHARE
 from dynashard_serving.operations.exposed import ExposedEntities
 from dynashard_serving.refusals import Refusal, expected, one_line
@@ -29,6 +29,7 @@ from functions.api.routes import UNKNOWN, Endpoint, Routes
 from functions.api.settings import Settings
 
 if TYPE_CHECKING:
+    from dynashard_serving.idempotency import IdempotentCreates
     from functions.api.deferred import Deferred
     from functions.api.queue_sender import QueueSender
     from functions.api.resolver import Resolver
@@ -171,11 +172,18 @@ def build_app(
     observer = Observer(settings.environment, metrics=settings.environment != "local")
     backend = open_backend(settings, transport, ExposedEntities(exposed), observer, runtime=runtime)
     clock = runtime.clock
+
+    @cache
+    def idempotent() -> "IdempotentCreates":
+        from dynashard_serving.idempotency import IdempotentCreates  # noqa: PLC0415 - only for writes
+
+        return IdempotentCreates(settings.idempotency_table, transport, clock=clock)
+
     routes = Routes(
         settings,
         exposed,
         backend,
-        IdempotentCreates(settings.idempotency_table, transport, clock=clock),
+        idempotent,
         families,
         extra_endpoints=EXTRA_ENDPOINTS,
         deferred=_deferred(settings, backend, sender, clock),

@@ -23,15 +23,15 @@ from dynashard.errors import (
 )
 from dynashard_serving.documents import representation, written
 from dynashard_serving.operations.accepting import accept, refuse_untimely
-from dynashard_serving.operations.requests import Create, Key
+from dynashard_serving.operations.item_reads import Key
+from dynashard_serving.operations.requests import Create
 from dynashard_serving.queue_messages import write_body
-from functions.api.bodies import JSON
 from functions.api.conditional import preferences
 from functions.api.item_requests import REQUEST_OF, idempotency_key
 from functions.api.queue_sender import QueueMessage, QueueSender
 from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX, TENANT, Resource
-from functions.api.responses import Response
+from functions.api.responses import JSON, Response
 
 PREFERENCE: Final = "respond-async"
 KEPT: Final = timedelta(days=7)

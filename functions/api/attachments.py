@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from dynashard.errors import AnswerTooLargeError
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BODY_BYTES
-from functions.api.bodies import JSON
 from functions.api.parameters import Parameters, Query
 from functions.api.resource import Resource
-from functions.api.responses import Response
+from functions.api.responses import JSON, Response
 
 INCLUDE: Final = "include"
 COMPRESSED_FROM: Final = 64 * 1024

@@ -8,8 +8,8 @@ from dynashard_serving.documents import Document
 from dynashard_serving.json_input import MalformedJsonError, read_json
 from functions.api.problems import ProblemError
 from functions.api.request import GZIP, ApiRequest
+from functions.api.responses import JSON
 
-JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 
 

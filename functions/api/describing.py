@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_PARTITIONS
 from dynashard_serving.idempotency import MAX_KEY_LENGTH
-from functions.api.bodies import JSON
 from functions.api.problems import CONTENT_TYPE
+from functions.api.responses import JSON
 
 Schema = dict[str, Any]
 Operation = dict[str, Any]

@@ -9,7 +9,7 @@ from domain import Operation as Record
 from dynashard.entity import Handling
 from functions.api.asynchronous import PREFERENCE
 from functions.api.attachments import INCLUDE
-from functions.api.bodies import JSON, MERGE_PATCH
+from functions.api.bodies import MERGE_PATCH
 from functions.api.conditional import HANDLING
 from functions.api.deferred import WRITES, transacted
 from functions.api.describing import (
@@ -39,6 +39,7 @@ from functions.api.field_patterns import refused_by_address, refused_by_keys, wi
 from functions.api.nouns import one, plural, sentence, singular
 from functions.api.queued import MOST_ITEMS
 from functions.api.resource import Resource
+from functions.api.responses import JSON
 from functions.api.waiting import MOST_SECONDS
 
 _CHANGES: Final = ("404", "409", "412", "413", "415")

@@ -11,12 +11,11 @@ from pydantic import BaseModel, ValidationError
 from dynashard.errors import ValidationFailedError
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import field_errors, written
-from functions.api.bodies import JSON
 from functions.api.describing import Operation, Schema
 from functions.api.describing import query as described_query
 from functions.api.parameters import Parameters, Query
 from functions.api.request import ApiRequest
-from functions.api.responses import Response
+from functions.api.responses import JSON, Response
 
 M = TypeVar("M", bound=BaseModel)
 

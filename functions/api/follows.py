@@ -13,8 +13,8 @@ from dynashard_patterns.edges import NODE
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import validated
 from dynashard_serving.edges import WAYS, EdgesWanted, Graph, NewEdge, Node
-from dynashard_serving.operations.items import shown
-from functions.api.bodies import JSON, json_object
+from dynashard_serving.operations.item_reads import shown
+from functions.api.bodies import json_object
 from functions.api.conditional import etag
 from functions.api.describing import Operation, Schema, answer, body, operation, page, page_of, ref
 from functions.api.extra_endpoint import ExtraEndpoint, Served, answered, asked, parameters_of
@@ -22,7 +22,7 @@ from functions.api.listing import answered as page_answered
 from functions.api.parameters import consistent_only
 from functions.api.request import ApiRequest, path_values
 from functions.api.resource import PREFIX
-from functions.api.responses import Response
+from functions.api.responses import JSON, Response
 
 ROOT: Final = f"{PREFIX}/follows"
 PAIR: Final = f"{ROOT}/{{node}}/{{other}}"

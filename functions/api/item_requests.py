@@ -1,17 +1,17 @@
-"""From an HTTP request about single items to the operation's own request."""
+"""From an HTTP request that writes a single item to the operation's own request."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from dynashard_serving.idempotency import MAX_KEY_LENGTH, usable
-from dynashard_serving.operations.requests import Create, Delete, Get, Put, Update, Write
-from functions.api.attachments import asked_of_one
-from functions.api.bodies import JSON, MERGE_PATCH, json_object
+from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
+from functions.api.bodies import MERGE_PATCH, json_object
 from functions.api.conditional import conditions_of, preferred_handling
 from functions.api.parameters import consistent_only
 from functions.api.problems import ProblemError
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
+from functions.api.responses import JSON
 
 
 def create_of(_: Resource, incoming: ApiRequest) -> Create:
@@ -23,13 +23,6 @@ def create_of(_: Resource, incoming: ApiRequest) -> Create:
         idempotency_key=idempotency_key(incoming),
         seconds=incoming.seconds_left,
     )
-
-
-def get_of(resource: Resource, incoming: ApiRequest) -> Get:
-    """What a `GET` of an item asks for."""
-    consistent, include = asked_of_one(resource, incoming.query)
-    conditions = conditions_of(incoming.headers)
-    return Get(key=resource.key_of(incoming), consistent=consistent, include=include, conditions=conditions)
 
 
 def put_of(resource: Resource, incoming: ApiRequest) -> Put:

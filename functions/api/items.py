@@ -1,21 +1,20 @@
-"""Single items over HTTP: create, read, put, patch, delete."""
+"""Writes of single items over HTTP: create, put, patch, delete."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from dynashard_serving.documents import REVISION, Document, written
+from dynashard_serving.documents import Document
 from dynashard_serving.operations.items import Items
-from functions.api.attachments import fitting
-from functions.api.bodies import JSON
-from functions.api.conditional import HANDLING, etag
-from functions.api.item_requests import create_of, delete_of, get_of, put_of, update_of
+from functions.api.conditional import HANDLING
+from functions.api.item_reads import answer_with
+from functions.api.item_requests import create_of, delete_of, put_of, update_of
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
 from functions.api.responses import Response
 
 
 class ItemRoutes:
-    """The routes of single items of a resource."""
+    """The routes that write single items of a resource."""
 
     def __init__(self, resource: Resource, items: Items) -> None:
         self._resource = resource
@@ -28,27 +27,18 @@ class ItemRoutes:
         replayed = {"Idempotency-Replayed": "true"} if created.replayed else {}
         return self._created(created.document, {**replayed, **_applied(request.handling)})
 
-    def read(self, incoming: ApiRequest) -> Response[str]:
-        """`GET`: 200, or 304 if `If-None-Match` names its revision."""
-        request = get_of(self._resource, incoming)
-        found = self._items.get(self._resource, request)
-        if found.document is None:
-            return Response(HTTPStatus.NOT_MODIFIED, headers=etag(found.revision), body="")
-        answer = _answer(HTTPStatus.OK, found.document)
-        return fitting(answer, incoming.headers) if request.include else answer
-
     def put(self, incoming: ApiRequest) -> Response[str]:
         """`PUT`: 201 if it creates, 200 if it replaces."""
         request = put_of(self._resource, incoming)
         stored = self._items.put(self._resource, request)
         if stored.created:
             return self._created(stored.document, _applied(request.handling))
-        return _answer(HTTPStatus.OK, stored.document, _applied(request.handling))
+        return answer_with(HTTPStatus.OK, stored.document, _applied(request.handling))
 
     def patch(self, incoming: ApiRequest) -> Response[str]:
         """`PATCH`: 200, 404 if there is no such item."""
         request = update_of(self._resource, incoming)
-        return _answer(HTTPStatus.OK, self._items.update(self._resource, request), _applied(request.handling))
+        return answer_with(HTTPStatus.OK, self._items.update(self._resource, request), _applied(request.handling))
 
     def delete(self, incoming: ApiRequest) -> Response[str]:
         """`DELETE`: 204, 404 if there is no such item."""
@@ -57,14 +47,9 @@ class ItemRoutes:
         return Response(HTTPStatus.NO_CONTENT, body="", headers=dict(_applied(request.handling)))
 
     def _created(self, document: Document, headers: Mapping[str, str]) -> Response[str]:
-        return _answer(HTTPStatus.CREATED, document, {"Location": self._resource.location(document), **headers})
+        return answer_with(HTTPStatus.CREATED, document, {"Location": self._resource.location(document), **headers})
 
 
 def _applied(handling: str | None) -> Mapping[str, str]:
     """Say that a write was done at the level that its caller preferred."""
     return {} if handling is None else {"Preference-Applied": f"{HANDLING}={handling}"}
-
-
-def _answer(status: HTTPStatus, document: Document, headers: Mapping[str, str] | None = None) -> Response[str]:
-    every = {**etag(document[REVISION]), **(headers or {})}
-    return Response(status, content_type=JSON, body=written(document), headers=every)

@@ -14,11 +14,10 @@ from dynashard_serving.operations.choosing import index_of
 from dynashard_serving.operations.listings import Listings
 from dynashard_serving.operations.requests import Choice, List, Paging
 from dynashard_serving.pages import Answer
-from functions.api.bodies import JSON
 from functions.api.parameters import Parameters, Query
 from functions.api.request import ApiRequest
 from functions.api.resource import LIST_PARAMETERS, Resource
-from functions.api.responses import Response
+from functions.api.responses import JSON, Response
 
 PLACES: Final = ("partition", "sort", "filters")
 """Where a listing's request has fields, which are all parameters here."""

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from domain import Operation as Record
 from functions.api import VERSION
-from functions.api.bodies import JSON
 from functions.api.describing import REFUSALS, Operation, Schema, problem
 from functions.api.describing_resource import family_listing, paths_of
 from functions.api.examples import Examples
@@ -14,6 +13,7 @@ from functions.api.extra_endpoint import ExtraEndpoint
 from functions.api.family_listing import FamilyResource
 from functions.api.nouns import plural, sentence
 from functions.api.resource import PREFIX, Resource
+from functions.api.responses import JSON
 from functions.api.schemas import schemas_of
 
 _DESCRIPTION: Final = """\

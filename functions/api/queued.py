@@ -11,11 +11,11 @@ from dynashard_serving.documents import Document, representation, written
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.requests import Create
 from dynashard_serving.queue_messages import as_body, creates_body
-from functions.api.bodies import JSON, json_value
+from functions.api.bodies import json_value
 from functions.api.queue_sender import QueueMessage, QueueSender
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
-from functions.api.responses import Response
+from functions.api.responses import JSON, Response
 
 MOST_ITEMS: Final = 500
 PACK_ITEMS: Final = 50

@@ -1,8 +1,9 @@
 """What a route answers."""
 
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+JSON: Final = "application/json"
 Body = TypeVar("Body", bound=str | bytes)
 
 

@@ -8,17 +8,16 @@ from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import written
-from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.limits import MAX_BODY_BYTES
 from dynashard_serving.operations.exposed import Exposed, FamilyListing
-from dynashard_serving.operations.items import Items
+from dynashard_serving.operations.item_reads import ItemReads
 from functions.api import VERSION
 from functions.api.attachments import body_limit
-from functions.api.items import ItemRoutes
+from functions.api.item_reads import ItemReadRoute
 from functions.api.problems import ProblemError
 from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX, Resource
@@ -29,8 +28,10 @@ from functions.api.waiting import Waiting
 
 if TYPE_CHECKING:
     from dynashard_patterns.copies.materializer import Materializer
+    from dynashard_serving.idempotency import IdempotentCreates
     from functions.api.deferred import Deferred
     from functions.api.extra_endpoint import ExtraEndpoint
+    from functions.api.items import ItemRoutes
     from functions.api.listing import ListingRoute
 
 Operation = Callable[[ApiRequest], Response[Any]]
@@ -100,7 +101,7 @@ class Routes:
         settings: Settings,
         exposed: Sequence[Exposed],
         backend: Backend,
-        idempotent: IdempotentCreates,
+        idempotent: Callable[[], "IdempotentCreates"],
         families: Sequence[FamilyListing] = (),
         *,
         extra_endpoints: Mapping[str, Callable[[], Sequence["ExtraEndpoint"]]] = NOTHING,
@@ -129,14 +130,17 @@ class Routes:
 
     def _of_resource(self, exposed: Exposed) -> list[Endpoint]:
         resource = Resource(exposed)
-        items = ItemRoutes(resource, Items(self._backend.collection, self._idempotent, self._clock))
+        reads, writes = ItemReadRoute(resource, ItemReads(self._backend.collection)), self._writes(resource)
         waiting = Waiting(resource, partial(_materializers, resource, self._backend))
-        of_all = {"list": ("GET", _listing(resource, self._backend)), "create": ("POST", items.create)}
+        of_all = {
+            "list": ("GET", _listing(resource, self._backend)),
+            "create": ("POST", writes("create")),
+        }
         of_one = {
-            "get": ("GET", waiting.where_preferred(items.read)),
-            "put": ("PUT", items.put),
-            "update": ("PATCH", items.patch),
-            "delete": ("DELETE", items.delete),
+            "get": ("GET", waiting.where_preferred(reads.read)),
+            "put": ("PUT", writes("put")),
+            "update": ("PATCH", writes("patch")),
+            "delete": ("DELETE", writes("delete")),
         }
         endpoints = []
         for template, rule, operations in (
@@ -149,6 +153,22 @@ class Routes:
                 handlers = self._handlers(served, max_body=body_limit(resource))
                 endpoints.append(Endpoint(template, rule, handlers, expensive=operations is of_all))
         return endpoints
+
+    def _writes(self, resource: Resource) -> Callable[[str], Operation]:
+        """Return what gives the writes of a resource by their names."""
+
+        @cache
+        def routes() -> "ItemRoutes":
+            # The first read does without all that writes.
+            from dynashard_serving.operations.items import Items  # noqa: PLC0415
+            from functions.api.items import ItemRoutes  # noqa: PLC0415
+
+            return ItemRoutes(resource, Items(self._backend.collection, self._idempotent(), self._clock))
+
+        def write(name: str) -> Operation:
+            return lambda incoming: cast("Response[Any]", getattr(routes(), name)(incoming))
+
+        return write
 
     def _of_family(self, family: FamilyListing) -> list[Endpoint]:
         from functions.api.family_listing import FamilyResource, FamilyRoute  # noqa: PLC0415 - only for its requests

@@ -11,6 +11,7 @@ from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.operations.batches import Batches
 from dynashard_serving.operations.choosing import index_of
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
+from dynashard_serving.operations.item_reads import Get
 from dynashard_serving.operations.items import Items
 from dynashard_serving.operations.listings import Listings
 from dynashard_serving.operations.outcomes import Outcome
@@ -20,7 +21,6 @@ from dynashard_serving.operations.requests import (
     Choice,
     Create,
     Delete,
-    Get,
     List,
     Paging,
     Put,

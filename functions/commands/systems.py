@@ -14,7 +14,7 @@ from dynashard_serving.backend import Backend
 from dynashard_serving.documents import Document, validated
 from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Node, Way
 from dynashard_serving.operations.families import Family
-from dynashard_serving.operations.items import shown
+from dynashard_serving.operations.item_reads import shown
 from functions.commands.items import PAGING, choice_of, paging_of
 from functions.commands.request import Members
 

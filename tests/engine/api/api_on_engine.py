@@ -61,7 +61,7 @@ def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Call
     """Return a caller of an API that serves only these entities, with their declared counts."""
     transport = as_function("api", transport, table, TOPOLOGY)
     backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
-    routes = Routes(settings_of(table), exposed, backend, IdempotentCreates("unused", transport))
+    routes = Routes(settings_of(table), exposed, backend, lambda: IdempotentCreates("unused", transport))
     return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
 
 

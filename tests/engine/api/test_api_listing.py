@@ -290,7 +290,7 @@ class Rotating:
         settings, transport = settings_of(table), as_function("api", transport, table, TOPOLOGY)
         keys = CursorKeys(lambda: self.keys, lambda: self.now)
         backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys))
-        routes = Routes(settings, ENTITIES, backend, IdempotentCreates("unused", transport))
+        routes = Routes(settings, ENTITIES, backend, lambda: IdempotentCreates("unused", transport))
         return App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: self.now)
 
 

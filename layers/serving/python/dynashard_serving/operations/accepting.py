@@ -18,7 +18,8 @@ from dynashard_serving.documents import (
     without,
 )
 from dynashard_serving.idempotency import MAX_KEY_LENGTH, usable
-from dynashard_serving.operations.requests import Create, Key, Put, Update, Write
+from dynashard_serving.operations.item_reads import Key
+from dynashard_serving.operations.requests import Create, Put, Update, Write
 from dynashard_serving.operations.served import Served
 
 

@@ -19,7 +19,7 @@ from dynashard.errors import (
 from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BATCH
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
-from dynashard_serving.operations.items import CollectionOf, shown
+from dynashard_serving.operations.item_reads import CollectionOf, shown
 from dynashard_serving.operations.outcomes import Outcome, done, refused
 from dynashard_serving.operations.requests import BatchGet, BatchWrite, Put
 from dynashard_serving.operations.served import Served

@@ -1,4 +1,4 @@
-"""Single items: create, get, put, update, delete."""
+"""Single items: create, put, update, delete, and what reads them."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -6,22 +6,18 @@ from typing import Any, NamedTuple
 from dynashard.entity import Entity, Handling
 from dynashard.errors import (
     AlreadyExistsError,
-    FieldError,
     RevisionMismatchError,
-    ValidationFailedError,
     WriteContendedError,
 )
-from dynashard.service import Collection
-from dynashard_serving.documents import Document, patched_fields, representation, without
+from dynashard_serving.documents import Document, patched_fields, without
 from dynashard_serving.idempotency import Attempt, IdempotentCreates
 from dynashard_serving.limits import WRITE_ATTEMPTS
 from dynashard_serving.operations.accepting import accept, item_of, refuse_untimely
 from dynashard_serving.operations.conditions import PreconditionFailedError
+from dynashard_serving.operations.item_reads import CollectionOf, ItemReads, shown
 from dynashard_serving.operations.merging import merged, refuse_put
-from dynashard_serving.operations.requests import Create, Delete, Get, Put, Update
+from dynashard_serving.operations.requests import Create, Delete, Put, Update
 from dynashard_serving.operations.served import Served
-
-CollectionOf = Callable[[type[Entity]], Collection[Any]]
 
 
 class Created(NamedTuple):
@@ -43,18 +39,11 @@ class Stored(NamedTuple):
     created: bool
 
 
-class Found(NamedTuple):
-    """The result of a get; without a document if the request excluded the state that the item is in."""
-
-    revision: str | None
-    document: Document | None
-
-
-class Items:
-    """The operations on single items. Safe to share between threads."""
+class Items(ItemReads):
+    """All operations on single items. Safe to share between threads."""
 
     def __init__(self, collection_of: CollectionOf, idempotent: IdempotentCreates, clock: Callable[[], float]) -> None:
-        self._collection_of = collection_of
+        super().__init__(collection_of)
         self._idempotent = idempotent
         self._clock = clock
 
@@ -79,27 +68,6 @@ class Items:
         attempt = Attempt(request.tenant, request.idempotency_key, request.item, item, request.seconds, check)
         document, replayed = self._idempotent.run(attempt, items)
         return Created(_without_attachments(served, document), replayed)
-
-    def get(self, served: Served, request: Get) -> Found:
-        """Read an item.
-
-        Raises:
-            NotFoundError: there is none.
-            RevisionMismatchError: `if_match` does not hold.
-
-        Cost: 1 read, and those of the attachments that it includes.
-        """
-        served.require("get")
-        known = tuple(served.definition.attachments)
-        if any(name not in known for name in request.include):
-            message = f"Use a list of {', '.join(known) or 'nothing'}."
-            raise ValidationFailedError(FieldError("include", message, "enum"))
-        include = tuple(dict.fromkeys(request.include))
-        item = self._collection_of(served.entity).get(request.key, consistent=request.consistent, include=include)
-        if not request.conditions.match(item.revision):
-            request.conditions.demand(item.revision)
-        changed = request.conditions.none_match(item.revision)
-        return Found(item.revision, shown(item) if changed else None)
 
     def put(self, served: Served, request: Put) -> Stored:
         """Replace an item, or create it. An item that exists may be replaced whatever its time.
@@ -187,11 +155,6 @@ class Items:
                 continue
             return
         raise _contended()
-
-
-def shown(item: Entity) -> Document:
-    """The document of a stored item."""
-    return representation(item, item.revision)
 
 
 def _stored(served: Served, item: Entity, *, created: bool) -> Stored:

@@ -7,7 +7,7 @@ from typing import Any
 from dynashard.entity import Entity
 from dynashard_serving.documents import item_texts, part, written
 from dynashard_serving.operations.choosing import chosen, listed
-from dynashard_serving.operations.items import CollectionOf
+from dynashard_serving.operations.item_reads import CollectionOf
 from dynashard_serving.operations.requests import Choice, List
 from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer, named_outside, page_that_fits

@@ -1,4 +1,4 @@
-"""The requests of REST, direct invocation and the queue, after parsing.
+"""The requests of REST, direct invocation and the queue, after parsing; `item_reads` has that of a read.
 
 A key is complete and typed, as `Served.key` makes it. Items and patches are JSON documents as their senders wrote them.
 The values that select the items of a listing are JSON, or text from a query string: `Served.value` reads both.
@@ -12,8 +12,7 @@ from dynashard.reads.limits import DEFAULT_LIMIT
 from dynashard_serving.documents import Document
 from dynashard_serving.environment import LONGEST_SECONDS
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions
-
-Key = Mapping[str, Any]
+from dynashard_serving.operations.item_reads import Key
 
 
 class Create(NamedTuple):
@@ -32,15 +31,6 @@ class Create(NamedTuple):
     handling: str | None = None
     idempotency_key: str | None = None
     seconds: float = LONGEST_SECONDS
-
-
-class Get(NamedTuple):
-    """Read an item; `include` names the attachments that come along."""
-
-    key: Key
-    consistent: bool = False
-    include: Sequence[str] = ()
-    conditions: Conditions = UNCONDITIONAL
 
 
 class Put(NamedTuple):

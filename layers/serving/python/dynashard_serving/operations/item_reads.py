@@ -1,0 +1,64 @@
+"""Reads of single items, without what writes them: the first request of a function is often a read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dynashard.entity import Entity
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard.service import Collection
+from dynashard_serving.documents import Document, representation
+from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions
+from dynashard_serving.operations.served import Served
+
+CollectionOf = Callable[[type[Entity]], Collection[Any]]
+Key = Mapping[str, Any]
+"""The fields of a key, complete and typed, as `Served.key` makes it."""
+
+
+class Get(NamedTuple):
+    """Read an item; `include` names the attachments that come along."""
+
+    key: Key
+    consistent: bool = False
+    include: Sequence[str] = ()
+    conditions: Conditions = UNCONDITIONAL
+
+
+class Found(NamedTuple):
+    """The result of a get; without a document if the request excluded the state that the item is in."""
+
+    revision: str | None
+    document: Document | None
+
+
+class ItemReads:
+    """The operation that reads single items. Safe to share between threads."""
+
+    def __init__(self, collection_of: CollectionOf) -> None:
+        self._collection_of = collection_of
+
+    def get(self, served: Served, request: Get) -> Found:
+        """Read an item.
+
+        Raises:
+            NotFoundError: there is none.
+            RevisionMismatchError: `if_match` does not hold.
+
+        Cost: 1 read, and those of the attachments that it includes.
+        """
+        served.require("get")
+        known = tuple(served.definition.attachments)
+        if any(name not in known for name in request.include):
+            message = f"Use a list of {', '.join(known) or 'nothing'}."
+            raise ValidationFailedError(FieldError("include", message, "enum"))
+        include = tuple(dict.fromkeys(request.include))
+        item = self._collection_of(served.entity).get(request.key, consistent=request.consistent, include=include)
+        if not request.conditions.match(item.revision):
+            request.conditions.demand(item.revision)
+        changed = request.conditions.none_match(item.revision)
+        return Found(item.revision, shown(item) if changed else None)
+
+
+def shown(item: Entity) -> Document:
+    """The document of a stored item."""
+    return representation(item, item.revision)
