@@ -1,13 +1,11 @@
 """What a request leaves behind: one structured line with its metrics, and tracebacks of unexpected errors."""
 
-import logging
 import sys
 import time
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dynashard_serving import metric_names as names
-from dynashard_serving.growth.log import growth_fields, growth_metric
 from dynashard_serving.metrics import Figure, metrics_line, write_line
 from dynashard_serving.refusals import expected, one_line
 from functions.api.request_lines import Observed, RequestLines
@@ -47,6 +45,8 @@ class Observer:
 
     def grew(self, report: "Report") -> None:
         """Log an event of the growth policy, and count it as `GrowthAsked`, `GrowthLimit` and so on."""
+        from dynashard_serving.growth.log import growth_fields, growth_metric  # noqa: PLC0415 - rare
+
         self._logger.warning("growth", extra=growth_fields(report))
         if self._metrics:
             # Without the dimension `service`: one alarm covers all functions whose writes are throttled.
@@ -54,7 +54,11 @@ class Observer:
 
     def answered(self, observed: Observed) -> None:
         """Log a request with its metrics. If the log's level hides the line, it is written for the metrics alone."""
-        level = logging.INFO if observed.error is None else logging.ERROR
-        if self._metrics or self._logger.log_level <= level:
+        if self._metrics or self._shows(observed):
             write_line(self._lines.line(observed, time.time()))
             sys.stdout.flush()
+
+    def _shows(self, observed: Observed) -> bool:
+        from logging import ERROR, INFO  # noqa: PLC0415 - with metrics, no level is asked for
+
+        return bool(self._logger.log_level <= (INFO if observed.error is None else ERROR))

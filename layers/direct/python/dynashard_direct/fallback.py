@@ -1,6 +1,5 @@
 """The transport on botocore, for everything that the direct one does not do. Each reason is logged once."""
 
-import logging
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -28,4 +27,6 @@ def sdk_transport(settings: Settings, attempts: Attempts | None, *, sent: str, r
 
 @cache
 def _log(sent: str, reason: str) -> None:
+    import logging  # noqa: PLC0415 - rare
+
     logging.getLogger(__name__).info("%s are sent by botocore: %s.", sent, reason)

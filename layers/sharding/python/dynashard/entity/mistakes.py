@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, Final
 
@@ -31,6 +30,8 @@ _SYNONYMS: Final = {
 def check_arguments(unknown: Collection[str], known: Sequence[str]) -> None:
     """Refuse unknown class arguments, with the one that was probably meant."""
     for name in unknown:
+        from difflib import get_close_matches  # noqa: PLC0415 - few declarations have mistakes
+
         synonyms = [argument for argument, words in _SYNONYMS.items() if name.lower() in words]
         meant = synonyms or get_close_matches(name, known, n=1)
         hint = f"; write {meant[0]}=" if meant else ""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, cast
 
 from dynashard.entity import Handling, ItemKey, handling_of, revision_in
 from dynashard.errors import (
@@ -25,11 +25,12 @@ from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.items import E, Items, KeyLike
 from dynashard.repository.late import ensure_home
 from dynashard.repository.store import read_operation, write_operation
-from dynashard.repository.transaction import Companion, Create, Delete, Put, Update
-from dynashard.repository.transaction_run import Transaction
 from dynashard.repository.writes import Kind, Write
 from dynashard.schema import PK, REV, SK
 from dynashard.transport.deadline import evidence
+
+if TYPE_CHECKING:
+    from dynashard.repository.transaction import Companion, Step
 
 _RACES: Final = 8
 """How often a read-then-write starts again because another writer came between."""
@@ -73,7 +74,7 @@ class Repository(Items[E]):
         """
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
-            return self._exactly_once(Create(item))
+            return self._exactly_once("Create", item)
         write = self._put_write(Kind.CREATE, item, created=None)
         if level is Handling.GUARDED and self._read(item, Reading(consistent=True)) is not None:
             # After a lost answer a stored item proves nothing; before the first request it does.
@@ -87,7 +88,7 @@ class Repository(Items[E]):
         return self._entity.rule.fixed and not self._entity.attachments
 
     @write_operation
-    def create_with(self, item: E, companion: Companion) -> E:
+    def create_with(self, item: E, companion: "Companion") -> E:
         """Store an item under a key that has no live item, in one transaction with an action on another table.
 
         Raises:
@@ -98,7 +99,7 @@ class Repository(Items[E]):
         Cost: 2 write units and those of the action, twice what it costs alone; 1 round trip. As much if it is refused.
         """
         try:
-            return self._exactly_once(Create(item), companion)
+            return self._exactly_once("Create", item, companion=companion)
         except OutcomeUnknownError as unknown:
             unknown.key = self._key_named(item)
             raise
@@ -195,8 +196,8 @@ class Repository(Items[E]):
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
             # A read afterwards could fail, or find what others have written since: the answer would not be true.
-            step = Update(entity.model, key, set=set, remove=remove, add=add, if_match=if_match, returns=True)
-            return self._exactly_once(step)
+            values: dict[str, Any] = {"set": set, "remove": remove, "add": add, "if_match": if_match, "returns": True}
+            return self._exactly_once("Update", entity.model, key, **values)
         known = self._known(key, changes)
         if level is Handling.PLAIN and not self._reads_first(changes, known):
             return self._apply(item_key, key, changes, known, if_match)
@@ -222,7 +223,7 @@ class Repository(Items[E]):
         """
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
-            self._exactly_once(Delete(self._entity.model, key, if_match=if_match))
+            self._exactly_once("Delete", self._entity.model, key, if_match=if_match)
             return
         if level is Handling.GUARDED and if_match is None:
             self._delete_what_is_read(key)
@@ -312,8 +313,15 @@ class Repository(Items[E]):
     def _level(self, handling: str | None) -> Handling:
         return handling_of(handling, self._entity.handling)
 
-    def _exactly_once(self, step: Create | Put | Update | Delete, companion: Companion | None = None) -> E:
-        """Do a step as a transaction, whose token settles its outcome; return what it stored, if not a delete."""
+    def _exactly_once(self, kind: str, *parts: Any, companion: "Companion | None" = None, **more: Any) -> E:
+        """Do a step as a transaction, whose token settles its outcome; return what it stored, if not a delete.
+
+        `kind` is the name of the step's class, because transactions are not imported before they are needed.
+        """
+        from dynashard.repository import transaction  # noqa: PLC0415
+        from dynashard.repository.transaction_run import Transaction  # noqa: PLC0415
+
+        step: Step = getattr(transaction, kind)(*parts, **more)
         try:
             [stored] = Transaction(self._store, [step], companion).run()
         except TransactionRefusedError as refused:
@@ -341,8 +349,9 @@ class Repository(Items[E]):
             self._require(if_match, current, item)
             try:
                 if once:
-                    step = Create(item) if current is None else Put(item, if_match=revision_in(current))
-                    return Written(self._exactly_once(step), created=current is None)
+                    if current is None:
+                        return Written(self._exactly_once("Create", item), created=True)
+                    return Written(self._exactly_once("Put", item, if_match=revision_in(current)), created=False)
                 write = self._put_over(item, current)
                 self._write(write, item)
                 return Written(self._stored(write), created=current is None)

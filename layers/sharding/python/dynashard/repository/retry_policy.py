@@ -1,7 +1,6 @@
 """How long work is retried, and rounds of requests that repeat what is left unprocessed."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -107,6 +106,9 @@ def map_concurrently(work: Callable[[T], R], members: Sequence[T], concurrency: 
     concurrency = min(concurrency, len(members))
     if concurrency <= 1:
         return [work(member) for member in members]
+    # Few processes need threads here.
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
     with ThreadPoolExecutor(concurrency, thread_name_prefix="dynashard-batch") as pool:
         futures = [pool.submit(copy_context().run, work, member) for member in members]
     return [future.result() for future in futures]
