@@ -8,9 +8,8 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from dynashard.transport.interface import Settings
@@ -39,8 +38,7 @@ _FILES: Final = (
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where requests go, and the region of their signatures.
 
     Attributes:

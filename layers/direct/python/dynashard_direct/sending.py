@@ -1,8 +1,7 @@
 """What one attempt needs, whichever way it waits: the signed request, a connection, and the meaning of the answer."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dynashard.transport.attempts import resend_of
 from dynashard.transport.classification import unreached
@@ -22,8 +21,7 @@ SHORTEST: Final = 0.001
 """Seconds; a socket with a timeout of 0 would not wait at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedCall:
+class PreparedCall(NamedTuple):
     """A call whose body is made; each attempt signs it again."""
 
     operation: str

@@ -1,9 +1,8 @@
 """From logical keys to stored ones: the shard of an item under a view, a leased snapshot of the shard map."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
@@ -12,8 +11,7 @@ from dynashard.schema import PK, SK, index_pk, index_sk
 from dynashard.topology import Phase, Topology, View
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(NamedTuple):
     """The stored partition keys of an item under a view: `old` by the present count, `new` by the target of a change.
 
     They are equal if no change moves the key.

@@ -1,8 +1,7 @@
 """One round of BatchGetItem or BatchWriteItem requests, and what DynamoDB leaves unprocessed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError, EngineError, OutcomeUnknownError, ThrottledError, TransactionConflictError
@@ -22,8 +21,7 @@ StoredKey = tuple[str, str]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """Whether a read is consistent, and its projection, which includes `LIVENESS`; None for whole items."""
 
     consistent: bool

@@ -1,11 +1,10 @@
 """Partial updates: from changes of fields to one UpdateItem expression."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Context, Decimal
 from types import NoneType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dynashard.codec import encode_value
 from dynashard.codec.numeric import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
@@ -20,8 +19,7 @@ _NUMBERS: Final = frozenset({int, float, Decimal})
 Attributes = Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """Checked changes of an item's fields: new values, None to remove one, and what is added to numbers and sets."""
 
     set: Mapping[str, Any]

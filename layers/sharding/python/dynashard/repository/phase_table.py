@@ -13,7 +13,6 @@ new first. Keys that do not move are written as if stable. Single writes and tra
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -79,8 +78,7 @@ def plan(places: Places, *, creates: bool, followed: bool = False) -> Target:
     return Target(places.old if places.view.phase is Phase.MOVE else places.new, How.OVER_LIVE)
 
 
-@dataclass(frozen=True, slots=True)
-class Met:
+class Met(NamedTuple):
     """What the failed conditions of a write met, by the stored partition keys of the places that were asked."""
 
     places: Places

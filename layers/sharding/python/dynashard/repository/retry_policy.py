@@ -15,8 +15,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(NamedTuple):
     """How long to retry what DynamoDB leaves unprocessed, or an item that is being moved.
 
     Attributes:

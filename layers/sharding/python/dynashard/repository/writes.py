@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dynashard.entity import ItemKey
 from dynashard.errors import ConditionFailedError
@@ -94,8 +94,7 @@ class Write:
         return wrote(self.revision, stored)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """The result of a write that was executed: the attributes of the answer, if they were asked for.
 
     If there was no answer, it is `proved` by a stored item, and has its attributes.

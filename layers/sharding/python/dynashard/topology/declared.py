@@ -1,7 +1,6 @@
 """Declared shard counts, used only if a caller asks for them by name, and checked against the topology table."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynashard.entity import EntityDefinition, IndexDefinition, Shards
 from dynashard.errors import ConfigurationError
@@ -53,8 +52,7 @@ def _agreed(view: View, declared: View, what: str) -> View:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredCounts:
+class DeclaredCounts(NamedTuple):
     """The choice of declared shard counts; see `declared_counts`."""
 
     topology_table: str | None

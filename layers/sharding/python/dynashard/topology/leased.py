@@ -5,8 +5,7 @@ no operation uses an expired view, and the lease counts from before the read was
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import ConfigurationError
@@ -25,8 +24,7 @@ _PARTITIONS: Final = 10_000
 _BARE: Final = View(UNSHARDED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
+class _Shared(NamedTuple):
     """The view of partitions without a record of their own, whether some `differ`, and the views of indexes by slot."""
 
     view: View

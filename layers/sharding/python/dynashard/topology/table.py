@@ -1,8 +1,7 @@
 """The topology table: read consistently, and written only on condition that the latest record was read."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dynashard.errors import (
     ConditionFailedError,
@@ -35,8 +34,7 @@ def read_items(transport: Transport, table: str, keys: Sequence[str]) -> list[Wi
     return items
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyTable:
+class TopologyTable(NamedTuple):
     """Records of a topology table by key. Safe to share between threads."""
 
     transport: Transport

@@ -5,8 +5,7 @@ A cancelled transaction has one code for each action, and names no throttled res
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dynashard.errors import (
     CancellationReason,
@@ -79,8 +78,7 @@ _TO_DO: Final = {
 """What to do about a refusal, by its code."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The parts of an error answer.
 
     `code` is DynamoDB's name of the error without its namespace, `body` the whole answer, `attempts` how often the

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from threading import Lock
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from dynashard.errors import ConfigurationError, DynashardError
 from dynashard.transport.deadline import LONGEST_OPERATION, require_time
@@ -34,8 +34,7 @@ class Resend(Enum):
     effect however often and however late it runs; the caller says in a comment which of these it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One request: an operation such as `GetItem`, its parameters, and when it may be sent again.
 
     With `resend` None: always for reads and for transactions with a token, otherwise only if it was not executed.
