@@ -55,10 +55,15 @@ class Page(BaseModel):
     cursor: str | None = None
 
 
+def tenant() -> str:
+    """Return the caller's tenant."""
+    claims: dict[str, Any] = app.current_event["requestContext"]["authorizer"]["jwt"]["claims"]
+    return str(claims["tenant_id"])
+
+
 def partition() -> str:
     """Return the partition key of the caller's tenant."""
-    claims: dict[str, Any] = app.current_event["requestContext"]["authorizer"]["jwt"]["claims"]
-    return f"peer.User:{claims['tenant_id']}"
+    return f"peer.User:{tenant()}"
 
 
 @app.get("/v1/users/<user_id>")
@@ -82,9 +87,9 @@ def list_users(limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Page:
 @app.post("/v1/users")
 def create_user(user: NewUser) -> tuple[User, int]:
     """Store a user with a new id."""
-    tenant, now = partition(), datetime.now(UTC).isoformat()
-    made = User(tenant_id=tenant, id=uuid4().hex, created_at=now, updated_at=now, **user.model_dump())
-    item = {"PK": tenant, "SK": made.id, **made.model_dump(exclude_none=True)}
+    now = datetime.now(UTC).isoformat()
+    made = User(tenant_id=tenant(), id=uuid4().hex, created_at=now, updated_at=now, **user.model_dump())
+    item = {"PK": partition(), "SK": made.id, **made.model_dump(exclude_none=True)}
     table.put_item(Item=item, ConditionExpression="attribute_not_exists(PK)")
     return made, HTTPStatus.CREATED
 
