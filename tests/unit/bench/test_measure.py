@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from bench.measure import Apart, Fact, Here, Limit, Row, Sample, Spread, WrongAnswerError, measure
+from bench.measure import Apart, Fact, Here, Limit, Row, Sample, Spread, WrongAnswerError, how_many, measure
 
 pytestmark = pytest.mark.unit
 
@@ -129,6 +129,19 @@ def test_a_wrong_number_of_items_is_no_measurement(*, awaited: bool) -> None:
         contender.sample(1, 100)
     contender.sample(1, None)
     loop.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "items"), [(None, 0), (0, 0), (7, 7), (True, 1), ([], 0), ([{}, {}], 2), ({"id": "a", "email": "b"}, 1)]
+)
+def test_an_answer_is_an_item_a_list_of_items_or_their_number(answer: object, items: int) -> None:
+    assert how_many(answer) == items
+
+
+@pytest.mark.parametrize("answer", [None, []])
+def test_an_answer_without_an_item_is_no_measurement(answer: object) -> None:
+    with pytest.raises(WrongAnswerError, match="a answered 0 items; 1 were expected"):
+        Here("a", lambda: answer).sample(1, 1)
 
 
 def test_a_contender_of_its_own_process_reports_what_it_measured() -> None:
