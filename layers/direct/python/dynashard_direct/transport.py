@@ -12,7 +12,6 @@ from dynashard_direct.blocking import send_once
 from dynashard_direct.credentials import Source
 from dynashard_direct.endpoint import Endpoint
 from dynashard_direct.fallback import sdk_transport
-from dynashard_direct.fan_out import FanOut
 from dynashard_direct.operations import OPERATIONS
 from dynashard_direct.sending import Channel, prepare_call, read_answer
 
@@ -76,6 +75,8 @@ class DirectTransport:
         if len(calls) == 1:
             return [self._tried(calls[0])]
         plain = [call for call in calls if call.operation in OPERATIONS]
+        from dynashard_direct.fan_out import FanOut  # noqa: PLC0415 - single requests do without
+
         answers = iter(FanOut(self._channel, self._attempts, self._seconds, concurrency).run(plain))
         if len(plain) == len(calls):
             return list(answers)

@@ -9,7 +9,6 @@ from dynashard import reads
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, definition
 from dynashard.errors import ConfigurationError
-from dynashard.locations import Location, deployed, local_stack
 from dynashard.repository import Repository, RetryPolicy, Store
 from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.routing import Router
@@ -19,6 +18,7 @@ from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import Transport
 
 if TYPE_CHECKING:
+    from dynashard.locations import Location
     from dynashard.repository import Step
 
 E = TypeVar("E", bound=Entity)
@@ -97,6 +97,8 @@ class Dynashard:
 
         Raises `ConfigurationError` if a variable cannot be used; the message names it. Cost: no request.
         """
+        from dynashard.locations import local_stack  # noqa: PLC0415 - functions know their tables
+
         return cls._at(local_stack(os.environ if environ is None else environ), more)
 
     @classmethod
@@ -109,10 +111,12 @@ class Dynashard:
         Raises `ConfigurationError` if the environment does not exist, cannot be read, or is of an older version.
         Cost: 1 DescribeStacks; 1 more and 1 GetSecretValue with the first cursor.
         """
+        from dynashard.locations import deployed  # noqa: PLC0415 - as in `local`
+
         return cls._at(deployed(environment, region=region, profile=profile), more)
 
     @classmethod
-    def _at(cls, here: Location, more: Mapping[str, Any]) -> Self:
+    def _at(cls, here: "Location", more: Mapping[str, Any]) -> Self:
         arguments: dict[str, Any] = {**here, **more}
         opened = cls(**arguments)
         opened._owned = here["transport"]

@@ -10,13 +10,15 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from itsdangerous import BadSignature, Signer
 
 from dynashard.cursor_keys import CursorKeys
 from dynashard.errors import ConfigurationError, InvalidCursorError
+
+if TYPE_CHECKING:
+    from itsdangerous import Signer
 
 VERSION: Final = b"3"
 MIN_KEY_BYTES: Final = 16
@@ -60,10 +62,7 @@ class CursorCodec:
         """Return the state of a token; raises `InvalidCursorError` if it is damaged, forged or not of this query."""
         if len(token) > MAX_LENGTH or not _TOKEN.fullmatch(token):
             raise InvalidCursorError(_DAMAGED, field="cursor")
-        try:
-            signed = self._verified(token)
-        except BadSignature as error:
-            raise InvalidCursorError(_DAMAGED, field="cursor") from error
+        signed = self._verified(token)
         # The token is genuine, though perhaps of another release or for another query.
         if signed[:1] != VERSION:
             raise InvalidCursorError("the cursor is of another version; list from the start", field="cursor")
@@ -77,25 +76,32 @@ class CursorCodec:
         return orjson.loads(zlib.decompress(body, wbits=_NO_HEADER) if kind == _PACKED else body)
 
     def _verified(self, token: str) -> bytes:
+        from itsdangerous import BadSignature  # noqa: PLC0415 - only for cursors
+
         try:
-            return self._signer.unsign(token)
-        except BadSignature:
-            if not isinstance(self._keys, CursorKeys):
-                raise
-            return self._signer_with(self._keys.after_unknown_key()).unsign(token)
+            try:
+                return self._signer.unsign(token)
+            except BadSignature:
+                if not isinstance(self._keys, CursorKeys):
+                    raise
+                return self._signer_with(self._keys.after_unknown_key()).unsign(token)
+        except BadSignature as error:
+            raise InvalidCursorError(_DAMAGED, field="cursor") from error
 
     @property
-    def _signer(self) -> Signer:
+    def _signer(self) -> "Signer":
         return self._signer_with(self._keys.current() if isinstance(self._keys, CursorKeys) else self._keys)
 
-    def _signer_with(self, keys: Sequence[str]) -> Signer:
+    def _signer_with(self, keys: Sequence[str]) -> "Signer":
         made = self._made
         if made is None or made[0] != keys:
             made = self._made = (keys, _signer_of(keys))
         return made[1]
 
 
-def _signer_of(keys: Sequence[str]) -> Signer:
+def _signer_of(keys: Sequence[str]) -> "Signer":
+    from itsdangerous import Signer  # noqa: PLC0415 - only for cursors
+
     if not keys or any(len(key.encode()) < MIN_KEY_BYTES for key in keys):
         raise ConfigurationError(f"cursors need signing keys of at least {MIN_KEY_BYTES} bytes each")
     return Signer(list(reversed(keys)), salt=b"dynashard.cursor", key_derivation="hmac", digest_method=sha256)
