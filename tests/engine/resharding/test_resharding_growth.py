@@ -1,7 +1,7 @@
 """A throttle of the repository makes a count grow, which shrinks again after a quiet time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -137,7 +137,7 @@ def test_of_two_processes_only_one_requests_a_change(growing: Growing) -> None:
             with pytest.raises(KeyRangeThrottledError):
                 other.items(Thing, reason=HOT).create(Thing(tenant="abc", id="2"))
 
-    growing.growth._runtime = replace(growing.growth._runtime, sleep=meanwhile)
+    growing.growth._runtime = growing.growth._runtime._replace(sleep=meanwhile)
     with pytest.raises(KeyRangeThrottledError):
         items.create(Thing(tenant="abc", id="1"))
 

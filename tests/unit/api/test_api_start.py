@@ -177,3 +177,20 @@ def test_environments_from_one_snapshot_share_no_thread_connection_random_number
 
     assert imported == "1 []"
     assert not set(one.split()) & set(other.split())
+
+
+@pytest.mark.parametrize(("disabled", "loaded"), [(None, "False"), ("another", "True")])
+def test_plugins_of_pydantic_are_not_looked_for_unless_the_setting_names_some(
+    disabled: str | None, loaded: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a_plugin.py").write_text("def new_schema_validator(*_, **__):\n    return None, None, None\n")
+    about = tmp_path / "a_plugin-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plugin\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[pydantic]\nmine = a_plugin\n")
+    program = "import sys, functions.api.handler, domain.users; print('a_plugin' in sys.modules)"
+    environment = {"PYTHONPATH": str(tmp_path)}
+    if disabled is not None:
+        environment["PYDANTIC_DISABLE_PLUGINS"] = disabled
+
+    assert _in_a_new_process(program, environment).strip() == loaded

@@ -3,14 +3,12 @@
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(NamedTuple):
     """Where the layer takes time and randomness from.
 
     `clock` is the wall clock in epoch seconds, and `monotonic` one that is never set, in seconds. `sleep` waits so many

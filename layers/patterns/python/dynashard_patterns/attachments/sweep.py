@@ -85,7 +85,7 @@ def _unreferenced(
 ) -> list[Manifest]:
     """Those of the versions that no item points to."""
     reader = reader_of(
-        replace(store, runtime=replace(store.runtime, clock=lambda: store.runtime.clock() - grace)), entity
+        replace(store, runtime=store.runtime._replace(clock=lambda: store.runtime.clock() - grace)), entity
     )
     items = reader.read_all(list(dict.fromkeys(each.place.key for each in versions)), Reading(consistent=True))
     return [each for each in versions if not _points(items.get(each.place.key), name, each)]

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, cast
 
 from dynashard.entity import Handling, ItemKey, handling_of, revision_in
 from dynashard.errors import (
@@ -36,8 +36,7 @@ _RACES: Final = 8
 """How often a read-then-write starts again because another writer came between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written(Generic[E]):
+class Written(NamedTuple, Generic[E]):
     """A stored item, and whether its key had no live item before."""
 
     item: E

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dynashard.entity import EntityDefinition, ItemKey
@@ -50,8 +49,7 @@ def unsettled(entity: EntityDefinition[Any], operation: str) -> TransactionConfl
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished(Generic[T]):
+class Unfinished(NamedTuple, Generic[T]):
     """What a round of requests left undone: to be sent again, with the error that prevented it, if there was one.
 
     The outcome of `unknown` members is unknown: they must not be sent again.

@@ -1,9 +1,8 @@
 """Values that are read once and used only while their lease lasts."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from dynashard.errors import EngineUnavailableError
 from dynashard.runtime import Runtime
@@ -15,8 +14,7 @@ _STRIPES: Final = 64
 _TRIES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Held(Generic[V]):
+class _Held(NamedTuple, Generic[V]):
     """A value, and the times by either clock between which it holds."""
 
     value: V
