@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -104,7 +103,7 @@ def by_parameter() -> Iterator[None]:
 
 def _flat(error: Any) -> Any:
     place, _, name = error.field.partition(".")
-    return replace(error, field=name) if place in PLACES and name else error
+    return error._replace(field=name) if place in PLACES and name else error
 
 
 class PageResponse(Response[str]):

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, Final, get_type_hints
+from dataclasses import MISSING, fields
+from typing import Any, Final, NamedTuple, get_type_hints
 
 from dynashard.cursor_keys import key_list
 from dynashard.errors import ConfigurationError
@@ -28,8 +28,7 @@ def required(environ: Mapping[str, str], name: str) -> str:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """The environment variable of a field of settings: `Annotated[str, Variable("NAME")]`."""
 
     name: str

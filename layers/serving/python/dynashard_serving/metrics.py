@@ -3,8 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from dynashard_serving.metric_names import ENVIRONMENT, NAMESPACE
 
@@ -12,8 +11,7 @@ MOST_VALUES: Final = 100
 """Values a metric may have in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(NamedTuple):
     """A metric and its value.
 
     Attributes:

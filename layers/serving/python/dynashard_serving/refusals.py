@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -51,7 +51,7 @@ class Refusal:
         """The error as direct invocation answers it."""
         document: dict[str, Any] = {"code": self.code, "message": self.message, "details": dict(self.details)}
         if self.errors:
-            document["errors"] = [asdict(error) for error in self.errors]
+            document["errors"] = [error._asdict() for error in self.errors]
         if self.omitted:
             document["errors_omitted"] = self.omitted
         if self.retry_after is not None:
@@ -70,7 +70,7 @@ class Refusal:
         if request_id is not None:
             document["request_id"] = request_id
         if self.errors:
-            document["errors"] = [asdict(error) for error in self.errors]
+            document["errors"] = [error._asdict() for error in self.errors]
         if self.omitted:
             document["errors_omitted"] = self.omitted
         if self.details:
@@ -123,7 +123,7 @@ def _fitting(errors: Sequence[FieldError]) -> tuple[FieldError, ...]:
     room, fitting = MAX_ERRORS_BYTES, []
     for error in errors:
         kept = FieldError(shortened(error.field, _MAX_FIELD), shortened(error.message), error.code)
-        room -= len(json.dumps(asdict(kept)))
+        room -= len(json.dumps(kept._asdict()))
         if room < 0:
             break
         fitting.append(kept)

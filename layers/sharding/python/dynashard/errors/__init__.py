@@ -40,8 +40,8 @@ The keyword arguments of an error become its attributes and, if they help a call
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, NamedTuple
 
 from dynashard.errors.reasons import CancellationReason as CancellationReason
 from dynashard.errors.reasons import ThrottleKind as ThrottleKind
@@ -139,8 +139,7 @@ class ItemTooLargeError(InputError, code="item_too_large", status=413):
     in_details = ("size", "limit")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(NamedTuple):
     """What is wrong with one field: its path such as `address.lines.0`, a sentence, and a stable code."""
 
     field: str
@@ -166,7 +165,7 @@ class ValidationFailedError(InputError, code="validation_failed"):
     @property
     def details(self) -> dict[str, Any]:
         """The fields at fault."""
-        return {"errors": [asdict(error) for error in self.errors]}
+        return {"errors": [error._asdict() for error in self.errors]}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
