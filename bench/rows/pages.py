@@ -20,6 +20,8 @@ from dynashard.transport import Call, Transport, metered
 LARGE: Final = "large"
 """A tenant whose items are 1 KB each."""
 ITEMS: Final = 3200
+ITEMS_OF_A_SHARD: Final = 50
+"""The least: with fewer, the end of a listing, where shards end, would be most of it."""
 PAGE: Final = 50
 ORDERED_UNITS: Final = {16: 17.0, 64: 21.0, 256: 29.0}
 """The highest average after the first page."""
@@ -62,9 +64,10 @@ def rows(world: World) -> Iterator[Fact]:
     transport = world.transport()
     db = world.db(transport)
     for shards in ORDERED_UNITS:
-        records = _loaded(db, shards, ITEMS)
-        yield from _round_robin(records, shards)
-        yield from _ordered(records, shards)
+        count = max(ITEMS, ITEMS_OF_A_SHARD * shards)
+        records = _loaded(db, shards, count)
+        yield from _round_robin(records, shards, count)
+        yield from _ordered(records, shards, count)
     yield _high_watermark(transport, 16)
     yield from _widest(_loaded(db, WIDEST, WIDE_ITEMS))
     transport.close()
@@ -80,16 +83,16 @@ def _loaded(db: Dynashard, shards: int, count: int) -> Collection[Any]:
     return records
 
 
-def _round_robin(records: Collection[Any], shards: int) -> Iterator[Fact]:
+def _round_robin(records: Collection[Any], shards: int, count: int) -> Iterator[Fact]:
     subject = f"round-robin, {shards} shards"
     with metered() as first:
         records.list({"tenant_id": LARGE}, limit=PAGE)
-    fills_pages = ITEMS // shards > 2 * PAGE
+    fills_pages = count // shards > 2 * PAGE
     yield Fact(subject, f"Queries for a first page of {PAGE}", first.queries, "Queries", 1 if fills_pages else None)
     pages = list(records.pages({"tenant_id": LARGE}, limit=PAGE))
     seen = [item.id for page in pages for item in page.items]
     yield from _means(subject, pages)
-    yield Fact(subject, f"items of {ITEMS} missed or repeated", _wrong(seen, ITEMS), "items", 0)
+    yield Fact(subject, f"items of {count} missed or repeated", _wrong(seen, count), "items", 0)
     yield _cursor(subject, pages, ROUND_ROBIN_CURSOR)
 
 
@@ -101,7 +104,7 @@ def _widest(records: Collection[Any]) -> Iterator[Fact]:
     yield _cursor(subject, pages, ROUND_ROBIN_CURSOR)
 
 
-def _ordered(records: Collection[Any], shards: int) -> Iterator[Fact]:
+def _ordered(records: Collection[Any], shards: int, count: int) -> Iterator[Fact]:
     subject = f"ordered, {shards} shards"
     pages = list(records.pages({"tenant_id": LARGE}, order="ordered", limit=PAGE))
     keys = [item.id for page in pages for item in page.items]
@@ -109,7 +112,7 @@ def _ordered(records: Collection[Any], shards: int) -> Iterator[Fact]:
     yield Fact(subject, "read units of the first page", pages[0].consumed.read_units, "units")
     yield from _means(subject, pages[1:], ORDERED_UNITS[shards])
     # A listing that ends early has fewer keys than there are items.
-    wrong = sum(got != wanted for got, wanted in zip_longest(keys, sorted(ksuids(ITEMS))))
+    wrong = sum(got != wanted for got, wanted in zip_longest(keys, sorted(ksuids(count))))
     yield Fact(subject, "items out of order or missed", wrong, "items", 0)
     yield _cursor(subject, pages, ORDERED_CURSOR)
 

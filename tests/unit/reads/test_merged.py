@@ -82,7 +82,7 @@ def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int],
         limit = index.random.choice(limits)
         positions = None if state is None else [decode_positions(state, "p")]
         if order == "ordered":
-            rows, left = list_ordered(fetch, positions, limit=limit, item_bytes=1000)
+            rows, left, _ = list_ordered(fetch, positions, limit=limit, item_bytes=1000)
         else:
             rows, left = list_by_shard(fetch, positions, limit=limit, in_turn=order == "round_robin")
         state = None if left is None else encode_positions(left[0], "p")

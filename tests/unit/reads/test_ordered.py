@@ -1,15 +1,17 @@
 """Ordered listings on sources in memory: equal keys in any order, answers of any length, any budget."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from random import Random
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.by_shard import decode_positions, encode_positions
+from dynashard.reads.fences import MAX_AGE_SECONDS, Fences
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.ordered import first_limit, list_ordered
 from dynashard.reads.query import Budget
@@ -36,12 +38,14 @@ def pages_of(
     limits: Iterator[int],
     *,
     budget: Budget = AMPLE,
+    clock: Callable[[], float] = lambda: 1000.0,
 ) -> Iterator[Paged]:
-    end = None
+    end, fences = None, None
     for _ in range(2000):
-        fetch = Fetch(transport, budget, lambda: [layout(how, sources)])
-        items, end = list_ordered(fetch, end, limit=next(limits), item_bytes=1024)
+        fetch = Fetch(transport, budget, lambda: [layout(how, sources)], clock=clock)
+        items, end, fences = list_ordered(fetch, end, fences, limit=next(limits), item_bytes=1024)
         end = end and [decode_positions(encode_positions(end[0], "p"), "p")]
+        fences = fences and Fences.unpack(orjson.loads(orjson.dumps(fences.pack())))
         yield Paged(items, fetch)
         if end is None:
             return
@@ -142,14 +146,14 @@ def test_entries_are_listed_once_and_in_order_through_any_history_of_counts(
     random = Random(seed)
     rows = [index_row("", f"k{n // ties:04d}", f"item-{n}") for n in range(random.randrange(60))]
     transport, how = MemoryTransport(SLOT, random, cut=cut), reading(SLOT, forward=forward)
-    listed, end, left = [], None, True
+    listed, end, fences, left, count = [], None, None, True, 16
 
     while left:
-        count = random.choice([1, 2, 4, 16])
+        count = random.choice([1, 2, 4, count, count, 16])
         transport.store({**row, f"{SLOT}PK": {"S": f"p:{hash_of(row) & (count - 1)}"}} for row in rows)
         layouts = [layout(how, [Source(number, f"p:{number}") for number in range(count)])]
         fetch = Fetch(transport, AMPLE, lambda layouts=layouts: layouts)  # type: ignore[misc]
-        items, end = list_ordered(fetch, end, limit=size, item_bytes=1024)
+        items, end, fences = list_ordered(fetch, end, fences, limit=size, item_bytes=1024)
         end = end and [decode_positions(encode_positions(end[0], "p"), "p")]
         left = end is not None
         listed += items
@@ -225,3 +229,114 @@ def test_a_short_page_continues_at_the_least_advanced_source() -> None:
     )
 
     assert [row["SK"]["S"] for page in pages for row in page.items] == ["a", "b", "c", "d", "e"]
+
+
+@settings(max_examples=examples(200))
+@given(
+    seed=st.integers(0, 2**32),
+    slot=st.sampled_from([None, SLOT]),
+    forward=st.booleans(),
+    size=st.sampled_from([1, 3, 10, 40]),
+    cut=st.sampled_from([None, 3]),
+)
+def test_deletes_and_later_items_between_pages_hide_no_other_item(
+    seed: int, *, slot: str | None, forward: bool, size: int, cut: int | None
+) -> None:
+    random = Random(seed)
+    transport, how = MemoryTransport(slot, random, cut=cut), reading(slot, forward=forward)
+    rows = {}
+    for n in range(200):
+        shard, key = f"p:{random.randrange(32)}", f"k{random.randrange(10**4):04d}"
+        rows[n] = table_row(shard, f"{key}-{n}") if slot is None else index_row(shard, key, f"item-{n}")
+    attribute, transport_rows, deleted = how.sort_attribute, dict(rows), set[int]()
+    transport.store(transport_rows.values())
+    sources = [Source(number, f"p:{number}") for number in range(32)]
+    listed: list[Wire] = []
+
+    for page in pages_of(transport, sources, how, sizes(random, size)):
+        listed += page.items
+        deleted |= set(random.sample(sorted(transport_rows), min(4, len(transport_rows))))
+        transport_rows = {n: row for n, row in rows.items() if n not in deleted}
+        transport.store(transport_rows.values())
+
+    keys = [row[attribute]["S"] for row in listed]
+    assert keys == sorted(keys, reverse=not forward)
+    names = [row["SK"]["S"] for row in listed]
+    assert len(names) == len(set(names))
+    assert {row["SK"]["S"] for row in transport_rows.values()} <= set(names)
+
+
+def rows_of(shards: int, items: int) -> list[Wire]:
+    random = Random(5)
+    return [table_row(f"p:{random.randrange(shards)}", f"k{n:06d}") for n in range(items)]
+
+
+def spread(shards: int, items: int) -> tuple[MemoryTransport, list[Source]]:
+    transport = MemoryTransport(None, Random(5))
+    transport.store(rows_of(shards, items))
+    return transport, [Source(number, f"p:{number}") for number in range(shards)]
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_page_asks_only_the_shards_that_can_have_a_part_of_it(*, forward: bool) -> None:
+    transport, sources = spread(256, 6000)
+
+    pages = list(pages_of(transport, sources, reading(None, forward=forward), sizes(Random(1), 50)))
+
+    asked = [page.fetch.consumed.requests for page in pages]
+    assert asked[0] == 256
+    assert sum(asked[1:-1]) <= 100 * len(asked[1:-1])
+    # What was left out before is asked before the listing ends.
+    assert asked[-1] == 256
+    assert sum(len(page.items) for page in pages) == 6000
+
+
+def test_fences_are_left_out_when_they_are_old_or_reads_are_consistent_or_filtered() -> None:
+    transport, sources = spread(64, 600)
+    how, late, now = reading(None, forward=True), iter(range(0, 10**6, MAX_AGE_SECONDS + 1)), [0.0]
+
+    def clock() -> float:
+        return now[0]
+
+    pages = []
+    for page in pages_of(transport, sources, how, sizes(Random(1), 10), clock=clock):
+        pages.append(page.fetch.consumed.requests)
+        now[0] = float(next(late)) + MAX_AGE_SECONDS + 1
+    consistent = list(pages_of(transport, sources, replace(how, consistent=True), sizes(Random(1), 10)))
+
+    assert min(pages) >= 64
+    assert min(page.fetch.consumed.requests for page in consistent) >= 64
+    assert min(page.fetch.consumed.requests for page in pages_of(transport, sources, how, sizes(Random(1), 10))) < 32
+
+
+def test_fences_that_are_carried_on_keep_their_age() -> None:
+    transport, sources = spread(256, 3000)
+    ticks = iter(range(10**6))
+
+    pages = list(
+        pages_of(transport, sources, reading(None, forward=True), sizes(Random(1), 50), clock=lambda: next(ticks) / 4)
+    )
+
+    # The clock is read a few times a page, and some shard is left out of each page until its fence is too old.
+    asked = [page.fetch.consumed.requests for page in pages]
+    assert 256 in asked[1:30]
+    assert asked.count(256) < 15
+
+
+def test_a_listing_whose_budget_ends_before_an_item_is_found_goes_on() -> None:
+    transport, sources = spread(64, 2000)
+    where = [layout(reading(None, forward=True), sources)]
+    first, end, fences = list_ordered(Fetch(transport, AMPLE, lambda: where), None, limit=20, item_bytes=1024)
+    assert fences is not None
+    asked, others = fences.parted(20)
+    left = [row for row in rows_of(64, 2000) if int(row["PK"]["S"][2:]) in others]
+    transport.store(left)
+
+    one_round = Fetch(transport, Budget(requests=1), lambda: where)
+    nothing, again, unknown = list_ordered(one_round, end, fences, limit=20, item_bytes=1024)
+    rest, _, _ = list_ordered(Fetch(transport, AMPLE, lambda: where), again, unknown, limit=2000, item_bytes=1024)
+
+    assert (len(first), nothing, unknown) == (20, [], None)
+    assert asked
+    beyond = [row["SK"]["S"] for row in left if row["SK"]["S"] > first[-1]["SK"]["S"]]
+    assert [row["SK"]["S"] for row in rest] == sorted(beyond)

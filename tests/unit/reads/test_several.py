@@ -88,7 +88,7 @@ def ordered(
         end = [decode_positions(*each) for each in zip(left, world.partitions, strict=True)] if left else None
         drops = Dedup("said", "changed", recent) if once else None
         limit = world.random.choice(limits)
-        rows, after = list_ordered(fetch, end, limit=limit, item_bytes=1000, dedup=drops)
+        rows, after, _ = list_ordered(fetch, end, limit=limit, item_bytes=1000, dedup=drops)
         assert len(rows) <= limit
         yield rows, fetch
         if after is None:

@@ -20,7 +20,7 @@ from dynashard.errors import ConfigurationError, InvalidCursorError
 if TYPE_CHECKING:
     from itsdangerous import Signer
 
-VERSION: Final = b"3"
+VERSION: Final = b"4"
 MIN_KEY_BYTES: Final = 16
 FINGERPRINT_BYTES: Final = 8
 MAX_LENGTH: Final = 64 * 1024

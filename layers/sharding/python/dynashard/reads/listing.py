@@ -15,6 +15,7 @@ from dynashard.reads.counting import count_items
 from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.enumeration import Enumeration
+from dynashard.reads.fences import Fences
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.limits import MAX_LIMIT
 from dynashard.reads.ordered import list_ordered
@@ -63,18 +64,25 @@ class Listing(Generic[E]):
         asked = Enumeration(self._store, self._decoders, query)
         fingerprint = query.fingerprint(asked.filters)
         positions: Sequence[Positions] | None = None
-        recent: Mapping[str, int] = {}
+        dedup, fences = asked.dedup, None
         if cursor is not None:
-            recent, *states = self._cursors.read(cursor, fingerprint)
+            recent, known, *states = self._cursors.read(cursor, fingerprint)
             positions = [decode_positions(*each) for each in zip(states, query.partitions, strict=True)]
+            fences = known and Fences.unpack(known)
+            if dedup is not None:
+                dedup.recent = recent
         fetch = asked.fetch(query.budget)
         with self._reporting_throttles(query):
             _refuse_wide(fetch, query)
             if query.order == Order.ORDERED:
-                rows, after, recent = self._ordered(fetch, query, positions, asked.dedup, recent)
+                rows, after, fences = self._ordered(fetch, query, dedup, positions, fences)
             else:
                 rows, after = self._by_shard(fetch, query, positions)
-        state = None if after is None else [recent, *map(encode_positions, after, query.partitions)]
+        state = None
+        if after is not None:
+            known = fences and fences.pack()
+            recent = {} if dedup is None else dedup.recent
+            state = [recent, known, *map(encode_positions, after, query.partitions)]
         return Page(
             items=[self._decode(fetch.item(row), query.fields) for row in rows],
             cursor=None if state is None else self._cursors.issue(state, fingerprint),
@@ -157,14 +165,16 @@ class Listing(Generic[E]):
         self,
         fetch: Fetch,
         query: Query,
-        positions: Sequence[Positions] | None,
         dedup: Dedup | None,
-        recent: Mapping[str, int],
-    ) -> tuple[list[Wire], Sequence[Positions] | None, Mapping[str, int]]:
+        positions: Sequence[Positions] | None,
+        fences: Fences | None,
+    ) -> tuple[list[Wire], Sequence[Positions] | None, Fences | None]:
         item_bytes = self._item_bytes.get(query.slot, _FIRST_GUESS)
         if dedup is not None:
-            dedup.excess, dedup.recent = self._excess.get(query.slot, dedup.excess), recent
-        rows, after = list_ordered(fetch, positions, limit=query.limit, item_bytes=item_bytes, dedup=dedup)
+            dedup.excess = self._excess.get(query.slot, dedup.excess)
+        rows, after, fences = list_ordered(
+            fetch, positions, fences, limit=query.limit, item_bytes=item_bytes, dedup=dedup
+        )
         if rows and query.fields is None:
             # The first page says more than the guess; later ones only correct it.
             sample, weight = (rows[:1], _WEIGHT) if query.slot in self._item_bytes else (rows, 1.0)
@@ -172,8 +182,8 @@ class Listing(Generic[E]):
             self._item_bytes[query.slot] = item_bytes + (mean - item_bytes) * weight
         if dedup is not None:
             self._excess[query.slot] = dedup.excess
-            recent = dedup.remembered([fetch.item(row) for row in rows], self._store.now())
-        return rows, after, recent
+            dedup.recent = dedup.remembered([fetch.item(row) for row in rows], self._store.now())
+        return rows, after, fences
 
     @contextmanager
     def _reporting_throttles(self, query: Query) -> Iterator[None]:

@@ -4,6 +4,9 @@ Round 1 reads L items from every source at once: a page's fair share and a littl
 known, for a page of P. Round 2 continues, at once, in only those sources that may still hold keys before H, and only up
 to H. No source needs a third round: it has then reached H, or has P keys before it.
 
+Fence keys of the last page say which sources hold nothing before some key. Those that are not expected to have a part
+of this page are left out of round 1, and take part in round 2 only if their fence lies before H, or there is no H.
+
 The cursor is a keyset: the last sort key. In an index, where sort keys can tie, it also names the source and the item:
 sources before it have been read through that key, those after it have not. These are positions of virtual shards, so
 they hold under any other count.
@@ -13,14 +16,16 @@ partition, and in the others reading continues at its key or just after it. If a
 gathered, the page ends short; it never mixes two.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from math import ceil, inf, sqrt
-from typing import Final
+from typing import Any, Final
 
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
+from dynashard.reads.fences import ENDED, Fences, fences_after
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
@@ -74,6 +79,8 @@ class _Run:
         reading = self.layout.reading
         bounds = None if bound is None else reading.bounds.until(bound, forward=reading.forward)
         wanted = FILTERED_READ if reading.filters.text else max(1, limit - len(self.rows))
+        if self.reached is None:
+            return replace(self.first(wanted), bounds=bounds)
         return StreamRead(self.source, wanted, self.reached, bounds, self.part)
 
     def add(self, chunk: Chunk, bound: str | None) -> None:
@@ -90,18 +97,25 @@ class _Run:
 
 
 def list_ordered(
-    fetch: Fetch, after: Sequence[Positions] | None, *, limit: int, item_bytes: float, dedup: Dedup | None = None
-) -> tuple[list[Wire], Sequence[Positions] | None]:
-    """Return one page of P items (`limit`) in order, and the positions after it, None after the last.
+    fetch: Fetch,
+    after: Sequence[Positions] | None,
+    fences: Fences | None = None,
+    *,
+    limit: int,
+    item_bytes: float,
+    dedup: Dedup | None = None,
+) -> tuple[list[Wire], Sequence[Positions] | None, Fences | None]:
+    """Return one page of P items (`limit`) in order, the positions after it, None after the last, and its fences.
 
-    `after` are the positions after the last page, for each logical partition. `item_bytes` is the average size of an
-    item, by which round 1 fills the blocks that it is billed for.
+    `after` are the positions after the last page, for each logical partition, and `fences` what it has learned, if it
+    has. `item_bytes` is the average size of an item, by which round 1 fills the blocks that it is billed for.
 
-    Cost: a Query for every source, and one more for those read up to H; at most 2 round trips, unless a filter or
-    DynamoDB's 1 MB a Query cut a round short. With `dedup`, 2 round trips even so: the page is then short.
+    Cost: a Query for every source that its fence does not exclude, and one more for those read up to H; at most 2 round
+    trips, unless a filter or DynamoDB's 1 MB a Query cut a round short. With `dedup`, 2 round trips even so: the page
+    is then short.
     """
     share = limit if dedup is None else min(MAX_READ, ceil(limit * dedup.excess))
-    layouts, runs = _first_round(fetch, after, share, item_bytes)
+    layouts, runs = _first_round(fetch, after, fences, share, item_bytes)
     reading = layouts[0].reading
     rounds = 1
     while fetch.allowed and (dedup is None or rounds < _ROUNDS or reading.filters.text):
@@ -110,33 +124,60 @@ def list_ordered(
         behind = [run for run in runs if not run.ended and (last is None or _before(reading, run.place, last))]
         if not behind or not fetch.fits(run.source for run in behind):
             break
-        bound = None if last is None else reading.position(last[1]).sort
+        bound, further = None, None
+        if last is not None:
+            # What was left out is read beyond H, so that the next page knows where it goes on.
+            bound, further = (reading.position(ranked[n][1]).sort for n in (limit - 1, (limit + len(ranked)) // 2 - 1))
+        bounds = [further if run.reached is None else bound for run in behind]
         try:
-            chunks = fetch.wave(layouts, [run.rest(limit, bound) for run in behind])
+            chunks = fetch.wave(layouts, [run.rest(limit, each) for run, each in zip(behind, bounds, strict=True)])
         except OvertakenError:
             break
-        for run, chunk in zip(behind, chunks, strict=True):
-            run.add(chunk, bound)
+        for run, chunk, each in zip(behind, chunks, bounds, strict=True):
+            run.add(chunk, each)
         rounds += 1
-    return _page(fetch, runs, limit, dedup)
+    items, end = _page(fetch, runs, limit, dedup)
+    rows = [row for _, row in items]
+    if end is None:
+        # If the budget ended before an item was known to come first, the next page begins here again, without fences.
+        ended = all(run.ended for run in runs)
+        return rows, None if ended else [run.state for run in runs if run.number == 0], None
+    pays = dedup is None and item_bytes < BLOCK_BYTES and 3 * len(runs) > limit and _skippable(layouts)
+    learned = _learned(fetch, fences, runs, items, end[1].sort) if pays else None
+    return rows, _positions(runs, items, end, dedup), learned
 
 
 def _first_round(
-    fetch: Fetch, after: Sequence[Positions] | None, limit: int, item_bytes: float
+    fetch: Fetch, after: Sequence[Positions] | None, fences: Fences | None, limit: int, item_bytes: float
 ) -> tuple[Sequence[Layout], list[_Run]]:
     while True:
         layouts = fetch.layouts()
-        runs = _runs(layouts, after)
-        share = first_limit(limit, len(runs), item_bytes)
+        asked = runs = _runs(layouts, after)
+        if fences is not None and _skippable(layouts) and fences.holds(_shape(layouts), fetch.clock()):
+            first, others = fences.parted(limit)
+            asked = [runs[rank] for rank in first]
+            for rank in others:
+                runs[rank].place = fences.place(rank, forward=layouts[0].reading.forward)
+        share = first_limit(limit, len(asked), item_bytes)
         if layouts[0].reading.filters.text:
             share = min(share * 4, FILTERED_READ)
         try:
-            first = fetch.wave(layouts, [run.first(share) for run in runs])
+            chunks = fetch.wave(layouts, [run.first(share) for run in asked])
         except OvertakenError:
             continue
-        for run, chunk in zip(runs, first, strict=True):
+        for run, chunk in zip(asked, chunks, strict=True):
             run.add(chunk, None)
         return layouts, runs
+
+
+def _skippable(layouts: Sequence[Layout]) -> bool:
+    """Whether what was learned from a page is true of the next one, and numbers of rows can be foreseen."""
+    reading = layouts[0].reading
+    return not (reading.consistent or reading.filters.text or any(layout.moving for layout in layouts))
+
+
+def _shape(layouts: Sequence[Layout]) -> list[Any]:
+    return [layouts[0].reading.slot, *([layout.version, len(layout.streams)] for layout in layouts)]
 
 
 def first_limit(limit: int, sources: int, item_bytes: float) -> int:
@@ -191,8 +232,8 @@ def _before(reading: Reading, place: _Place, item: _Ranked) -> bool:
 
 def _page(
     fetch: Fetch, runs: Sequence[_Run], limit: int, dedup: Dedup | None
-) -> tuple[list[Wire], Sequence[Positions] | None]:
-    """The items up to where every source has been read, and where that is."""
+) -> tuple[list[_Ranked], tuple[_Run, Position] | None]:
+    """The items up to where every source has been read, and where that is: None if nowhere, or the end."""
     reading = runs[0].layout.reading
     ranked = _ranked(reading, runs, fetch, dedup)
     sign = 1 if reading.forward else -1
@@ -201,26 +242,53 @@ def _page(
     least = least_first(open_runs, key=lambda run: (run.place[0], sign * run.place[1]), default=None)
     known = ranked if least is None else takewhile(lambda item: not _before(reading, least.place, item), ranked)
     items = list(islice(known, limit))
-    rows = [row for _, row in items]
-    if dedup is not None and rows:
+    if dedup is not None and items:
         dedup.excess = sum(
-            not _before(reading, (rows[-1][reading.sort_attribute]["S"], inf), (run.rank, row))
+            not _before(reading, (items[-1][1][reading.sort_attribute]["S"], inf), (run.rank, row))
             for run in runs
             for row in run.rows
-        ) / len(rows)
-    if len(items) == limit and (least is not None or len(ranked) > limit):
-        run, position = runs[items[-1][0]], runs[items[-1][0]].layout.reading.position(rows[-1])
-    elif least is None or least.reached is None:
-        return rows, None
-    else:
+        ) / len(items)
+    if least is None and len(ranked) <= limit:
+        return items, None
+    if least is not None and least.reached is not None and len(items) < limit:
         # The page is cut short where the source ends that was read least far. This source did not end at a bound,
         # because a bound is the key of a page's last item, so the page would be full.
-        run, position = least, least.reached
+        return items, (least, least.reached)
+    if not items:
+        return items, None
+    rank, row = items[-1]
+    return items, (runs[rank], reading.position(row))
+
+
+def _positions(
+    runs: Sequence[_Run], items: Sequence[_Ranked], end: tuple[_Run, Position], dedup: Dedup | None
+) -> list[Positions]:
+    """The positions in each partition after a page of these items that ended at a position in a source."""
+    run, position = end
     # With `dedup`, all other items with the last item's key are copies.
-    whole = dedup is not None and bool(rows) and rows[-1][reading.sort_attribute]["S"] == position.sort
+    attribute = run.layout.reading.sort_attribute
+    whole = dedup is not None and bool(items) and items[-1][1][attribute]["S"] == position.sort
     of_run = [row for rank, row in items if rank == run.rank]
     parts = {each.part: each for each in runs}
-    return rows, [_after(each, run, position, of_run, whole=whole) for each in parts.values()]
+    return [_after(each, run, position, of_run, whole=whole) for each in parts.values()]
+
+
+def _learned(
+    fetch: Fetch, before: Fences | None, runs: Sequence[_Run], items: Sequence[_Ranked], end: str
+) -> Fences | None:
+    """The fence keys after a page of these items."""
+    reading = runs[0].layout.reading
+    returned = Counter(rank for rank, _ in items)
+    learned, ahead = fetch.clock(), list[str]()
+    for run in runs:
+        if returned[run.rank] < len(run.rows):
+            ahead.append(run.rows[returned[run.rank]][reading.sort_attribute]["S"])
+        else:
+            ahead.append(ENDED if run.ended else run.place[0])
+        if run.reached is None and not run.ended and before is not None:
+            learned = before.learned
+    shape = _shape([run.layout for run in runs if run.number == 0])
+    return fences_after(shape, learned, end, ahead, forward=reading.forward)
 
 
 def _after(any_of: _Run, run: _Run, position: Position, returned: Sequence[Wire], *, whole: bool) -> Positions:
