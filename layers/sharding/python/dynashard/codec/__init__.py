@@ -26,13 +26,9 @@ from dynashard.codec.encode import encode_value, register_encoder
 from dynashard.codec.numeric import plain_text
 from dynashard.codec.size import fits, fits_easily, item_size, require_fits
 
+# fmt: off
 __all__ = [
-    "decode_value",
-    "encode_value",
-    "fits",
-    "fits_easily",
-    "item_size",
-    "plain_text",
-    "register_encoder",
+    "decode_value", "encode_value", "fits", "fits_easily", "item_size", "plain_text", "register_encoder",
     "require_fits",
 ]
+# fmt: on

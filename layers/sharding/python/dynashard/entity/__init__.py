@@ -14,26 +14,10 @@ from dynashard.entity.registry import REGISTRY, Registry
 # A model inside an item is stored as a map of its fields.
 register_encoder(BaseModel, lambda model: model.__dict__)
 
+# fmt: off
 __all__ = [
-    "REGISTRY",
-    "UNREVISED",
-    "Entity",
-    "EntityDefinition",
-    "Handling",
-    "Index",
-    "IndexDefinition",
-    "ItemKey",
-    "Key",
-    "OutOfLine",
-    "Registry",
-    "Revision",
-    "Shards",
-    "created_at",
-    "definition",
-    "handling_of",
-    "new_id",
-    "plain_types",
-    "revision_in",
-    "updated_at",
-    "with_revision",
+    "REGISTRY", "UNREVISED", "Entity", "EntityDefinition", "Handling", "Index", "IndexDefinition", "ItemKey", "Key",
+    "OutOfLine", "Registry", "Revision", "Shards", "created_at", "definition", "handling_of", "new_id",
+    "plain_types", "revision_in", "updated_at", "with_revision",
 ]
+# fmt: on

@@ -1,42 +1,7 @@
 """Every error of the layer: one tree, stable codes, and messages that say what to do.
 
-    DynashardError                       code                    status  retryable
-    ├── DeclarationError                 wrong_declaration       500     no
-    ├── ConfigurationError               wrong_configuration     500     no
-    ├── InputError                       invalid_input           422     no
-    │   ├── InvalidKeyError              invalid_key             422     no
-    │   ├── InvalidValueError            invalid_value           422     no
-    │   ├── InvalidQueryError            invalid_query           422     no
-    │   │   └── QueryTooWideError        query_too_wide          422     no
-    │   ├── InvalidCursorError           invalid_cursor          400     no
-    │   ├── ItemTooLargeError            item_too_large          413     no
-    │   ├── ValidationFailedError        validation_failed       422     no
-    │   ├── RequestTooLargeError         request_too_large       413     no
-    │   └── IdempotencyKeyReusedError    idempotency_key_reused  422     no
-    ├── NotFoundError                    not_found               404     no
-    ├── AlreadyExistsError               already_exists          409     no
-    ├── RevisionMismatchError            revision_mismatch       412     no
-    ├── TransactionRefusedError          transaction_refused     409     no
-    ├── RequestInProgressError           request_in_progress     409     yes
-    ├── WriteContendedError              write_contended         409     yes
-    ├── AnswerTooLargeError              answer_too_large        406     no
-    ├── UndecodableItemError             undecodable_item        500     no
-    ├── ReshardRefusedError              reshard_refused         409     no
-    ├── TopologyChangedError             topology_changed        409     yes
-    ├── QueueUnavailableError            queue_unavailable       503     yes
-    ├── OverloadedError                  overloaded              503     yes
-    └── EngineError                      engine_error            502     no
-        ├── ConditionFailedError         condition_failed        409     no
-        ├── TransactionCanceledError     transaction_canceled    409     no
-        ├── TransactionConflictError     transaction_conflict    409     yes
-        ├── ThrottledError               throttled               429     yes
-        │   ├── KeyRangeThrottledError   key_range_throttled     429     yes
-        │   └── TableThrottledError      table_throttled         429     yes
-        ├── UnprocessedError             unprocessed             429     yes
-        └── EngineUnavailableError       engine_unavailable      503     yes
-            └── OutcomeUnknownError      outcome_unknown         503     no, unless it says so
-
-The keyword arguments of an error become its attributes and, if they help a caller, its `details`.
+docs/errors.md has a table of the codes. The keyword arguments of an error become its attributes and, if they help a
+caller, its `details`.
 """
 
 from collections.abc import Mapping, Sequence
