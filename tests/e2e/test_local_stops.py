@@ -58,7 +58,7 @@ class Stages:
 
     def functions(self, ignoring: Collection[signal.Signals]) -> LocalProcess:
         """Its engine runs, and a function is being imported."""
-        return self._hanging_import("aws_lambda_powertools", ignoring)
+        return self._hanging_import("xxhash", ignoring)
 
     def serving(self, ignoring: Collection[signal.Signals]) -> LocalProcess:
         """It serves, and its workers are starting."""
