@@ -80,12 +80,13 @@ class Positions:
         return _folded(~self.done & ((1 << self.size) - 1), count)
 
     def alone(self, count: int) -> int:
-        """Return the shards that can be read on without one more position: each has a position that no other has."""
-        alone = 0
+        """Return the shards that can be read on without one more position: all begun, with one that no other has."""
+        alone, begun = 0, self.done
         for _, where in self.open:
+            begun |= where
             shards = _folded(where, count)
             alone |= shards if shards.bit_count() == 1 else 0
-        return alone
+        return alone & ~_folded(~begun & ((1 << self.size) - 1), count)
 
     def start(self, shard: int, count: int, *, forward: bool) -> Position | None:
         """Return where to continue in a shard; None for its beginning."""
