@@ -11,6 +11,8 @@ from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 Profile = Literal["default", "deep"]
 VARIABLE: Final = "TEST_PROFILE"
@@ -38,9 +40,15 @@ def examples(deep: int) -> int:
     return deep if profile() == "deep" else max(min(deep, FEWEST), deep // FRACTION)
 
 
+_constants_of_loaded_modules: Final = providers._get_local_constants
+
+
 def load_profile() -> None:
     """Set up Hypothesis for this run."""
     chosen = profile()
+    # Hypothesis also draws constants of the modules that are loaded so far, which depend on the tests that ran before.
+    deep = chosen == "deep"
+    providers._get_local_constants = _constants_of_loaded_modules if deep else Constants
     settings.register_profile(
         f"dynashard-{chosen}",
         max_examples=examples(settings.get_profile("default").max_examples),

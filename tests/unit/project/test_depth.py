@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from tests.depth import VARIABLE, examples, load_profile
 
@@ -37,9 +38,11 @@ def test_by_default_each_run_draws_the_same_examples(monkeypatch: pytest.MonkeyP
     try:
         load_profile()
         assert (settings().derandomize, settings().max_examples, settings().deadline) == (True, 8, None)
+        assert len(providers.HypothesisProvider(None)._local_constants) == 0
         monkeypatch.setenv(VARIABLE, "deep")
         load_profile()
         assert (settings().derandomize, settings().max_examples, settings().deadline) == (False, 100, None)
+        assert len(providers.HypothesisProvider(None)._local_constants) > 0
     finally:
         monkeypatch.undo()
         load_profile()
