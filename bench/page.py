@@ -79,7 +79,7 @@ def filled(page: str, run: Run) -> str:
 
 
 def picture_of(subject: str) -> str:
-    """Return where the picture of a subject is, beside the page."""
+    """Return where the picture of a subject is, in the folder of the page."""
     return f"images/performance-{subject}.svg"
 
 
