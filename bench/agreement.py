@@ -49,12 +49,12 @@ class _Recorded:
         return self.answers(asked)
 
 
-def work_of(name: str) -> dict[str, Work]:
+def work_of(name: str, operations: Sequence[str] = OPERATIONS) -> dict[str, Work]:
     """Return what a client of the list does, by operation, once it is connected and has prepared what it sends."""
     recorded, done = _Recorded(), {}
     with canned_server(recorded) as url:
         client = load(name, url)
-        for operation in OPERATIONS:
+        for operation in operations:
             if name == FLOOR and operation in {"fan_out", "scan"}:
                 continue  # It does not look at the answers, so it cannot count their items.
             _answer(client, operation)
@@ -65,11 +65,11 @@ def work_of(name: str) -> dict[str, Work]:
     return done
 
 
-def differences(names: Sequence[str]) -> Iterator[str]:
+def differences(names: Sequence[str], operations: Sequence[str] = OPERATIONS) -> Iterator[str]:
     """Yield a line for each operation in which a client does other work than botocore."""
-    expected = work_of(RAW)
+    expected = work_of(RAW, operations)
     for name in names:
-        for operation, work in work_of(name).items():
+        for operation, work in work_of(name, operations).items():
             wanted = expected[operation]
             if name == FLOOR:
                 wanted = Work(wanted.items, (), wanted.sent)

@@ -84,7 +84,7 @@ class Traffic:
 
     def _work(self, number: int) -> None:
         # With pauses, so that the change gets its share of the machine.
-        while not self._stop.wait(1.0):
+        while not self._stop.wait(2.0):
             number += 1
             name = user(number)["id"]
             if not self._answers(201, "POST", "/v1/users", json=user(number)):
@@ -111,7 +111,7 @@ def until_over(deployment: Deployment) -> dict[str, Any]:
             return status
         assert not status["paused"], status
         assert monotonic() < deadline, (status, deployment.aws.log_tail())
-        pause.wait(1.0)
+        pause.wait(3.0)
 
 
 def shards_in(deployment: Deployment) -> Counter[str]:

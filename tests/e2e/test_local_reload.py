@@ -32,7 +32,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("reload") / "checkout"
     root.mkdir()
     for name in CODE:
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, root / name)
     for name in FILES:
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, root / name)

@@ -92,22 +92,22 @@ def reading_instead(client: Layer) -> Any:
 def test_other_work_is_found(operation: str, changed: Callable[[Layer], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Layer, operation, changed)
 
-    [line] = differences([RAW, DIRECT])
+    [line] = differences([RAW, DIRECT], [operation])
 
     assert line.startswith(f"{DIRECT}, {operation}: Work(")
 
 
 def test_a_put_without_the_condition_or_an_attribute_is_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = work_of(RAW)["put"]
+    before = work_of(RAW, ["put"])["put"]
     request = {"TableName": "bench-table", "Item": {"PK": {"S": "a"}, "SK": {"S": "b"}}, "ReturnValues": "ALL_OLD"}
     monkeypatch.setattr(Botocore, "put", lambda client: client._client.put_item(**request).get("Attributes"))
 
-    assert work_of(RAW)["put"] == replace(before, sent=("PutItem always: PK SK",))
+    assert work_of(RAW, ["put"])["put"] == replace(before, sent=("PutItem always: PK SK",))
 
 
 def test_the_floor_sends_what_the_others_send(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Floor, "batch_get", lambda client: client.page())
 
-    [line] = differences([FLOOR])
+    [line] = differences([FLOOR], ["batch_get", "page"])
 
     assert line.startswith(f"{FLOOR}, batch_get: Work(")

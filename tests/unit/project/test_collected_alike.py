@@ -1,4 +1,7 @@
-"""Every worker of a parallel run collects the same tests, at any time and with any hash seed."""
+"""Every worker of a parallel run collects the same tests, at any time and with any hash seed.
+
+The workers of each parallel run compare their tests too, but they start at the same time.
+"""
 
 from pathlib import Path
 
@@ -6,7 +9,7 @@ import pytest
 
 from tests.collected import ROOT, differences, differences_from
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.deep]
 
 DIFFERING = {
     "time": "[int(time.time())]",

@@ -59,7 +59,7 @@ def test_a_demand_just_above_one_shard_takes_two() -> None:
     assert loop.world.asked == [(HOT, 2)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.deep
 @pytest.mark.parametrize("provisioned", [False, True])
 def test_a_table_that_gives_little_bounds_the_count(*, provisioned: bool) -> None:
     loop = Loop({HOT: 16_000.0}, units=4_000, provisioned=provisioned)
@@ -80,7 +80,7 @@ def test_a_cold_table_that_is_not_described_stops_at_the_default_quota() -> None
     assert max(target for _, target in loop.world.asked) == 64
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.deep
 @pytest.mark.parametrize(("processes", "described"), [(1, True), (10, True), (10, False)])
 def test_throttles_of_a_cold_table_that_are_spread_over_its_tenants_change_no_count(
     processes: int, *, described: bool
@@ -122,6 +122,7 @@ def test_counts_never_shrink_by_demand() -> None:
     assert all(earlier < later for (_, earlier), (_, later) in pairwise([(HOT, 1), *loop.world.asked]))
 
 
+@pytest.mark.deep
 def test_many_processes_do_not_all_ask_after_a_cooldown() -> None:
     loop = Loop({HOT: 16_000.0}, processes=50)
 

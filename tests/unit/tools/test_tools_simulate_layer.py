@@ -128,6 +128,7 @@ def test_hot_tenant_creates_16_times_as_much_with_16_shards_and_40_times_with_64
     assert found["64 shards"] >= 38 * found["1 shard"]
 
 
+@pytest.mark.deep
 def test_listings_of_a_mixed_demand_are_throttled_first_and_more_shards_help_unless_they_are_in_order() -> None:
     # One process has fewer retries than ten, so that a short run shows what a longer one does.
     quick = ["settings.heat_split_seconds=60", "settings.heat_pause_seconds=5", "rehearsal_seconds=300", "seconds=2.5"]

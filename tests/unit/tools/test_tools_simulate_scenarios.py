@@ -119,6 +119,7 @@ def _short(scenario: Scenario) -> dict[str, Any]:
     return {"demands": demands, "seconds": seconds, "tick": min(seconds, scenario.tick)}
 
 
+@pytest.mark.deep
 def test_large_tenants_of_a_month_get_the_shards_that_they_need() -> None:
     quick = ["seconds=172800", "tick=3600", "demands.tenants.rate=24000", "growing.hottest=40"]
     warm = "table.warm_write_units=40000"
