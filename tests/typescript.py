@@ -6,6 +6,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
+from tests.shared import made_once
 from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,9 +31,12 @@ def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> s
     return done.stdout
 
 
-def compiled(folder: Path) -> Path:
-    """Type-check the client and its tour, compile them into a folder, and return the folder of `src` and `examples`."""
+def compiled(temporary: pytest.TempPathFactory) -> Path:
+    """Return the folder of `src` and `examples`: the client and its tour, type-checked and compiled once in a run."""
+    return made_once(temporary, "typescript", _compile) / "dist"
+
+
+def _compile(folder: Path) -> None:
     (folder / "node_modules").symlink_to(ROOT / "node_modules")
     shutil.copy(CLIENT / "package.json", folder)
     run(BIN / "tsc", "-p", CLIENT / "tsconfig.all.json", "--outDir", folder / "dist")
-    return folder / "dist"

@@ -1,7 +1,6 @@
 """The clients against `make run`: Python over REST and direct invocation, and the TypeScript client's tour."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -34,8 +33,10 @@ def test_items_written_by_one_client_are_read_by_the_other(local_stack: LocalPro
         direct.update(created, {"email": "nobody"})
 
 
-def test_the_tour_of_the_typescript_client_succeeds(local_stack: LocalProcess, tmp_path: Path) -> None:
-    place = compiled(tmp_path)
+def test_the_tour_of_the_typescript_client_succeeds(
+    local_stack: LocalProcess, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = compiled(tmp_path_factory)
 
     printed = json.loads(run("node", place / "examples" / "tour.js", local_stack.url))
 

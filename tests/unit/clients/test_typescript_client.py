@@ -17,8 +17,8 @@ def test_the_types_are_those_of_the_openapi_document(tmp_path: Path) -> None:
     assert generated.read_text() == (CLIENT / "src" / "schema.ts").read_text(), "the API has changed: run `make client`"
 
 
-def test_the_client_type_checks_strictly_and_passes_its_tests(tmp_path: Path) -> None:
-    place = compiled(tmp_path)
+def test_the_client_type_checks_strictly_and_passes_its_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = compiled(tmp_path_factory)
 
     printed = run("node", "--test", CLIENT / "tests" / "client.test.mjs", environment={"DIST": str(place / "src")})
 
