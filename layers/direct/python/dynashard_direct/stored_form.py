@@ -30,9 +30,10 @@ def item_validator(model: type[BaseModel], attributes: Mapping[str, str], decode
     `attributes` are the names of the stored attributes by field; other fields get their defaults. None if a validator
     of the model must see all values decoded.
     """
-    outer, inner, definitions = _unwrapped(model)
+    outer, inner, definitions = unwrapped(model)
     found = {
-        name: _stored(field, attributes.get(name, _NOWHERE), name, decode) for name, field in inner["fields"].items()
+        name: stored_field(field, attributes.get(name, _NOWHERE), name, decode)
+        for name, field in inner["fields"].items()
     }
     made = {**inner, "fields": found, "extra_behavior": "ignore"}
     for each in reversed(outer):
@@ -51,15 +52,15 @@ def fields_validator(model: type[BaseModel], attributes: Mapping[str, str], deco
     Fields that are not stored get their defaults, and None if these are made by a function. None if a field's validator
     asks for other fields.
     """
-    outer, inner, definitions = _unwrapped(model)
-    found = {name: _stored(_given(inner["fields"][name]), at, name, decode) for name, at in attributes.items()}
+    outer, inner, definitions = unwrapped(model)
+    found = {name: stored_field(_given(inner["fields"][name]), at, name, decode) for name, at in attributes.items()}
     if _asks_for_others([found, list(definitions.values())]):
         return None
     made = {**inner, "fields": found, "extra_behavior": "ignore", "computed_fields": []}
     return _validator(made, outer[-1].get("config"), definitions)
 
 
-def _unwrapped(model: type[BaseModel]) -> tuple[list[Any], Any, dict[str, Any]]:
+def unwrapped(model: type[BaseModel]) -> tuple[list[Any], Any, dict[str, Any]]:
     """Return a model's core schema in parts: what is around its fields, the outermost first; they; its definitions."""
     schema: Any = model.__pydantic_core_schema__
     outer, definitions = [], dict[str, Any]()
@@ -105,7 +106,7 @@ def _tag(plain: Any) -> str | None:
     return _TAGS.get(plain["type"])
 
 
-def _stored(field: Any, attribute: str, name: str, decode: Decode) -> Any:
+def stored_field(field: Any, attribute: str, name: str, decode: Decode) -> Any:
     """The core schema of a field, which takes its value from a stored attribute."""
     schema = field["schema"]
     plain, default = schema, schema["type"] == "default"

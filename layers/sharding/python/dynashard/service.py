@@ -180,7 +180,8 @@ class Collection(Repository[E]):
         self._open: Callable[[], reads.Listing[E]] = lambda: reads.Listing(store, cursors, model, *others)
 
     @cached_property
-    def _listing(self) -> "reads.Listing[E]":
+    def listing(self) -> "reads.Listing[E]":
+        """What reads the listings; for packages that do more than collections do."""
         return self._open()
 
     def list(
@@ -202,13 +203,13 @@ class Collection(Repository[E]):
         each of at most 2 rounds. A Query costs 0.5 read units for every 4 KB it reads, 1 if consistent.
         Several partitions cost what all of their shards cost, in the same rounds.
         """
-        return self._listing.page(reads.Query(self.entity, partition, **arguments), cursor)
+        return self.listing.page(reads.Query(self.entity, partition, **arguments), cursor)
 
     def pages(
         self, partition: "reads.Partitions", *, cursor: str | None = None, **arguments: Unpack["reads.QueryArguments"]
     ) -> Iterator["reads.Page[Any]"]:
         """Return all pages, from a cursor or the start on; takes the arguments of `list`, and each costs as much."""
-        return self._listing.pages(reads.Query(self.entity, partition, **arguments), cursor)
+        return self.listing.pages(reads.Query(self.entity, partition, **arguments), cursor)
 
     def scan(
         self, partition: "reads.Partitions", *, workers: int = 4, **arguments: Unpack["reads.QueryArguments"]
@@ -223,7 +224,7 @@ class Collection(Repository[E]):
 
         Cost: 1 Query for every 1,000 items or 1 MB of a shard; memory for two answers a worker.
         """
-        return self._listing.scan(reads.Query(self.entity, partition, **arguments), workers=workers)
+        return self.listing.scan(reads.Query(self.entity, partition, **arguments), workers=workers)
 
     def count(self, partition: "reads.Partitions", **arguments: Unpack["reads.QueryArguments"]) -> int:
         """Count the items; takes the arguments of `Query` that choose items, and `distinct`.
@@ -232,11 +233,11 @@ class Collection(Repository[E]):
         """
         if "distinct" in arguments:
             arguments.setdefault("order", reads.Order.ORDERED)
-        return self._listing.count(reads.Query(self.entity, partition, **arguments))
+        return self.listing.count(reads.Query(self.entity, partition, **arguments))
 
     def shards(self, partition: Mapping[str, Any], *, workers: int = 4) -> Sequence["reads.ShardLoad"]:
         """Return what each shard of a logical partition holds, in order: how evenly items are spread.
 
         While items move, these are the shards of both counts. Cost: what reading all of it costs.
         """
-        return self._listing.shards(reads.Query(self.entity, partition), workers=workers)
+        return self.listing.shards(reads.Query(self.entity, partition), workers=workers)

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from dynashard import Collection
 from dynashard.entity import Entity
+from dynashard.reads import Page, Partitions, Query
 from dynashard_serving.documents import item_texts, part, written
 from dynashard_serving.operations.choosing import chosen, listed
 from dynashard_serving.operations.item_reads import CollectionOf
 from dynashard_serving.operations.requests import Choice, List
 from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer, named_outside, page_that_fits
+from dynashard_serving.stored_texts import stored_texts
 
 
 class Listings:
@@ -29,8 +32,11 @@ class Listings:
         Cost: what the order costs; see the collection's `list`.
         """
         served.require("list")
-        items = self._collection_of(served.entity)
-        return page_that_fits(items.list, listed(served, request), partial(_texts, served.entity, request.fields))
+        items, options = self._collection_of(served.entity), listed(served, request)
+        texts = None if request.fields is not None else stored_texts(served.entity)
+        if texts is not None:
+            return page_that_fits(partial(_as_stored, items), options, texts)
+        return page_that_fits(items.list, options, partial(_texts, served.entity, request.fields))
 
     def count(self, served: Served, choice: Choice) -> int:
         """How many items there are.
@@ -44,6 +50,11 @@ class Listings:
         options = chosen(served, choice)
         with named_outside():
             return self._collection_of(served.entity).count(**options)
+
+
+def _as_stored(items: Collection[Any], partition: Partitions, *, cursor: str | None, **arguments: Any) -> Page[Any]:
+    query = Query(items.entity, partition, **arguments)
+    return items.listing.page(query, cursor, stored=True)
 
 
 def _texts(model: type[Entity], fields: Sequence[str] | None, items: Sequence[Any]) -> Sequence[bytes]:

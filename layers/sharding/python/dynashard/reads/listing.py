@@ -54,8 +54,8 @@ class Listing(Generic[E]):
         self._item_bytes: dict[str | None, float] = {}
         self._excess: dict[str | None, float] = {}
 
-    def page(self, query: Query, cursor: str | None = None) -> Page[Any]:
-        """Return one page; `Collection.list` has errors and costs.
+    def page(self, query: Query, cursor: str | None = None, *, stored: bool = False) -> Page[Any]:
+        """Return one page, or its items as they are `stored`; `Collection.list` has errors and costs.
 
         Raises `QueryTooWideError` if it has more shards than the request may send Queries; none was sent.
         """
@@ -84,7 +84,7 @@ class Listing(Generic[E]):
             recent = {} if dedup is None else dedup.recent
             state = [recent, known, *map(encode_positions, after, query.partitions)]
         return Page(
-            items=[self._decode(fetch.item(row), query.fields) for row in rows],
+            items=[fetch.item(row) if stored else self._decode(fetch.item(row), query.fields) for row in rows],
             cursor=None if state is None else self._cursors.issue(state, fingerprint),
             consumed=fetch.consumed,
             rounds=fetch.rounds,
@@ -197,8 +197,7 @@ class Listing(Generic[E]):
             raise
 
     def _decode(self, row: Mapping[str, Any], fields: Sequence[str] | None) -> Any:
-        name = row[TYPE]["S"] if TYPE in row else self._entity.name
-        entity = self._decoders[name]
+        entity = self._decoders[row[TYPE]["S"] if TYPE in row else self._entity.name]
         return entity.decode(row) if fields is None else entity.decode_fields(row, fields)
 
 

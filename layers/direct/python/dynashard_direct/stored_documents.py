@@ -1,0 +1,74 @@
+"""Validators of pages: many stored items at once, checked as `stored_form` checks one, but as mappings of plain values.
+
+A page that is only written as JSON needs no instances of its model. Without them it takes a quarter of the CPU time.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic_core import SchemaValidator, core_schema
+
+from dynashard_direct.stored_form import Decode, stored_field, unwrapped
+
+_PLAIN: Final = frozenset({"str", "int", "float", "bool", "date", "datetime", "uuid", "enum"})
+"""Types whose values orjson writes as pydantic does, or refuses."""
+_MODEL: Final = frozenset({"type", "cls", "schema", "custom_init", "root_model", "config", "metadata", "model_name"})
+_FIELD: Final = frozenset({"type", "schema", "metadata", "frozen", "validation_alias"})
+"""Parts of core schemas that do not change the JSON of an item."""
+
+
+def documents_validator(
+    model: type[BaseModel], attributes: Mapping[str, str], decode: Decode, texts: Mapping[str, str]
+) -> SchemaValidator | None:
+    """Return a validator of lists of stored items, which returns a dictionary of each, in the order of its fields.
+
+    `attributes` are the names of the stored attributes of all fields. The dictionaries end with `texts`: members by the
+    names of stored texts, empty if they are not stored. None if their JSON could differ from that of the model.
+    """
+    outer, inner, definitions = unwrapped(model)
+    fields: Mapping[str, Any] = inner["fields"]
+    config = outer[0].get("config", {}) if outer else {}
+    if (
+        len(outer) != 1
+        or not _plain_model(outer[0], config)
+        or inner.get("computed_fields")
+        or definitions
+        or fields.keys() != attributes.keys()
+        or fields.keys() & texts.keys()
+        or not all(map(_plain_field, fields.values()))
+    ):
+        return None
+    members = {name: _member(stored_field(field, attributes[name], name, decode)) for name, field in fields.items()}
+    for name, attribute in texts.items():
+        text = core_schema.with_default_schema(core_schema.str_schema(strict=True), default="")
+        members[name] = core_schema.typed_dict_field(text, validation_alias=[[attribute, "S"], [attribute]])
+    document = core_schema.typed_dict_schema(members, extra_behavior="ignore", config=config)
+    return SchemaValidator(core_schema.list_schema(document))
+
+
+def _plain_model(schema: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    """Whether a model is written as its fields are: nothing runs for the whole, and no setting changes their JSON."""
+    if schema["type"] != "model" or not _MODEL.issuperset(schema) or schema.get("custom_init"):
+        return False
+    if config.get("extra_fields_behavior") == "allow" or schema.get("root_model"):
+        return False
+    settings = {name for name in config if name.startswith("ser")} - {"ser_json_bytes"}
+    return not settings
+
+
+def _plain_field(field: Mapping[str, Any]) -> bool:
+    """Whether a field is written under its own name, by the rule of its type."""
+    if not _FIELD.issuperset(field):
+        return False
+    schema = field["schema"]
+    while schema["type"] in ("default", "nullable") and "serialization" not in schema:
+        schema = schema["schema"]
+    if "serialization" in schema or (schema["type"] == "enum" and schema.get("sub_type") != "str"):
+        return False
+    return schema["type"] in _PLAIN
+
+
+def _member(field: Mapping[str, Any]) -> Any:
+    """The field of a model as that of a mapping."""
+    return core_schema.typed_dict_field(field["schema"], validation_alias=field["validation_alias"])

@@ -1,0 +1,52 @@
+"""The JSON of stored items, written without an entity of each, wherever that gives the same text.
+
+`dynashard_direct.stored_documents` checks the items of a page at once. It is optional, and does not know every model.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from dynashard.entity import Entity, definition
+from dynashard.errors import UndecodableItemError
+from dynashard.runtime import direct_module
+from dynashard.schema import REV
+from dynashard_serving.documents import REVISION, item_texts
+
+Texts = Callable[[Sequence[Mapping[str, Any]]], Sequence[bytes]]
+"""Returns the JSON of each of some stored items; raises `UndecodableItemError` as decoding them does."""
+
+
+@lru_cache(maxsize=256)
+def stored_texts(model: type[Entity]) -> Texts | None:
+    """Return what `item_texts` returns of the same items decoded, straight from stored ones. None if nothing can.
+
+    Cost: 2 us for an item of ten short fields; decoding it and writing it takes 9.
+    """
+    known = definition(model)
+    direct = None if known.attachments else direct_module("stored_documents")
+    if direct is None:
+        return None
+    names = tuple(model.model_fields)
+    attributes = known.attributes_of(names)
+
+    def decoded(name: str, attribute: Any) -> Any:
+        [at] = known.attributes_of((name,))
+        return known.decode_fields_singly({at: attribute}, (name,))[name]
+
+    validator = direct.documents_validator(model, dict(zip(names, attributes, strict=True)), decoded, {REVISION: REV})
+    if validator is None:
+        return None
+    validate, dumps = validator.validate_python, orjson.dumps
+
+    def texts(items: Sequence[Mapping[str, Any]]) -> Sequence[bytes]:
+        try:
+            return [dumps(document, option=orjson.OPT_UTC_Z) for document in validate(items)]
+        except (ValidationError, UndecodableItemError, TypeError):
+            # Decoding has the errors, and accepts what orjson does not write.
+            return item_texts(map(known.decode, items))
+
+    return texts

@@ -1,0 +1,225 @@
+"""The JSON of stored items is that of the same items decoded, byte for byte, and so are the errors."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Annotated, Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import AfterValidator, Field, computed_field, field_serializer, model_serializer, model_validator
+
+from domain import Incident, Shift, Team, User
+from dynashard import Entity, Key, Registry, definition
+from dynashard.errors import UndecodableItemError
+from dynashard.schema import EXPIRES_AT
+from dynashard_serving.documents import item_texts
+from dynashard_serving.stored_texts import stored_texts
+from tests.depth import examples
+from tests.every_field import Colour, Everything
+from tests.storable_values import floats, ints, texts
+
+pytestmark = pytest.mark.unit
+
+Row = Mapping[str, Any]
+EPOCH, LATER = datetime(1970, 1, 1), datetime(2200, 1, 1)  # noqa: DTZ001 - a strategy adds time zones
+SYSTEM: Row = {"PK": {"S": "p"}, "SK": {"S": "s"}, "Type": {"S": "t"}, "GSI1PK": {"S": "g"}}
+UNUSUAL = st.sampled_from(
+    [
+        {"S": "text"}, {"S": ""}, {"S": "7"}, {"S": "true"}, {"S": "2021-02-24"}, {"S": "2021-02-24T19:28:41"},
+        {"S": "2021-02-24T19:28:41.1+05:30"}, {"S": "2021-02-24 19:28:41.000000Z"}, {"S": "1600000000"},
+        {"S": "6F9619FF8B86D011B42D00CF4FC964FF"}, {"S": "red"}, {"S": "green"},
+        {"S": '\x00\x1f\x7f"\\/\u2028\U0001f600'},
+        {"N": "0"}, {"N": "-7"}, {"N": "1.50"}, {"N": "4.2E1"}, {"N": "1E-7"}, {"N": "1E+22"}, {"N": "1E+400"},
+        {"N": "18446744073709551616"}, {"N": "99999999999999999999999"}, {"N": "4_2"}, {"BOOL": True}, {"NULL": True},
+        {"B": "AAEC"}, {"L": []}, {"M": {}}, {"SS": ["a"]}, {"X": "unknown"}, {},
+    ]
+)  # fmt: skip
+"""Attributes by another writer, or of an earlier declaration."""
+
+
+def _short(text: str) -> str:
+    if len(text) > 20:
+        raise ValueError("too long")
+    return text.strip()
+
+
+class Plain(Entity, name="form.v1.Plain", key=Key("{id}"), expires="until", registry=Registry()):
+    """Fields of every type that is written without an entity."""
+
+    id: str = "i"
+    text: Annotated[str, Field(max_length=30)] | None = None
+    coded: Annotated[str, Field(pattern=r"^\w*$")] = ""
+    whole: int = 0
+    few: Annotated[int, Field(ge=-5, le=5)] | None = None
+    ratio: float = 0.5
+    flag: bool | None = None
+    at: datetime | None = None
+    day: date | None = None
+    uid: UUID | None = None
+    colour: Colour = Colour.RED
+    until: datetime | None = None
+
+
+def written(texts_of: Any, rows: Sequence[Row]) -> Any:
+    """What writes items as JSON returns, or the error that it raises."""
+    try:
+        return list(texts_of(rows))
+    except UndecodableItemError as error:
+        return str(error)
+
+
+def decoded(rows: Sequence[Row]) -> Sequence[bytes]:
+    return item_texts(map(definition(Plain).decode, rows))
+
+
+usual = st.builds(
+    Plain,
+    id=texts,
+    text=st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=30),
+    whole=ints,
+    few=st.none() | st.integers(-5, 5),
+    ratio=floats,
+    flag=st.none() | st.booleans(),
+    at=st.none() | st.datetimes(timezones=st.timezones()),
+    day=st.none() | st.dates(),
+    uid=st.none() | st.uuids(),
+    colour=st.sampled_from(Colour),
+    until=st.none() | st.datetimes(EPOCH, LATER, timezones=st.timezones()),
+)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[Row]:
+    """Draw stored items. Most attributes are as the layer stores them; others are unusual, or missing."""
+    drawn = []
+    for item in draw(st.lists(usual, max_size=3)):
+        row = {**SYSTEM, **definition(Plain).encode(item.__dict__)}
+        row |= draw(st.sampled_from([{"Rev": {"S": "r-1"}}, {}, {"Rev": {"S": "r"}, "Prev": {"S": "a b"}}]))
+        names = [*definition(Plain).attributes_of(Plain.model_fields), "removed"]
+        for name in draw(st.lists(st.sampled_from(names), max_size=2)):
+            row[name] = draw(UNUSUAL)
+        for name in draw(st.lists(st.sampled_from(names), max_size=2)):
+            row.pop(name, None)
+        drawn.append(row)
+    return drawn
+
+
+@settings(max_examples=examples(1500))
+@given(rows())
+def test_the_text_of_a_stored_item_is_that_of_the_decoded_one(found: list[Row]) -> None:
+    assert written(stored_texts(Plain), found) == written(decoded, found)
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute"),
+    [
+        ("few", {"N": "6"}),
+        ("whole", {"S": "x"}),
+        ("ratio", {"N": "1E+400"}),
+        ("at", {"BOOL": True}),
+        ("colour", {"S": "green"}),
+        ("id", {"M": {}}),
+    ],
+)
+def test_one_item_that_cannot_be_decoded_fails_the_page(name: str, attribute: Row) -> None:
+    page = [SYSTEM, {**SYSTEM, name: attribute}]
+    texts_of = stored_texts(Plain)
+
+    assert texts_of is not None
+    with pytest.raises(UndecodableItemError, match=f"{name}|1E.400"):
+        texts_of(page)
+
+
+def test_what_orjson_does_not_write_is_written_by_the_entity() -> None:
+    page = [{**SYSTEM, "whole": {"N": "18446744073709551616"}}]
+    texts_of = stored_texts(Plain)
+
+    assert texts_of is not None
+    assert b'"whole":18446744073709551616' in texts_of(page)[0]
+
+
+def test_a_time_of_expiry_is_written_under_its_own_name() -> None:
+    texts_of = stored_texts(Plain)
+
+    assert texts_of is not None
+    assert b'"until":"1970-01-02T00:00:00Z"' in texts_of([{**SYSTEM, EXPIRES_AT: {"N": "86400.7"}}])[0]
+
+
+class Declared(Entity, name="form.v1.Declared", key=Key("{id}"), registry=Registry()):
+    id: str = "i"
+
+
+class Computing(Declared, name="form.v1.Computing", key=Key("{id}"), registry=Registry()):
+    @computed_field
+    def double(self) -> str:
+        return self.id * 2
+
+
+class SerializingAField(Declared, name="form.v1.SerializingAField", key=Key("{id}"), registry=Registry()):
+    @field_serializer("id")
+    def _shout(self, value: str) -> str:
+        return value.upper()
+
+
+class SerializingItself(Declared, name="form.v1.SerializingItself", key=Key("{id}"), registry=Registry()):
+    @model_serializer
+    def _other(self) -> dict[str, str]:
+        return {"other": self.id}
+
+
+class Checking(Declared, name="form.v1.Checking", key=Key("{id}"), registry=Registry()):
+    @model_validator(mode="after")
+    def _never(self) -> "Checking":
+        raise ValueError("never")
+
+
+class Preparing(Declared, name="form.v1.Preparing", key=Key("{id}"), registry=Registry()):
+    def model_post_init(self, _context: Any, /) -> None:
+        self.id = "prepared"
+
+
+class Calling(Declared, name="form.v1.Calling", key=Key("{id}"), registry=Registry()):
+    name: Annotated[str, AfterValidator(_short)] = ""
+
+
+class Hiding(Declared, name="form.v1.Hiding", key=Key("{id}"), registry=Registry()):
+    secret: str = Field(default="", exclude=True)
+
+
+class Timed(
+    Declared,
+    name="form.v1.Timed",
+    key=Key("{id}"),
+    registry=Registry(),
+    ser_json_temporal="seconds",
+):
+    at: datetime | None = None
+
+
+class Priced(Declared, name="form.v1.Priced", key=Key("{id}"), registry=Registry()):
+    price: Decimal = Decimal(0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Everything, Incident, Shift, Computing, SerializingAField, SerializingItself, Checking, Preparing, Calling,
+        Hiding, Timed, Priced,
+    ],
+)  # fmt: skip
+def test_a_model_with_rules_of_its_own_is_written_by_the_entity(model: type[Entity]) -> None:
+    assert stored_texts(model) is None
+
+
+@pytest.mark.parametrize("model", [User, Team])
+def test_plain_entities_of_the_domain_are_written_without_one(model: type[Entity]) -> None:
+    assert stored_texts(model) is not None
+
+
+def test_without_the_package_of_validators_entities_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynashard.runtime.find_spec", lambda _package: None)
+
+    assert stored_texts.__wrapped__(Plain) is None
