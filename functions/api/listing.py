@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from dynashard.errors import ValidationFailedError
@@ -40,18 +41,33 @@ def list_of(resource: Resource, incoming: ApiRequest) -> List:
     """Return the request of a listing, or refuse each parameter that is not valid (422)."""
     names = [name for name, _ in incoming.query]
     index = index_of(resource, dict(reversed(incoming.query)).get("index"), names)
-    several, sorted_by = resource.partition_fields(index), resource.sort_fields(index)
-    distinct = ("distinct",) if resource.distinct else ()
-    once = [*LIST_PARAMETERS, *distinct, *sorted_by, *resource.filters]
-    given = Parameters(incoming.query, [name for name in once if name not in several], several)
-    filters = [name for name in resource.filters if name not in (*several, *sorted_by)]
-    names_of_fields = given.text("fields")
+    known = _known(resource, index)
+    given = Parameters(incoming.query, known.once, known.several)
+    names_of_fields, filters = given.text("fields"), given.some(known.filters)
     return List(
-        choice=choice_of(incoming.tenant, given, several, sorted_by, index=index, filters=given.some(filters)),
+        choice=choice_of(incoming.tenant, given, known.several, known.sort, index=index, filters=filters),
         paging=paging_of(given),
         fields=None if names_of_fields is None else names_of_fields.split(","),
         distinct=given.text("distinct"),
     )
+
+
+class _Known(NamedTuple):
+    """The parameters of a listing that may be given once, or several times; which are of the sort key, or filters."""
+
+    once: Sequence[str]
+    several: Sequence[str]
+    sort: Sequence[str]
+    filters: Sequence[str]
+
+
+@lru_cache(maxsize=256)
+def _known(resource: Resource, index: str | None) -> _Known:
+    several, sort = resource.partition_fields(index), resource.sort_fields(index)
+    distinct = ("distinct",) if resource.distinct else ()
+    once = [*LIST_PARAMETERS, *distinct, *sort, *resource.filters]
+    filters = [name for name in resource.filters if name not in (*several, *sort)]
+    return _Known([name for name in once if name not in several], several, sort, filters)
 
 
 def choice_of(
@@ -122,5 +138,6 @@ def answered(root: str, query: Query, page: Answer) -> Response[str]:
 
 
 def _next(root: str, query: Query, cursor: str) -> str:
-    kept = [(name, value) for name, value in query if name != "cursor"]
-    return f'<{root}?{urlencode([*kept, ("cursor", cursor)])}>; rel="next"'
+    kept = urlencode([each for each in query if each[0] != "cursor"])
+    # A cursor is in base64 for URLs already.
+    return f'<{root}?{kept}{"&" if kept else ""}cursor={cursor}>; rel="next"'

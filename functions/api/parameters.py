@@ -25,9 +25,9 @@ class Parameters:
     def __init__(self, query: Query, once: Sequence[str], several: Sequence[str] = ()) -> None:
         self._values: dict[str, list[str]] = {}
         errors = []
-        known = ", ".join(dict.fromkeys((*once, *several))) or "none"
         for name, value in query:
             if name not in once and name not in several:
+                known = ", ".join(dict.fromkeys((*once, *several))) or "none"
                 errors.append(FieldError(name, f"Unknown query parameter; known are {known}.", "unknown_parameter"))
             elif name in self._values and name not in several:
                 errors.append(FieldError(name, "Give this query parameter once.", "repeated_parameter"))

@@ -36,7 +36,7 @@ def test_a_page_is_shortened_until_it_fits_with_its_cursor() -> None:
         assert len(limits) < 20, "it reads the same page again and again"
         return Page(["x" * 100_000] * min(200, limit), "c" * 300_000, Consumed(), 1)
 
-    answer = page_that_fits(read, {"limit": 1000}, lambda items: [written(item).encode() for item in items])
+    answer = page_that_fits(read, {"limit": 1000}, lambda items: written(items).encode())
 
     assert answer_bytes(answer.text) <= MAX_ANSWER_BYTES
     assert limits == sorted(set(limits), reverse=True)

@@ -15,8 +15,8 @@ from domain import Incident, Shift, Team, User
 from dynashard import Entity, Key, Registry, definition
 from dynashard.errors import UndecodableItemError
 from dynashard.schema import EXPIRES_AT
-from dynashard_serving.documents import item_texts
-from dynashard_serving.stored_texts import stored_texts
+from dynashard_serving.documents import item_texts, list_text
+from dynashard_serving.stored_texts import stored_text
 from tests.depth import examples
 from tests.every_field import Colour, Everything
 from tests.storable_values import floats, ints, texts
@@ -63,16 +63,16 @@ class Plain(Entity, name="form.v1.Plain", key=Key("{id}"), expires="until", regi
     until: datetime | None = None
 
 
-def written(texts_of: Any, rows: Sequence[Row]) -> Any:
+def written(text_of: Any, rows: Sequence[Row]) -> Any:
     """What writes items as JSON returns, or the error that it raises."""
     try:
-        return list(texts_of(rows))
+        return text_of(rows)
     except UndecodableItemError as error:
         return str(error)
 
 
-def decoded(rows: Sequence[Row]) -> Sequence[bytes]:
-    return item_texts(map(definition(Plain).decode, rows))
+def decoded(rows: Sequence[Row]) -> bytes:
+    return list_text(item_texts(map(definition(Plain).decode, rows)))
 
 
 usual = st.builds(
@@ -110,7 +110,7 @@ def rows(draw: st.DrawFn) -> list[Row]:
 @settings(max_examples=examples(1500))
 @given(rows())
 def test_the_text_of_a_stored_item_is_that_of_the_decoded_one(found: list[Row]) -> None:
-    assert written(stored_texts(Plain), found) == written(decoded, found)
+    assert written(stored_text(Plain), found) == written(decoded, found)
 
 
 @pytest.mark.parametrize(
@@ -126,26 +126,26 @@ def test_the_text_of_a_stored_item_is_that_of_the_decoded_one(found: list[Row]) 
 )
 def test_one_item_that_cannot_be_decoded_fails_the_page(name: str, attribute: Row) -> None:
     page = [SYSTEM, {**SYSTEM, name: attribute}]
-    texts_of = stored_texts(Plain)
+    text_of = stored_text(Plain)
 
-    assert texts_of is not None
+    assert text_of is not None
     with pytest.raises(UndecodableItemError, match=f"{name}|1E.400"):
-        texts_of(page)
+        text_of(page)
 
 
 def test_what_orjson_does_not_write_is_written_by_the_entity() -> None:
     page = [{**SYSTEM, "whole": {"N": "18446744073709551616"}}]
-    texts_of = stored_texts(Plain)
+    text_of = stored_text(Plain)
 
-    assert texts_of is not None
-    assert b'"whole":18446744073709551616' in texts_of(page)[0]
+    assert text_of is not None
+    assert b'"whole":18446744073709551616' in text_of(page)
 
 
 def test_a_time_of_expiry_is_written_under_its_own_name() -> None:
-    texts_of = stored_texts(Plain)
+    text_of = stored_text(Plain)
 
-    assert texts_of is not None
-    assert b'"until":"1970-01-02T00:00:00Z"' in texts_of([{**SYSTEM, EXPIRES_AT: {"N": "86400.7"}}])[0]
+    assert text_of is not None
+    assert b'"until":"1970-01-02T00:00:00Z"' in text_of([{**SYSTEM, EXPIRES_AT: {"N": "86400.7"}}])
 
 
 class Declared(Entity, name="form.v1.Declared", key=Key("{id}"), registry=Registry()):
@@ -211,15 +211,15 @@ class Priced(Declared, name="form.v1.Priced", key=Key("{id}"), registry=Registry
     ],
 )  # fmt: skip
 def test_a_model_with_rules_of_its_own_is_written_by_the_entity(model: type[Entity]) -> None:
-    assert stored_texts(model) is None
+    assert stored_text(model) is None
 
 
 @pytest.mark.parametrize("model", [User, Team])
 def test_plain_entities_of_the_domain_are_written_without_one(model: type[Entity]) -> None:
-    assert stored_texts(model) is not None
+    assert stored_text(model) is not None
 
 
 def test_without_the_package_of_validators_entities_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynashard.runtime.find_spec", lambda _package: None)
 
-    assert stored_texts.__wrapped__(Plain) is None
+    assert stored_text.__wrapped__(Plain) is None

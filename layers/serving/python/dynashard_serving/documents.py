@@ -120,6 +120,11 @@ def item_texts(items: Iterable[Entity], *, with_type: bool = False) -> list[byte
     return found
 
 
+def list_text(texts: Iterable[bytes]) -> bytes:
+    """Return the JSON list of these texts."""
+    return b"[%b]" % b",".join(texts)
+
+
 def part(model: type[BaseModel], values: Mapping[str, Any]) -> Document:
     """The JSON document of some fields of an item."""
     # The other fields are None, because a default may follow from a missing field.

@@ -1,6 +1,6 @@
 """Edges for callers: the models of their requests, and errors with the names that callers use."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Final, Literal
 
@@ -11,7 +11,7 @@ from dynashard.reads import Page
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT
 from dynashard_patterns.edges import NODE, Edge, Edges, EdgeStore
 from dynashard_serving.backend import Backend
-from dynashard_serving.documents import item_texts
+from dynashard_serving.documents import item_texts, list_text
 from dynashard_serving.pages import Answer, page_that_fits
 
 Way = Literal["forward", "backward"]
@@ -82,7 +82,7 @@ class Graph:
             with _named_of():
                 return self.store.list(tenant, wanted.of, wanted.way, type=wanted.type, order=wanted.order, **options)
 
-        return page_that_fits(read, {"limit": wanted.limit, "cursor": wanted.cursor}, item_texts)
+        return page_that_fits(read, {"limit": wanted.limit, "cursor": wanted.cursor}, _text)
 
     def count(self, tenant: str, node: str, way: Way) -> int:
         """Count a node's edges one way. Cost: as the store's `count`."""
@@ -97,3 +97,7 @@ def _named_of() -> Iterator[None]:
         yield
     except InvalidValueError as error:
         raise InvalidValueError(str(error), field="of" if error.field == "node" else error.field) from error
+
+
+def _text(items: Sequence[Any]) -> bytes:
+    return list_text(item_texts(items))

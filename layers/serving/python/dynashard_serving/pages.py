@@ -1,7 +1,7 @@
 """Pages of listings: no larger than Lambda can answer, and refused with the names that callers use."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
@@ -42,12 +42,12 @@ class Answer:
 def page_that_fits(
     read: Callable[..., Page[Any]],
     options: dict[str, Any],
-    texts_of: Callable[[Sequence[Any]], Sequence[bytes]],
+    text_of: Callable[[Sequence[Any]], bytes],
 ) -> Answer:
     """Read a page that Lambda can answer. A page that is too large is read again with a lower `limit`.
 
-    `texts_of` returns the JSON of each item. The page is put together from these texts, because making documents first
-    takes three times the CPU time.
+    `text_of` returns a JSON list of items. The page is put together from texts, because making documents first takes
+    three times the CPU time.
 
     Raises:
         ValidationFailedError: the query is invalid; with the parameter at fault, as callers name it.
@@ -57,19 +57,18 @@ def page_that_fits(
     while True:
         with named_outside():
             page = read(**options)
-        items = texts_of(page.items)
-        text = f'{{"items":[{b",".join(items).decode()}],"cursor":{written(page.cursor)}}}'
+        text = f'{{"items":{text_of(page.items).decode()},"cursor":{written(page.cursor)}}}'
         # A character takes at most 4 bytes, so that most pages need not be counted.
         if 4 * len(text) <= MAX_ANSWER_BYTES or answer_bytes(text) <= MAX_ANSWER_BYTES or options["limit"] == 1:
-            return Answer(text, page.cursor, len(items))
+            return Answer(text, page.cursor, len(page.items))
         room = MAX_ANSWER_BYTES - _CURSOR_BYTES - len(page.cursor or "")
-        options["limit"] = max(1, min(_fitting(items, room), options["limit"] - 1))
+        sizes = (answer_bytes(text_of([item]).decode()) - 1 for item in page.items)
+        options["limit"] = max(1, min(_fitting(sizes, room), options["limit"] - 1))
 
 
-def _fitting(items: Sequence[bytes], room: int) -> int:
-    """Return how many of the first items take at most `room` bytes; at least 1."""
-    sizes = accumulate(answer_bytes(item.decode()) + 1 for item in items)
-    return max(1, sum(1 for _ in takewhile(lambda size: size <= room, sizes)))
+def _fitting(sizes: Iterable[int], room: int) -> int:
+    """Return how many of the first items, with their commas, take at most `room` bytes; at least 1."""
+    return max(1, sum(1 for _ in takewhile(lambda size: size <= room, accumulate(sizes))))
 
 
 def answer_bytes(text: str) -> int:

@@ -1,13 +1,12 @@
 """Entities that share their logical partitions, listed as one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import ConfigurationError, FieldError, ValidationFailedError
 from dynashard.reads import Filter
-from dynashard_serving.documents import TENANT, item_texts
+from dynashard_serving.documents import TENANT, item_texts, list_text
 from dynashard_serving.operations.choosing import Options, paged, partitions, ranged
 from dynashard_serving.operations.exposed import Exposed, FamilyListing
 from dynashard_serving.operations.requests import Choice, Paging
@@ -66,7 +65,7 @@ class Family:
             **paged(paging),
             **ranged(choice, self._below(choice.sort)),
         }
-        return page_that_fits(collection_of(*self.models).list, options, partial(item_texts, with_type=True))
+        return page_that_fits(collection_of(*self.models).list, options, _text)
 
     def _below(self, given: Mapping[str, Any]) -> Options:
         """Return the prefix of an item and everything below it, and filters against keys that begin so by chance."""
@@ -92,3 +91,7 @@ class Family:
                 FieldError(f"sort.{missing}", f"{names[-1]} is below it: send both.", "missing")
             )
         return self._owners[above]
+
+
+def _text(items: Sequence[Any]) -> bytes:
+    return list_text(item_texts(items, with_type=True))

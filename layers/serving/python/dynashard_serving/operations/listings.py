@@ -7,13 +7,13 @@ from typing import Any
 from dynashard import Collection
 from dynashard.entity import Entity
 from dynashard.reads import Page, Partitions, Query
-from dynashard_serving.documents import item_texts, part, written
+from dynashard_serving.documents import item_texts, list_text, part, written
 from dynashard_serving.operations.choosing import chosen, listed
 from dynashard_serving.operations.item_reads import CollectionOf
 from dynashard_serving.operations.requests import Choice, List
 from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer, named_outside, page_that_fits
-from dynashard_serving.stored_texts import stored_texts
+from dynashard_serving.stored_texts import stored_text
 
 
 class Listings:
@@ -33,10 +33,10 @@ class Listings:
         """
         served.require("list")
         items, options = self._collection_of(served.entity), listed(served, request)
-        texts = None if request.fields is not None else stored_texts(served.entity)
-        if texts is not None:
-            return page_that_fits(partial(_as_stored, items), options, texts)
-        return page_that_fits(items.list, options, partial(_texts, served.entity, request.fields))
+        text = None if request.fields is not None else stored_text(served.entity)
+        if text is not None:
+            return page_that_fits(partial(_as_stored, items), options, text)
+        return page_that_fits(items.list, options, partial(_text, served.entity, request.fields))
 
     def count(self, served: Served, choice: Choice) -> int:
         """How many items there are.
@@ -57,5 +57,5 @@ def _as_stored(items: Collection[Any], partition: Partitions, *, cursor: str | N
     return items.listing.page(query, cursor, stored=True)
 
 
-def _texts(model: type[Entity], fields: Sequence[str] | None, items: Sequence[Any]) -> Sequence[bytes]:
-    return item_texts(items) if fields is None else [written(part(model, item)).encode() for item in items]
+def _text(model: type[Entity], fields: Sequence[str] | None, items: Sequence[Any]) -> bytes:
+    return list_text(item_texts(items) if fields is None else [written(part(model, item)).encode() for item in items])

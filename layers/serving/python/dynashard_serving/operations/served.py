@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
@@ -14,6 +14,9 @@ from dynashard_serving.acceptance import refuse_unaddressable
 from dynashard_serving.documents import REVISION, TENANT, Document
 from dynashard_serving.operations.exposed import Exposed
 from dynashard_serving.operations.leading import leading_fields
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "create": ["create"],
@@ -103,6 +106,8 @@ class Served:
         Raises:
             ValidationFailedError: it is not a value of the field.
         """
+        if not checked and given.__class__ is str and given.isascii() and self._annotation(name) is str:
+            return given
         adapter = self._adapter(name, checked=False)
         try:
             if isinstance(given, str):
@@ -167,9 +172,14 @@ class Served:
         window = self.exposed.window
         return window is None or window.holds(item, datetime.fromtimestamp(now, UTC))
 
-    def _adapter(self, name: str, *, checked: bool) -> TypeAdapter[Any]:
+    def _annotation(self, name: str) -> Any:
+        return self.entity.model_fields[name].annotation
+
+    def _adapter(self, name: str, *, checked: bool) -> "TypeAdapter[Any]":
         found = self._adapters.get((name, checked))
         if found is None:
+            from pydantic import TypeAdapter  # noqa: PLC0415 - most keys are plain text
+
             field = self.entity.model_fields[name]
             annotation: Any = Annotated[field.annotation, *field.metadata, None] if checked else field.annotation
             found = self._adapters[name, checked] = TypeAdapter[Any](annotation)
