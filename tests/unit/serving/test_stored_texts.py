@@ -94,7 +94,7 @@ usual = st.builds(
 @st.composite
 def rows(draw: st.DrawFn) -> list[Row]:
     """Draw stored items. Most attributes are as the layer stores them; others are unusual, or missing."""
-    drawn = []
+    drawn: list[Row] = []
     for item in draw(st.lists(usual, max_size=3)):
         row = {**SYSTEM, **definition(Plain).encode(item.__dict__)}
         row |= draw(st.sampled_from([{"Rev": {"S": "r-1"}}, {}, {"Rev": {"S": "r"}, "Prev": {"S": "a b"}}]))

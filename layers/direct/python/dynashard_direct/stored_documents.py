@@ -28,7 +28,7 @@ def documents_validator(
     """
     outer, inner, definitions = unwrapped(model)
     fields: Mapping[str, Any] = inner["fields"]
-    config = outer[0].get("config", {}) if outer else {}
+    config: Any = outer[0].get("config", {}) if outer else {}
     if (
         len(outer) != 1
         or not _plain_model(outer[0], config)
@@ -42,7 +42,8 @@ def documents_validator(
     members = {name: _member(stored_field(field, attributes[name], name, decode)) for name, field in fields.items()}
     for name, attribute in texts.items():
         text = core_schema.with_default_schema(core_schema.str_schema(strict=True), default="")
-        members[name] = core_schema.typed_dict_field(text, validation_alias=[[attribute, "S"], [attribute]])
+        paths: list[list[str | int]] = [[attribute, "S"], [attribute]]
+        members[name] = core_schema.typed_dict_field(text, validation_alias=paths)
     document = core_schema.typed_dict_schema(members, extra_behavior="ignore", config=config)
     return SchemaValidator(core_schema.list_schema(document))
 

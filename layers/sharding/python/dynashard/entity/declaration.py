@@ -244,9 +244,9 @@ def new_id() -> Any:
     return Field(default_factory=fresh_id, min_length=1)
 
 
-stamp_created: Final = partial(datetime.now, UTC)
-"""Default of a creation stamp until the repository sets it."""
-stamp_updated: Final = partial(datetime.now, UTC)
+stamp_created: Final = partial(lambda: datetime.now(UTC))
+"""Default of a creation stamp until the repository sets it. Pydantic would parse the signature of `now` itself."""
+stamp_updated: Final = partial(lambda: datetime.now(UTC))
 """Default of a change stamp until the repository sets it."""
 
 
