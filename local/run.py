@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp
 
 from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 from local import stopping
+from local.connections import GatewayConnection
 from local.engine import Engine
 from local.environments import Environments, FunctionSpec
 from local.errors import LocalStackError
@@ -85,8 +87,9 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     started: list[Worker | Reloader] = [*workers, *_reloader(every, workers, settings, stack)]
     audience = routes.audience[0] if routes.audience else "local"
     issuer = Issuer(local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience)
+    gateway = Gateway(routes, issuer, functions, report=_report)
     app = build_app(
-        Gateway(routes, issuer, functions, report=_report),
+        gateway,
         issuer,
         tenant_claim=_function_variable(templates, "TENANT_CLAIM", "tenant_id"),
         tenants=TenantRule(_function_variable(templates, "TENANT_PATTERN", DEFAULT_PATTERN)),
@@ -94,7 +97,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
         invoker=Invoker({commands.name: direct, COMMANDS_NAME: direct}, report=_report),
         log=_access,
     )
-    _answer(app, listener, engine, every)
+    _answer(app, gateway, listener, engine, every)
     return 0
 
 
@@ -110,10 +113,14 @@ def _workers(
     return [_worker(spec, stack) for spec in specs]
 
 
-def _answer(app: ASGIApp, listener: socket.socket, engine: Engine, functions: Iterable[Environments]) -> None:
+def _answer(
+    app: ASGIApp, gateway: Gateway, listener: socket.socket, engine: Engine, functions: Iterable[Environments]
+) -> None:
     """Answer requests until a signal, or until the engine ends."""
     config = uvicorn.Config(
         app,
+        # Uvicorn only calls it.
+        http=partial(GatewayConnection, gateway.answer, _access),  # type: ignore[arg-type]
         log_level="info",
         # Its lines cost 50 us each; the application writes them itself.
         access_log=False,

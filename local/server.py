@@ -2,9 +2,8 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,20 +16,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
-from local.events import HttpRequest, HttpResponse
+from local.connections import HOSTS, LATIN, OWN, access_line, header_lines, names_us
+from local.events import HttpRequest
 from local.gateway import MAX_BODY_BYTES, Gateway
 from local.invoking import PATH, Invoker, read_body
 from local.tokens import LIFETIME_SECONDS, Issuer
 
 MAX_TOKEN_REQUEST_BYTES = 64 * 1024
 """More than the header that carries a token may have."""
-HOSTS: Final = ("127.0.0.1", "localhost")
-"""The names by which requests may address the stack."""
-_OWN: Final = ("/local/", "/2015-03-31/")
-"""The beginnings of the paths that do not belong to the gateway."""
-_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
-_WITHOUT_LENGTH: Final = frozenset({*range(100, 200), HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
-_LATIN: Final = "latin-1"
 
 
 class TokenRequest(BaseModel):
@@ -146,25 +139,12 @@ class _Front:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._log(_access(scope, message["status"]))
+                self._log(access_line(_head(scope), (scope["client"] or ("-", 0))[1], message["status"]))
             await send(message)
 
-        own = scope["path"].startswith(_OWN) or _host(scope) not in HOSTS
+        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+        own = scope["path"].startswith(OWN) or not names_us(host)
         await (self._local if own else self._gateway)(scope, receive, sending)
-
-
-def _host(scope: Scope) -> str:
-    found = next((value for name, value in scope["headers"] if name == b"host"), b"")
-    return str(found.decode(_LATIN)).split(":", 1)[0]
-
-
-def _access(scope: Scope, status: int) -> str:
-    """Return the line about a request, as uvicorn writes it."""
-    host, port = scope["client"] or ("-", 0)
-    query = scope["query_string"]
-    path = (scope["raw_path"] + (b"?" + query if query else b"")).decode(_LATIN)
-    request = f"{scope['method']} {path} HTTP/{scope['http_version']}"
-    return f'INFO:     {host}:{port} - "{request}" {status} {_PHRASES.get(status, "")}'
 
 
 class _Endpoint:
@@ -179,33 +159,27 @@ class _Endpoint:
         except ClientDisconnect:
             return
         response = await self._gateway.answer(request)
-        await send({"type": "http.response.start", "status": response.status, "headers": _header_lines(response)})
+        await send({"type": "http.response.start", "status": response.status, "headers": header_lines(response)})
         await send({"type": "http.response.body", "body": response.body})
 
 
 async def _read(scope: Scope, receive: Receive) -> HttpRequest:
-    headers = [(name.decode(_LATIN), value.decode(_LATIN)) for name, value in scope["headers"]]
-    has_body = any(name in ("content-length", "transfer-encoding") for name, _ in headers)
+    head = _head(scope)
+    if any(name in ("content-length", "transfer-encoding") for name, _ in head.headers):
+        return replace(head, body=await read_body(Request(scope, receive), MAX_BODY_BYTES))
+    return head
+
+
+def _head(scope: Scope) -> HttpRequest:
+    """Return a request without its body."""
     return HttpRequest(
         method=scope["method"],
-        path=scope["raw_path"].decode(_LATIN),
-        query=scope["query_string"].decode(_LATIN),
-        headers=headers,
-        body=await read_body(Request(scope, receive), MAX_BODY_BYTES) if has_body else b"",
+        path=scope["raw_path"].decode(LATIN),
+        query=scope["query_string"].decode(LATIN),
+        headers=[(name.decode(LATIN), value.decode(LATIN)) for name, value in scope["headers"]],
         source_ip=scope["client"][0] if scope["client"] else "127.0.0.1",
         protocol=f"HTTP/{scope['http_version']}",
     )
-
-
-def _header_lines(response: HttpResponse) -> list[tuple[bytes, bytes]]:
-    lines = [
-        (name.encode(_LATIN, "replace"), value.encode(_LATIN, "replace"))
-        for name, value in response.headers
-        if name != "content-length"
-    ]
-    if response.status in _WITHOUT_LENGTH:
-        return lines
-    return [(b"content-length", b"%d" % len(response.body)), *lines]
 
 
 def _json(value: Any, *, status: int = 200) -> Response:

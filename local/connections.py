@@ -1,0 +1,164 @@
+"""HTTP connections on which the gateway answers most requests without ASGI.
+
+Uvicorn's protocol parses, keeps order, and ends connections. What ASGI costs for a request without a body is more than
+what the gateway does for it: messages, layers of applications, and a second write. Requests with a body, with escapes
+in the path, or for another part of the stack go through ASGI.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from local.events import HttpRequest, HttpResponse
+
+HOSTS: Final = ("127.0.0.1", "localhost")
+"""The names by which requests may address the stack."""
+OWN: Final = ("/local/", "/2015-03-31/")
+"""The beginnings of the paths that do not belong to the gateway."""
+LATIN: Final = "latin-1"
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+_WITHOUT_LENGTH: Final = frozenset({*range(100, 200), HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+_THROUGH_ASGI: Final = frozenset(
+    {b"content-length", b"expect", b"transfer-encoding", b"upgrade", b"x-forwarded-for", b"x-forwarded-proto"}
+)
+"""Headers of requests with a body, and those that uvicorn's layers read."""
+_OWN_BYTES: Final = tuple(each.encode() for each in OWN)
+
+Answer = Callable[[HttpRequest], Awaitable[HttpResponse]]
+Log = Callable[[str], None]
+
+
+class GatewayConnection(HttpToolsProtocol):
+    """One connection. `answer` is the gateway's, and `log` gets a line about each request that it answers."""
+
+    def __init__(self, answer: Answer, log: Log, **options: Any) -> None:
+        super().__init__(**options)
+        self._answer = answer
+        self._log = log
+
+    def on_headers_complete(self) -> None:
+        """Let the gateway answer the request at once, or let it go through ASGI."""
+        if not self._direct():
+            super().on_headers_complete()
+            return
+        before, self.cycle = self.cycle, self._cycle()
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def _direct(self) -> bool:
+        headers = dict(self.headers)
+        return (
+            # Of a header that is sent twice, the code for all requests knows which one counts.
+            len(headers) == len(self.headers)
+            and headers.keys().isdisjoint(_THROUGH_ASGI)
+            and names_us(headers.get(b"host", b""))
+            and self.url.startswith(b"/")
+            and not self.url.startswith(_OWN_BYTES)
+            and b"%" not in self.url
+            and b"#" not in self.url
+            and self.url.isascii()
+            and self.client is not None
+        )
+
+    def _cycle(self) -> "_Cycle":
+        version = self.parser.get_http_version()
+        method = self.scope["method"] = self.parser.get_method().decode(LATIN)
+        path, _, query = self.url.decode(LATIN).partition("?")
+        headers = [(name.decode(LATIN), value.decode(LATIN)) for name, value in self.headers]
+        host, port = self.client or ("-", 0)
+        return _Cycle(
+            HttpRequest(method, path, query, headers, source_ip=host, protocol=f"HTTP/{version}"),
+            port,
+            self._answer,
+            self._log,
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+
+
+class _Cycle(RequestResponseCycle):
+    """A request and its answer. Errors are handled, and the answer to them is written, as for ASGI's applications."""
+
+    def __init__(self, request: HttpRequest, port: int, answer: Answer, log: Log, **options: Any) -> None:
+        super().__init__(**options)
+        self._request = request
+        self._port = port
+        self._answer = answer
+        self._log = log
+
+    async def run_asgi(self, app: Any) -> None:
+        """Answer the request. `app`, which is ASGI's, is not used."""
+        del app
+        await super().run_asgi(self._respond)
+
+    async def _respond(self, *_: Any) -> None:
+        response = await self._answer(self._request)
+        request = self._request
+        self._log(access_line(request, self._port, response.status))
+        if self.flow.write_paused:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        content = _text(response, self.default_headers, request.method, keep_alive=self.keep_alive)
+        self.response_started = self.response_complete = True
+        self.transport.write(content)
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+
+def names_us(host: bytes) -> bool:
+    """Whether a `Host` header names this stack, with or without a port."""
+    return host.partition(b":")[0].decode(LATIN) in HOSTS
+
+
+def access_line(request: HttpRequest, port: int, status: int) -> str:
+    """Return the line about a request, as uvicorn writes it."""
+    path = f"{request.path}?{request.query}" if request.query else request.path
+    line = f"{request.method} {path} {request.protocol}"
+    return f'INFO:     {request.source_ip}:{port} - "{line}" {status} {_PHRASES.get(status, "")}'
+
+
+def header_lines(response: HttpResponse) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer, with the length of its body."""
+    lines = [
+        (name.encode(LATIN, "replace"), value.encode(LATIN, "replace"))
+        for name, value in response.headers
+        if name != "content-length"
+    ]
+    if response.status in _WITHOUT_LENGTH:
+        return lines
+    return [(b"content-length", b"%d" % len(response.body)), *lines]
+
+
+def _text(response: HttpResponse, more: list[tuple[bytes, bytes]], method: str, *, keep_alive: bool) -> bytes:
+    parts = [STATUS_LINE[response.status]]
+    for name, value in (*more, *header_lines(response)):
+        if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
+            raise RuntimeError("Invalid HTTP header.")
+        parts += [name, b": ", value, b"\r\n"]
+    parts.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
+    if method != "HEAD" and response.status not in _WITHOUT_LENGTH:
+        parts.append(response.body)
+    return b"".join(parts)
