@@ -104,13 +104,16 @@ class Environments:
 
     After a change of the code, `prepare` and `replace` start new environments and end the old ones after they answer.
 
-    At most `limit` environments run, and at most `places` calls wait for one. The log gets their standard output.
+    At most `limit` environments run, and at most `places` calls wait for one. Not many more calls than `processors` run
+    at once, unless they take long. The log gets the standard output of all.
 
     A call that finds an idle environment is sent by the caller's event loop, which also reads the answer. Whatever may
     wait, such as the start of an environment, happens in threads.
     """
 
-    def __init__(self, spec: FunctionSpec, *, limit: int, log: Path, places: int = PLACES) -> None:
+    def __init__(
+        self, spec: FunctionSpec, *, limit: int, log: Path, places: int = PLACES, processors: int | None = None
+    ) -> None:
         self._spec = spec
         self._log = log
         self._ended = False
@@ -118,7 +121,9 @@ class Environments:
         self._current = Generation()
         self._generations = [self._current]
         self._retiring: list[threading.Thread] = []
-        self._admission = Admission[_Call](limit, places)
+        self._admission = Admission[_Call](limit, places, processors)
+        self._timer: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
+        """Starts what waits because others have begun a moment ago."""
         self._serving: dict[Environment, _Call] = {}
         """Those whose answer an event loop reads."""
         # As many threads as environments: each starts or ends one, or waits for its answer.
@@ -259,17 +264,28 @@ class Environments:
 
         Other loops may only be used by their own threads.
         """
-        while found := self._admission.next():
-            call, _ = found
+        while call := self._admission.next():
             idle = self._current.idle
             if call.answer.cancelled():
-                self._admission.done(expensive=call.expensive)
+                self._admission.done(call)
                 continue
             if call.loop is loop and idle and len(call.work) <= MAX_UNREAD:
                 self._current.busy += 1
                 self._send(call, self._current, idle.pop())
             else:
                 self._threads.submit(self._run, call)
+        if (
+            loop is not None
+            and (pause := self._admission.pause)
+            and (self._timer is None or self._timer[0] is not loop)
+        ):
+            self._timer = loop, loop.call_later(pause, self._dispatch_later, loop)
+
+    def _dispatch_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._changed:
+            self._timer = None
+            if not self._ended:
+                self._dispatch(loop)
 
     def _send(self, call: _Call, generation: Generation, environment: Environment) -> None:
         """Let an idle environment serve a call, on the thread of the call's loop. The lock is held."""
@@ -326,7 +342,7 @@ class Environments:
 
     def _done(self, call: _Call, outcome: bytes | Exception, loop: asyncio.AbstractEventLoop | None) -> None:
         with self._changed:
-            self._admission.done(expensive=call.expensive)
+            self._admission.done(call)
             if not self._ended:
                 self._dispatch(loop)
         if loop is not None:

@@ -177,9 +177,16 @@ def _listener(port: int) -> socket.socket:
 
 def _environments(spec: FunctionSpec, settings: Settings, stack: ExitStack) -> Environments:
     log = settings.data_dir / FUNCTION_LOG
-    environments = Environments(spec, limit=settings.local_workers, log=log, places=settings.local_queue)
+    environments = Environments(
+        spec, limit=settings.local_workers, log=log, places=settings.local_queue, processors=_processors()
+    )
     stack.callback(environments.close)
     return environments
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _background(spec: FunctionSpec, settings: Settings, module: str, log: str, function: str = "") -> WorkerSpec:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.admission import EXPENSIVE_SHARE, Admission, FullError
+from local.admission import EXPENSIVE_SHARE, SLOW_SECONDS, Admission, FullError
 
 pytestmark = pytest.mark.unit
 
@@ -10,8 +10,8 @@ pytestmark = pytest.mark.unit
 def running(admission: Admission[str]) -> list[str]:
     """Start the calls that may run now, and return their names in order."""
     started = []
-    while found := admission.next():
-        started.append(found[0])
+    while call := admission.next():
+        started.append(call)
     return started
 
 
@@ -21,7 +21,7 @@ def test_calls_run_up_to_the_limit_in_the_order_of_arrival() -> None:
         admission.join(name, expensive=False)
 
     assert running(admission) == ["a", "b"]
-    admission.done(expensive=False)
+    admission.done("a")
     assert running(admission) == ["c"]
 
 
@@ -31,9 +31,9 @@ def test_cheap_calls_run_before_earlier_expensive_ones() -> None:
         admission.join(name, expensive=expensive)
 
     assert running(admission) == ["get"]
-    admission.done(expensive=False)
+    admission.done("get")
     assert running(admission) == ["put"]
-    admission.done(expensive=False)
+    admission.done("put")
     assert running(admission) == ["list"]
 
 
@@ -45,7 +45,7 @@ def test_expensive_calls_never_occupy_the_last_environment() -> None:
     assert running(admission) == ["list 0", "list 1"]
     admission.join("get", expensive=False)
     assert running(admission) == ["get"]
-    admission.done(expensive=True)
+    admission.done("list 0")
     assert running(admission) == ["list 2"]
 
 
@@ -87,5 +87,63 @@ def test_waiting_calls_can_be_removed() -> None:
     running(admission)
 
     assert admission.drain() == ["b", "c"]
-    admission.done(expensive=False)
+    admission.done("a")
     assert running(admission) == []
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_no_more_quick_calls_run_at_once_than_there_are_processors() -> None:
+    clock = Clock()
+    admission = Admission[str](4, 10, 2, clock=clock)
+    for name in ("a", "b", "c", "d"):
+        admission.join(name, expensive=False)
+
+    assert running(admission) == ["a", "b"]
+    clock.now += SLOW_SECONDS / 2
+    assert running(admission) == []
+    admission.done("b")
+    assert running(admission) == ["c"]
+    clock.now += SLOW_SECONDS / 2
+    # The first one has become slow, and the third one has not.
+    assert running(admission) == ["d"]
+
+
+def test_calls_that_take_long_leave_the_other_environments_to_others() -> None:
+    clock = Clock()
+    admission = Admission[str](3, 10, 1, clock=clock)
+    for name in ("a", "b", "c", "d"):
+        admission.join(name, expensive=False)
+    started = []
+
+    for _ in range(4):
+        started.append(running(admission))
+        clock.now += SLOW_SECONDS
+
+    assert started == [["a"], ["b"], ["c"], []]
+
+
+def test_the_pause_before_the_next_look_is_until_a_running_call_is_slow() -> None:
+    clock = Clock()
+    admission = Admission[str](2, 10, 1, clock=clock)
+    pauses = []
+
+    for name in ("a", "b", "c"):
+        admission.join(name, expensive=False)
+        running(admission)
+        pauses.append(admission.pause)
+        clock.now += SLOW_SECONDS / 4
+    clock.now += SLOW_SECONDS
+    assert running(admission) == ["b"]
+
+    # Nothing waits; then "b" waits for "a"; after that "c" waits for an environment.
+    assert pauses == pytest.approx([None, SLOW_SECONDS * 3 / 4, SLOW_SECONDS / 2])
+    assert admission.pause is None

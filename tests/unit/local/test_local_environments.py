@@ -78,6 +78,30 @@ def test_two_events_at_once_never_share_a_process(echo: Environments, tmp_path: 
     assert first["process"] != second["process"]
 
 
+def test_slow_events_run_at_once_on_one_processor(tmp_path: Path) -> None:
+    spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
+    environments = Environments(spec, limit=2, log=tmp_path / "api.log", processors=1)
+
+    # They meet only if both run, and no call ends before.
+    test_two_events_at_once_never_share_a_process(environments, tmp_path)
+
+    environments.close()
+
+
+def test_quick_events_share_an_environment_on_one_processor(tmp_path: Path) -> None:
+    spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
+    environments = Environments(spec, limit=1, log=tmp_path / "api.log", processors=1)
+    environments.warm()
+
+    async def several() -> list[Any]:
+        return await asyncio.gather(*(environments.invoke({"n": number}, "1") for number in range(20)))
+
+    answers = asyncio.run(several())
+    environments.close()
+
+    assert [answer["event"] for answer in answers] == [{"n": number} for number in range(20)]
+
+
 def test_the_output_of_a_function_is_written_to_its_log(echo: Environments, tmp_path: Path) -> None:
     invoke(echo, {"do": "print"})
 
