@@ -4,7 +4,6 @@ import base64
 import binascii
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import parse_qsl, unquote
 
@@ -32,8 +31,7 @@ class TenantClaim(NamedTuple):
     rule: TenantRule = DEFAULT_TENANTS
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRequest:
+class ApiRequest(NamedTuple):
     """One authenticated request.
 
     Attributes:

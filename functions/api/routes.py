@@ -43,7 +43,7 @@ HEALTH: Final = f"{PREFIX}/health"
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Endpoint:
     """A set of paths and what each method does there.
 

@@ -9,7 +9,7 @@ from dynashard_serving.settings import ServingSettings
 from functions.api.request import TenantClaim
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Settings(ServingSettings):
     """Settings of the API, read once; production serves no OpenAPI document and no Swagger page.
 

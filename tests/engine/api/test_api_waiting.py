@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,7 +57,7 @@ class World:
         waiting = Waiting(resource, lambda: materializers, clock=lambda: self.now, sleep=self.sleep)
         asked = incoming(prefer)
         answer: Any = Answer()
-        waiting.where_preferred(lambda _: answer)(replace(asked, context=Context(left)))
+        waiting.where_preferred(lambda _: answer)(asked._replace(context=Context(left)))
         headers: dict[str, str] = answer.headers
         return headers
 

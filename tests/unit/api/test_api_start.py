@@ -194,3 +194,22 @@ def test_plugins_of_pydantic_are_not_looked_for_unless_the_setting_names_some(
         environment["PYDANTIC_DISABLE_PLUGINS"] = disabled
 
     assert _in_a_new_process(program, environment).strip() == loaded
+
+
+REPLACED = """
+import sys
+from importlib import import_module
+import functions.api.handler, domain.users
+
+replaced = sys.modules.pop("pydantic.plugin._loader")
+print(hasattr(replaced, "__file__"), "importlib.metadata" in sys.modules)
+search = import_module("pydantic.plugin._loader")
+print(list(search.get_plugins()), "importlib.metadata" in sys.modules)
+"""
+
+
+def test_what_is_replaced_is_the_module_with_which_pydantic_looks_for_plugins() -> None:
+    without, with_it = _in_a_new_process(REPLACED).splitlines()
+
+    assert without == "False False"
+    assert with_it == "[] True"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard_serving.tenants import DEFAULT_PATTERN, MAX_LENGTH, TenantRule
+from dynashard_serving.tenants import DEFAULT_PATTERN, MAX_LENGTH, TenantRule, check
 from local.events import claim_text
 
 pytestmark = pytest.mark.unit
@@ -92,3 +92,10 @@ def test_the_slowest_pattern_takes_bounded_work() -> None:
 
     # At most 42 cubed matches are tried, which takes milliseconds. A nested repeat would not end.
     assert not any(rule.allows("a" * length) for length in range(127, 227))
+
+
+def test_the_default_pattern_is_one_that_a_setting_could_be() -> None:
+    check(DEFAULT_PATTERN)
+
+    with pytest.raises(ValueError, match="is not allowed from position 6"):
+        check("^[a-z](b)$")

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from dynashard.errors import DynashardError, FieldError, InputError, OutcomeUnknownError, ValidationFailedError
 
@@ -20,8 +20,7 @@ _MAX_FIELD: Final = 200
 _MAX_CAUSES: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """An error as callers see it.
 
     Attributes:
@@ -38,7 +37,7 @@ class Refusal:
     status: int
     message: str
     errors: tuple[FieldError, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = MappingProxyType({})
     retry_after: int | None = None
     omitted: int = 0
 
@@ -110,7 +109,7 @@ def refusal_of(error: Exception) -> Refusal:
     refusal = _refusal(error)
     errors = _fitting(refusal.errors)
     omitted = refusal.omitted + len(refusal.errors) - len(errors)
-    return replace(refusal, message=shortened(refusal.message), errors=errors, omitted=omitted)
+    return refusal._replace(message=shortened(refusal.message), errors=errors, omitted=omitted)
 
 
 def shortened(text: str, most: int = MAX_MESSAGE) -> str:

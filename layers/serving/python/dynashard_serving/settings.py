@@ -15,7 +15,7 @@ ENVIRONMENTS: Final = ("dev", "prod", "local")
 GROWTH_MODES: Final = ("on", "dry_run", "off")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TableSettings:
     """Settings of a function that reads and writes items, read once.
 
@@ -74,7 +74,7 @@ class TableSettings:
         return values_of(cls, environ)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ServingSettings(TableSettings):
     """Settings of a function that serves items to callers.
 

@@ -29,7 +29,7 @@ class Place(NamedTuple):
     writing: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Tally:
     """Requests at one place in one window.
 

@@ -35,7 +35,7 @@ _MOST_KEYS: Final = 4096
 _SINGLE: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Gate:
     """What one process may send to one old shard. Threads that share it may lose an update without harm."""
 
