@@ -1,7 +1,7 @@
 """The JSON of stored items is that of the same items decoded, byte for byte, and so are the errors."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 from uuid import UUID
@@ -24,12 +24,16 @@ from tests.storable_values import floats, ints, texts
 pytestmark = pytest.mark.unit
 
 Row = Mapping[str, Any]
+NEVER_BEFORE = datetime(2000, 1, 1, tzinfo=UTC)
 EPOCH, LATER = datetime(1970, 1, 1), datetime(2200, 1, 1)  # noqa: DTZ001 - a strategy adds time zones
 SYSTEM: Row = {"PK": {"S": "p"}, "SK": {"S": "s"}, "Type": {"S": "t"}, "GSI1PK": {"S": "g"}}
 UNUSUAL = st.sampled_from(
     [
         {"S": "text"}, {"S": ""}, {"S": "7"}, {"S": "true"}, {"S": "2021-02-24"}, {"S": "2021-02-24T19:28:41"},
-        {"S": "2021-02-24T19:28:41.1+05:30"}, {"S": "2021-02-24 19:28:41.000000Z"}, {"S": "1600000000"},
+        {"S": "2021-02-24T19:28:41.1+05:30"}, {"S": "2021-02-24 19:28:41.000000Z"},
+        {"S": "2021-02-24T19:28:41.000001Z"}, {"S": "2021-02-30T19:28:41.000001Z"}, {"S": "2021-02-28T19:28:41.00001Z"},
+        {"S": "0999-02-28T19:28:41.000001Z"}, {"S": "2021-02-28T24:28:41.000001Z"}, {"S": "2021-02-28T19:28:41.00001z"},
+        {"S": "1600000000"},
         {"S": "6F9619FF8B86D011B42D00CF4FC964FF"}, {"S": "red"}, {"S": "green"},
         {"S": '\x00\x1f\x7f"\\/\u2028\U0001f600'},
         {"N": "0"}, {"N": "-7"}, {"N": "1.50"}, {"N": "4.2E1"}, {"N": "1E-7"}, {"N": "1E+22"}, {"N": "1E+400"},
@@ -57,6 +61,7 @@ class Plain(Entity, name="form.v1.Plain", key=Key("{id}"), expires="until", regi
     ratio: float = 0.5
     flag: bool | None = None
     at: datetime | None = None
+    late: Annotated[datetime, Field(ge=NEVER_BEFORE)] | None = None
     day: date | None = None
     uid: UUID | None = None
     colour: Colour = Colour.RED
@@ -84,6 +89,7 @@ usual = st.builds(
     ratio=floats,
     flag=st.none() | st.booleans(),
     at=st.none() | st.datetimes(timezones=st.timezones()),
+    late=st.none() | st.datetimes(datetime(2000, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
     day=st.none() | st.dates(),
     uid=st.none() | st.uuids(),
     colour=st.sampled_from(Colour),
@@ -133,6 +139,26 @@ def test_one_item_that_cannot_be_decoded_fails_the_page(name: str, attribute: Ro
         text_of(page)
 
 
+TIMES = [
+    "2021-02-24T19:28:41.000000Z", "2021-02-24T19:28:41.000001Z", "2021-02-24T19:28:41.100000Z",
+    "2021-02-24T19:28:41Z", "2021-02-29T19:28:41.000001Z", "2021-02-30T19:28:41.000001Z",
+    "2021-12-31T23:59:59.999999Z", "2021-13-01T00:00:00.000001Z", "2021-02-24T24:28:41.000001Z",
+    "2021-02-24T19:60:41.000001Z", "2021-02-24T19:28:60.000001Z", "0999-02-24T19:28:41.000001Z",
+    "0000-02-24T19:28:41.000001Z", "1999-12-28T19:28:41.000001Z", "2021-02-24T19:28:41.000001z",
+    " 2021-02-24T19:28:41.000001Z", "2021-02-24T19:28:41.000001Z\n", "2021-02-24T19:28:41.00001Z",
+    "2021-02-24T19:28:41.0000001Z", "2021-00-10T19:28:41.000001Z", "2021-02-24T19:28:41.000001+00:00",
+    "2021-02-24T19:28:41.000001", "2021-02-00T19:28:41.000001Z",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("field", ["at", "late", "until"])
+@pytest.mark.parametrize("text", TIMES)
+def test_a_time_is_written_as_it_would_be_after_parsing(field: str, text: str) -> None:
+    page = [{**SYSTEM, field: {"S": text}}]
+
+    assert written(stored_text(Plain), page) == written(decoded, page)
+
+
 def test_what_orjson_does_not_write_is_written_by_the_entity() -> None:
     page = [{**SYSTEM, "whole": {"N": "18446744073709551616"}}]
     text_of = stored_text(Plain)
@@ -159,7 +185,9 @@ class Computing(Declared, name="form.v1.Computing", key=Key("{id}"), registry=Re
 
 
 class SerializingAField(Declared, name="form.v1.SerializingAField", key=Key("{id}"), registry=Registry()):
-    @field_serializer("id")
+    name: str
+
+    @field_serializer("name")
     def _shout(self, value: str) -> str:
         return value.upper()
 

@@ -16,6 +16,18 @@ _PLAIN: Final = frozenset({"str", "int", "float", "bool", "date", "datetime", "u
 _MODEL: Final = frozenset({"type", "cls", "schema", "custom_init", "root_model", "config", "metadata", "model_name"})
 _FIELD: Final = frozenset({"type", "schema", "metadata", "frozen", "validation_alias"})
 """Parts of core schemas that do not change the JSON of an item."""
+_UNBOUNDED: Final = frozenset({"type", "microseconds_precision"})
+_DATE: Final = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
+_TIME: Final = r"([01][0-9]|2[0-3])(:[0-5][0-9]){2}\.[0-9]{5}[1-9]"
+_SAME_TEXT: Final = core_schema.str_schema(
+    pattern=f"^{_DATE}T{_TIME}Z$",
+    strict=True,
+    strip_whitespace=False,
+    to_lower=False,
+    to_upper=False,
+    regex_engine="rust-regex",
+)
+"""Times whose stored text is their JSON text. Others are parsed: JSON has no fraction of zeros, and months differ."""
 
 
 def documents_validator(
@@ -72,4 +84,13 @@ def _plain_field(field: Mapping[str, Any]) -> bool:
 
 def _member(field: Mapping[str, Any]) -> Any:
     """The field of a model as that of a mapping."""
-    return core_schema.typed_dict_field(field["schema"], validation_alias=field["validation_alias"])
+    return core_schema.typed_dict_field(_as_text(field["schema"]), validation_alias=field["validation_alias"])
+
+
+def _as_text(schema: Any) -> Any:
+    """The schema without parsing times only to write the same text again."""
+    if schema["type"] in ("default", "nullable"):
+        return {**schema, "schema": _as_text(schema["schema"])}
+    if schema["type"] == "datetime" and _UNBOUNDED.issuperset(schema):
+        return core_schema.union_schema([_SAME_TEXT, schema], mode="left_to_right")
+    return schema
