@@ -43,11 +43,6 @@ class TemplateField:
     width: int | None
     after: str = ""
     before: str = ""
-    plain: bool = field(init=False)
-    """Whether any text fits that is not empty."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "plain", not (self.spec or self.width is not None or self.after or self.before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +64,10 @@ class KeyTemplate:
         Raises `InvalidKeyError` if one is missing, empty, of a type that has no key text, contains a character that
         belongs to the template, or does not fit its width.
         """
-        texts = [part if isinstance(part, str) else self.field_text(part, values) for part in self.parts]
-        return texts[0] if len(texts) == 1 else "".join(texts)
+        return "".join([part if isinstance(part, str) else self.field_text(part, values) for part in self.parts])
 
     def field_text(self, part: TemplateField, values: Mapping[str, Any]) -> str:
         """Return the text of one field of the template; raises as `render`."""
-        name = part.name
-        text = values.get(name)
-        if text.__class__ is not str or not text or not part.plain:
-            text = self._checked_text(part, values)
-        for character in self.reserved:
-            if character in text:
-                raise InvalidKeyError(f"{name} may not contain {character!r}: it divides keys", field=name)
-        return text
-
-    def _checked_text(self, part: TemplateField, values: Mapping[str, Any]) -> str:
         name = part.name
         if name not in values:
             raise InvalidKeyError(f"{name} is part of the key and must be given", field=name)
@@ -97,6 +81,9 @@ class KeyTemplate:
             raise InvalidKeyError(f"{name} may not contain {part.after!r}: it ends the field in keys", field=name)
         if part.before and (part.before + text).rfind(part.before) != 0:
             raise InvalidKeyError(f"{name} may not contain {part.before!r}: it starts the field in keys", field=name)
+        for character in self.reserved:
+            if character in text:
+                raise InvalidKeyError(f"{name} may not contain {character!r}: it divides keys", field=name)
         return text
 
     def literals(self) -> str:

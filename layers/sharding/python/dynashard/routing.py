@@ -1,7 +1,6 @@
 """From logical keys to stored ones: the shard of an item under a view, a leased snapshot of the shard map."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey
@@ -51,12 +50,26 @@ class Router:
         entry = index.entry(values)
         if entry is None:
             return {}
-        view = self.topology.index_view(entity, index)
-        count = view.count if view.phase in (Phase.STABLE, Phase.PREPARE) else view.new_count
         return {
-            index_pk(index.slot): {"S": index_home(index, entry, key, count)},
+            index_pk(index.slot): {"S": index_home(index, entry, key, self.index_count(entity, index))},
             index_sk(index.slot): {"S": entry.sort},
         }
+
+    def index_count(self, entity: EntityDefinition[Any], index: IndexDefinition) -> int:
+        """Return the shard count by which entries of an index are written now."""
+        view = self.topology.index_view(entity, index)
+        return view.count if view.phase in (Phase.STABLE, Phase.PREPARE) else view.new_count
+
+
+class IndexCounts(dict[str, int]):
+    """What `Router.index_count` returns, by the names of an entity's indexes, asked once for each that is needed."""
+
+    def __init__(self, router: Router, entity: EntityDefinition[Any]) -> None:
+        super().__init__()
+        self.router, self._entity = router, entity
+
+    def __missing__(self, name: str) -> int:
+        return self.setdefault(name, self.router.index_count(self._entity, self._entity.indexes[name]))
 
 
 def hash_of(rule: Placement, key: ItemKey) -> int:
@@ -64,16 +77,12 @@ def hash_of(rule: Placement, key: ItemKey) -> int:
     return rule.hash(f"{key.partition}{rule.joiner}{key.sort}")
 
 
-# A write needs the hash of its key for each of its indexes, and for its home.
-_recent_hash = lru_cache(maxsize=256)(hash_of)
-
-
 def home(entity: EntityDefinition[Any], key: ItemKey, count: int) -> str:
     """Return the stored partition key of an item under a shard count."""
     if count == UNSHARDED:
         return key.partition
     rule = entity.rule
-    return f"{key.partition}{entity.separator}{rule.shard(_recent_hash(rule, key), count) + rule.first}"
+    return f"{key.partition}{entity.separator}{rule.shard(hash_of(rule, key), count) + rule.first}"
 
 
 def index_home(index: IndexDefinition, entry: ItemKey, key: ItemKey, count: int) -> str:
@@ -83,7 +92,7 @@ def index_home(index: IndexDefinition, entry: ItemKey, key: ItemKey, count: int)
     """
     if count == UNSHARDED:
         return entry.partition
-    shard = CALCULATED.shard(_recent_hash(CALCULATED, key if index.by_item_key else entry), count)
+    shard = CALCULATED.shard(hash_of(CALCULATED, key if index.by_item_key else entry), count)
     return f"{entry.partition}{index.separator}{shard}"
 
 

@@ -24,11 +24,10 @@ values do; an entity's fields restore their types. Subclasses are stored as what
 from dynashard.codec.decode import decode_value
 from dynashard.codec.encode import encode_value, register_encoder
 from dynashard.codec.numeric import plain_text
-from dynashard.codec.size import fits, fits_easily, item_size, require_fits
+from dynashard.codec.size import fits, item_size, require_fits
 
 # fmt: off
 __all__ = [
-    "decode_value", "encode_value", "fits", "fits_easily", "item_size", "plain_text", "register_encoder",
-    "require_fits",
+    "decode_value", "encode_value", "fits", "item_size", "plain_text", "register_encoder", "require_fits",
 ]
 # fmt: on

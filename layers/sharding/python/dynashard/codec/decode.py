@@ -30,10 +30,6 @@ def _decode_map(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {name: attribute["S"] if "S" in attribute else _decode(attribute) for name, attribute in ordered}
 
 
-def _decode_list(members: list[Mapping[str, Any]]) -> list[Any]:
-    return [attribute["S"] if "S" in attribute else _decode(attribute) for attribute in members]
-
-
 def _decode_number(text: str) -> int | Decimal:
     if text.isdigit() or (text[:1] == "-" and text[1:].isdigit()):
         return int(text)
@@ -49,7 +45,7 @@ _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
     "B": a2b_base64,
     "BOOL": lambda value: value,
     "NULL": lambda _: None,
-    "L": _decode_list,
+    "L": lambda members: [attribute["S"] if "S" in attribute else _decode(attribute) for attribute in members],
     "M": _decode_map,
     "SS": set,
     "NS": lambda texts: {_decode_number(text) for text in texts},

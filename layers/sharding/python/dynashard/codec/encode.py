@@ -160,10 +160,6 @@ def _encode_timedelta(value: timedelta, _: int) -> Attribute:
     return {"N": f"-{text}" if microseconds < 0 else text}
 
 
-def _encode_enum(value: Enum, level: int) -> Attribute:
-    return _ENCODERS[value.value.__class__](value.value, level)
-
-
 class _Encoders(dict[type, Encoder]):
     """Encoder by exact type; a type met for the first time is resolved once and kept."""
 
@@ -178,7 +174,7 @@ def _resolve(kind: type) -> Encoder:
         if known in _REGISTERED:
             return _made(_REGISTERED[known], kind)
     if issubclass(kind, Enum):
-        return _encode_enum
+        return lambda value, level: _ENCODERS[value.value.__class__](value.value, level)
     for known in kind.__mro__:
         if known in _PLAIN:
             return _made(_PLAIN[known], kind)

@@ -107,6 +107,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         generated_fields: the fields that `new_id` fills in.
         attachments: the fields that are stored out of line, with how they were declared.
         handling: how writes handle lost answers unless a call says otherwise.
+        checks: what `add_check` added, by name.
     """
 
     def __init__(
@@ -141,7 +142,8 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         self._options: dict[str, Any] = {"extra": "ignore"} if nested else {}
         self._validate: Callable[..., T] = partial(model.__pydantic_validator__.validate_python, **self._options)
         self._fields_validator = lru_cache(maxsize=64)(partial(self._validator, "fields_validator"))
-        self._checks: dict[str, Callable[[Mapping[str, Any]], object]] = {}
+        self.checks: dict[str, Callable[[Mapping[str, Any]], object]] = {}
+        self._made_key = False
 
     @cached_property
     def replicas(self) -> tuple[IndexDefinition, ...]:
@@ -151,6 +153,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
     def reserve_characters(self, characters: frozenset[str]) -> None:
         """Refuse these characters in sort key fields from now on: they divide the keys of entities in one partition."""
         self.sort = replace(self.sort, reserved=characters)
+        self.__dict__.pop("_form_key", None)
         refuse(f"sort {problem}" for problem in sample_problems(self.model, self.sort))
 
     def add_check(self, name: str, check: Callable[[Mapping[str, Any]], object]) -> None:
@@ -158,7 +161,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
 
         `check` receives an item's fields and raises `InvalidKeyError`. Another one of the same name replaces it.
         """
-        self._checks[name] = check
+        self.checks[name] = check
 
     def key_of(self, values: Mapping[str, Any] | Record) -> ItemKey:
         """Return the key of an item, from the item itself or from a mapping of its key fields.
@@ -174,7 +177,23 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
                     )
         else:
             values = values.__dict__
-        return self._key(values, "sort")
+        # Generating a function takes longer than the one key that a process makes when it starts.
+        formed = self._form_key(values) if self._made_key else None
+        self._made_key = True
+        return formed or self._key(values, "sort")
+
+    @cached_property
+    def form(self) -> Callable[..., dict[str, Any] | None]:
+        """The function that makes stored items, index keys included; see `dynashard_direct.written_form`."""
+        return self._generated("item_former", CALCULATED, plain_types)
+
+    @cached_property
+    def _form_key(self) -> Callable[[Mapping[str, Any]], ItemKey | None]:
+        return self._generated("key_former", ItemKey._make)
+
+    def _generated(self, kind: str, *how: Any) -> Callable[..., Any]:
+        made: Callable[..., Any] = _direct("written_form", kind, lambda *_: lambda *_: None)(self, *how)
+        return made
 
     def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the stored attributes of an item's fields, without system attributes except `ExpiresAt`.
@@ -192,8 +211,8 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
                     "not as a part of a batch or transaction",
                     field=name,
                 )
-        if self._checks and values.keys() >= set(self.key_fields):
-            for check in self._checks.values():
+        if self.checks and values.keys() >= set(self.key_fields):
+            for check in self.checks.values():
                 check(values)
         stored: dict[str, Any] = {}
         for name, value in values.items():
@@ -292,12 +311,8 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         return None if made is None else partial(made.validate_python, **self._options)
 
     def _validator(self, kind: str, names: Iterable[str]) -> Any:
-        from dynashard.runtime import direct_module  # noqa: PLC0415 - a declaration needs neither clocks nor randomness
-
-        stored_form = direct_module("stored_form")
-        if stored_form is None:
-            return None
-        return getattr(stored_form, kind)(self.model, {name: self._attribute(name) for name in names}, self._decoded)
+        make = _direct("stored_form", kind, lambda *_: None)
+        return make(self.model, {name: self._attribute(name) for name in names}, self._decoded)
 
     def _decoded(self, name: str, attribute: Any) -> Any:
         is_expiry = name == self.expires
@@ -318,6 +333,13 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
 
     def _undecodable(self, wire: Mapping[str, Any], problem: str) -> UndecodableItemError:
         return UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {problem}")
+
+
+def _direct(module: str, name: str, otherwise: Callable[..., Any]) -> Any:
+    """A function of the optional package."""
+    from dynashard.runtime import direct_module  # noqa: PLC0415 - a declaration needs neither clocks nor randomness
+
+    return getattr(direct_module(module), name, otherwise)
 
 
 def _encoded_expiry(name: str, value: datetime) -> dict[str, str]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from dynashard.codec import fits, fits_easily, require_fits
+from dynashard.codec import fits, require_fits
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition, revision_in
 from dynashard.errors import (
     ConditionFailedError,
@@ -27,16 +27,13 @@ from dynashard.repository.scattered import Scattered
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.repository.writing import HomeWriter
-from dynashard.routing import Router
+from dynashard.routing import IndexCounts, Router
 from dynashard.schema import PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import DeclaredTopology
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 
 E = TypeVar("E", bound=Entity)
-
-_KEY_BYTES: Final = 4096
-"""More than any stored key has, with the names of its attributes."""
 
 KeyLike = Mapping[str, Any] | Entity
 """An item, or the fields of its key: `{"tenant_id": "abc", "id": "123"}`."""
@@ -172,7 +169,8 @@ class Items(Generic[E]):
     def check(self, item: E) -> None:
         """Raise the `InputError` that storing this item would raise before anything is sent. Costs nothing."""
         # Declared counts suffice, and need no topology table.
-        self._prepare(item, self._entity.key_of(item), created=None, router=Router(DeclaredTopology()))
+        counts = IndexCounts(Router(DeclaredTopology()), self._entity)
+        self._prepare(item, self._entity.key_of(item), created=None, counts=counts)
 
     def _prepare(
         self,
@@ -181,23 +179,25 @@ class Items(Generic[E]):
         *,
         created: datetime | None,
         replaces: str | None = None,
-        router: Router | None = None,
+        stamp: datetime | None = None,
+        counts: IndexCounts | None = None,
     ) -> Wire:
         """The item as it will be stored, without its stored key: stamped, and with a new revision."""
-        entity, router = self._entity, router or self._store.router
-        now = self._store.stamp()
-        stamps = dict.fromkeys(entity.updated_fields, now)
-        stamps |= dict.fromkeys(entity.created_fields, created or now)
-        values = {**item.__dict__, **stamps}
-        wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": self._store.new_revision()}}
-        for index in entity.indexes.values():
-            wire.update(router.index_attributes(entity, index, key, values))
-        wire.update(entity.encode(values))
+        entity, now, revision = self._entity, stamp or self._store.stamp(), self._store.new_revision()
+        counts = IndexCounts(self._store.router, entity) if counts is None else counts
+        formed = entity.form(item.__dict__, key, now, created or now, revision, counts)
+        wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": revision}} if formed is None else formed
+        if formed is None:
+            stamps = dict.fromkeys(entity.updated_fields, now) | dict.fromkeys(entity.created_fields, created or now)
+            values = {**item.__dict__, **stamps}
+            for index in entity.indexes.values():
+                wire.update(counts.router.index_attributes(entity, index, key, values))
+            wire.update(entity.encode(values))
         past = lineage(replaces)
-        if not past and fits_easily(wire, _KEY_BYTES):
+        if formed is not None and not past:
             return wire
         # The key of another home may be a little longer: the room that is left for markers holds that too.
-        stored = {**router.stored_key(entity, key), **wire}
+        stored = {**counts.router.stored_key(entity, key), **wire}
         require_fits(stored)
         if past and not fits({**stored, **past}):
             # One predecessor fits into the room that is left for markers.

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, cast
 
 from dynashard.entity import Handling, ItemKey, handling_of, revision_in
@@ -26,6 +25,7 @@ from dynashard.repository.items import E, Items, KeyLike
 from dynashard.repository.late import ensure_home
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.writes import Kind, Write
+from dynashard.routing import IndexCounts
 from dynashard.schema import PK, REV, SK
 from dynashard.transport.deadline import evidence
 
@@ -266,12 +266,13 @@ class Repository(Items[E]):
         written one by one, up to 16 at a time: 4 write units for those that are new at their new home. With random
         placement, what was stored before or is deleted is looked for first, for 1 read unit a shard.
         """
-        now, homes = self._store.now(), self._entity.rule.fixed
+        now, stamp, homes = self._store.now(), self._store.stamp(), self._entity.rule.fixed
+        counts = IndexCounts(self._store.router, self._entity)
         writes: list[Write] = []
         names: dict[ItemKey, KeyLike] = {}
         for item in put:
             key = self._add_once(names, item)
-            wire = self._prepare(item, key, created=self._created(item))
+            wire = self._prepare(item, key, created=self._created(item), stamp=stamp, counts=counts)
             kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE
             writes.append(Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"]))
         writes += [Write(Kind.CHANGE, self._add_once(names, key), "DeleteItem", now) for key in delete]
@@ -337,7 +338,7 @@ class Repository(Items[E]):
                 self._write(write, key)
             except ConditionFailedError as failed:
                 if not is_live(failed.item, write.now):
-                    raise self._refusal(failed, key, replace(write, if_match=None)) from None
+                    raise self._refusal(failed, key, write._replace(if_match=None)) from None
                 continue
             return
         raise WriteContendedError(f"{self._name(key)} changes too often to be deleted; try again later")

@@ -19,10 +19,6 @@ Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
 """Called for a throttle that outlasted retries: the entity, the logical partition if it is known, and the error."""
 
 
-def _new_revision() -> str:
-    return secrets.token_urlsafe(12)
-
-
 def ignore_throttles(_entity: EntityDefinition[Any], _partition: str | None, _error: ThrottledError) -> None:
     """Do nothing."""
 
@@ -45,7 +41,7 @@ class Store:
     table: str
     router: Router
     runtime: Runtime = SYSTEM
-    new_revision: Callable[[], str] = _new_revision
+    new_revision: Callable[[], str] = lambda: secrets.token_urlsafe(12)
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     throttled: Throttled = ignore_throttles
     batch_concurrency: int = 16

@@ -1,7 +1,7 @@
 """Prepares what the steps of a transaction write, independent of the stored partition keys."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic.fields import FieldInfo
@@ -99,7 +99,7 @@ class StepWrites(Items[Any]):
         if step.missing == "refuse":
             return Prepared(delete)
         condition = absent_or_matching(now, if_match=step.if_match)
-        return Prepared(replace(delete, condition=condition), accepts_absent=True)
+        return Prepared(delete._replace(condition=condition), accepts_absent=True)
 
     def _changes(self, step: Update) -> Changes:
         return check_changes(self.entity, step.set or {}, remove=step.remove, add=step.add or {})
@@ -143,7 +143,7 @@ class StepWrites(Items[Any]):
         first = entity.encode(dict.fromkeys(entity.created_fields, stamp))
         write = self._update_write(self.key, changes, known, None, fixed, stamp=stamp, first=first)
         condition = live_or_none(write.now, not_by=write.revision)
-        write = replace(write, kind=Kind.UPSERT, condition=condition)
+        write = write._replace(kind=Kind.UPSERT, condition=condition)
         return Prepared(write, initial=lambda: self._initial_put(changes, known, write.revision))
 
     def _change_of(self, step: Update, found: Wire, changes: Changes) -> Prepared:
@@ -166,7 +166,7 @@ class StepWrites(Items[Any]):
         write = self._put_write(Kind.CREATE, self.entity.model(**values), created=None)
         if revision is None:
             return write
-        return replace(write, item={**(write.item or {}), REV: {"S": revision}}, revision=revision)
+        return write._replace(item={**(write.item or {}), REV: {"S": revision}}, revision=revision)
 
 
 def _default(field: FieldInfo) -> Any:

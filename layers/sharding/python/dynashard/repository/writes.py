@@ -1,8 +1,8 @@
 """One write, independent of the stored partition key that it is sent to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from dynashard.entity import ItemKey
@@ -29,8 +29,7 @@ class Kind(Enum):
     """Replaces, updates or deletes a live item."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """One write, which may be sent several times and to several places.
 
     Attributes:
@@ -49,7 +48,7 @@ class Write:
     operation: str
     now: int
     item: Wire | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = MappingProxyType({})
     if_match: str | None = None
     revision: str = ""
     guarded: bool = False

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 from dynashard.entity import EntityDefinition
@@ -21,7 +22,7 @@ from dynashard.repository.relocation import create_with_marker
 from dynashard.repository.retry_policy import Unfinished, map_concurrently, run_rounds, unsettled
 from dynashard.repository.store import Store, write_operation
 from dynashard.repository.writes import Done, Kind, Write, send
-from dynashard.routing import Places
+from dynashard.routing import Places, home
 
 
 class HomeWriter:
@@ -71,10 +72,12 @@ class HomeWriter:
     def _round(self, writes: Sequence[Write]) -> Unfinished[Write]:
         batch: dict[StoredKey, tuple[Write, Places]] = {}
         single: list[Write] = []
+        view_of = cache(partial(self._store.router.topology.view, self._entity))
         for write in writes:
-            places = self._store.router.places(self._entity, write.key)
-            if places.view.stable:
-                batch[places.old, write.key.sort] = write, places
+            view = view_of(write.key.partition)
+            if view.stable:
+                place = home(self._entity, write.key, view.count)
+                batch[place, write.key.sort] = write, Places(view, place, place)
             else:
                 single.append(write)
         answer = write_once(self._store, {key: write for key, (write, _) in batch.items()})
@@ -84,7 +87,10 @@ class HomeWriter:
         for write, error in zip(single, errors, strict=True):
             if error is not None:
                 (unknown if isinstance(error, OutcomeUnknownError) else left).append(write)
+        now = self._store.runtime.clock()
         for (place, _), (write, places) in batch.items():
+            if now <= places.view.expires:
+                continue
             came = confirm(self._store, self._entity, write, place, places, undo=True)
             if came is not Late.VISIBLE:
                 (unknown if came is Late.UNKNOWN else left).append(write)
