@@ -1,6 +1,5 @@
 """Attachments over HTTP: read when `?include=` asks for them, sent in bodies larger than those of other items."""
 
-import gzip
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -45,6 +44,8 @@ def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:
         return answer
     answer.headers["Vary"] = "Accept-Encoding"
     if takes_gzip(headers.get("accept-encoding", "")):
+        import gzip  # noqa: PLC0415 - few answers are large
+
         squeezed = gzip.compress(text.encode(), compresslevel=6, mtime=0)
         if len(squeezed) * 4 / 3 <= MAX_ANSWER_BYTES:
             every = {**answer.headers, "Content-Encoding": "gzip"}

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
-from dynashard_serving.acceptance import refuse_unaddressable
 from dynashard_serving.documents import REVISION, TENANT, Document
 from dynashard_serving.operations.exposed import Exposed
 from dynashard_serving.operations.leading import leading_fields
@@ -155,6 +154,8 @@ class Served:
         Raises:
             ValidationFailedError: with the key fields at fault.
         """
+        from dynashard_serving.acceptance import refuse_unaddressable  # noqa: PLC0415 - reads need no names of characters
+
         refuse_unaddressable(self.address, item.model_dump(mode="json", include=set(self.address)))
 
     def refuse_outside_window(self, item: Entity, now: float) -> None:
