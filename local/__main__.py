@@ -6,6 +6,9 @@ if __name__ == "__main__":  # execution environments import this module again
     from local import stopping
 
     stopping.stop_at_once()
-    from local.run import main
+    from dynashard_serving.start import uncollected
+
+    with uncollected():
+        from local.run import main
 
     sys.exit(main())

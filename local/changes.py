@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from dynashard_patterns.changes import DeadLetter
+from dynashard_serving.start import uncollected
+
+with uncollected():
+    from dynashard_patterns.changes import DeadLetter
 from local.stream import Places, Record, Stream, stream_of, streams_client
 from local.worker_lifecycle import end_with_input, log
 
@@ -86,8 +89,9 @@ def main() -> None:
     logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
     folder, table = Path(os.environ["DATA_DIR"]), os.environ["TABLE_NAME"]
     # The function reads its settings from the environment, as on Lambda.
-    from functions.changes.dead_letters import to_queue  # noqa: PLC0415
-    from functions.changes.handler import handler  # noqa: PLC0415
+    with uncollected():
+        from functions.changes.dead_letters import to_queue  # noqa: PLC0415
+        from functions.changes.handler import handler  # noqa: PLC0415
 
     keep = to_queue(os.environ["DEAD_LETTER_QUEUE"])
 

@@ -9,16 +9,20 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from local.environments import LambdaContext
-from local.events import ACCOUNT_ID, REGION
-from local.queue_server import system_attributes
-from local.queue_store import Delivery, QueueSpec, QueueStore
-from local.queues import SPECS, open_queues
-from local.worker_lifecycle import end_with_input, log
+from dynashard_serving.start import uncollected
+
+with uncollected():
+    from local.environment import LambdaContext
+    from local.events import ACCOUNT_ID, REGION
+    from local.queue_server import system_attributes
+    from local.queue_store import Delivery, QueueSpec, QueueStore
+    from local.queues import SPECS, open_queues
+    from local.worker_lifecycle import end_with_input, log
 
 HANDLER: Final = "functions.writer.handler"
 QUEUES: Final = ("QUEUE_URL", "OPERATIONS_QUEUE_URL")
@@ -94,14 +98,25 @@ def work(
             sleep(IDLE_SECONDS)
 
 
+def write(event: Mapping[str, Any], context: Any) -> Mapping[str, Any]:
+    """Let the writer do a batch. It is imported for the first one, because most stacks never queue anything."""
+    return _writer()(event, context)
+
+
+@cache
+def _writer() -> Handle:
+    with uncollected():
+        handle: Handle = importlib.import_module(HANDLER).handler
+    return handle
+
+
 def main() -> None:
     """Work until standard input ends."""
     end_with_input()
-    handle: Handle = importlib.import_module(HANDLER).handler
     specs = [QueueSpec(**each) for each in json.loads(os.environ[SPECS])]
     store = open_queues(Path(os.environ["DATA_DIR"]), specs)
     queues = [os.environ[variable] for variable in QUEUES]
-    work(store, queues, handle, stop=lambda: False, sleep=time.sleep, log=log)
+    work(store, queues, write, stop=lambda: False, sleep=time.sleep, log=log)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,17 @@ from collections.abc import Callable, Mapping
 from threading import Event, Thread
 from typing import Any, Final
 
-from domain import ENTITIES
-from dynashard.resharding import Resharder, Timing
-from dynashard.transport import Transport
-from dynashard_direct.selection import connect_by, name_in
-from dynashard_serving.growth.policy import GrowthSettings, Report
-from dynashard_serving.growth.requests import shrink_quiet
-from local.driver import drive
-from local.worker_lifecycle import end_with_input, log
+from dynashard_serving.start import uncollected
+
+with uncollected():
+    from domain import ENTITIES
+    from dynashard.resharding import Resharder, Timing
+    from dynashard.transport import Transport
+    from dynashard_direct.selection import connect_by, name_in
+    from dynashard_serving.growth.policy import GrowthSettings, Report
+    from dynashard_serving.growth.requests import shrink_quiet
+    from local.driver import drive
+    from local.worker_lifecycle import end_with_input, log
 
 SHRINK_SECONDS: Final = 3600.0
 """Between checks for counts that may be halved."""
