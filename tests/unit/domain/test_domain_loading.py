@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 RULES = """
 def rules(known):
     templates = [known.partition, known.sort, *(t for i in known.indexes.values() for t in (i.partition, i.sort))]
-    return [sorted(known._checks), [sorted(template.reserved) for template in templates]]
+    return [sorted(known.checks), [sorted(template.reserved) for template in templates]]
 """
 """What writes of an entity must keep to, besides its own declaration: others may add to it."""
 
@@ -65,7 +65,7 @@ def test_entities_are_named_without_loading_their_models() -> None:
 
 def test_a_name_of_the_domain_loads_all_declarations() -> None:
     program = "import sys; from domain import Incident; from dynashard import definition\n"
-    program += "print('domain.users' in sys.modules, list(definition(Incident)._checks))"
+    program += "print('domain.users' in sys.modules, list(definition(Incident).checks))"
 
     assert in_a_new_process(program).startswith("True ['")
 
