@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard_direct.credentials import Credentials
-from dynashard_direct.signing import RequestWriter, Signer, time_stamp
+from dynashard_direct.signing import RequestWriter, Signer
 
 pytestmark = pytest.mark.unit
 
@@ -29,15 +29,14 @@ def test_a_signature_is_that_of_the_published_test_suite(name: str) -> None:
     signer = Signer(GOLDEN["region"], GOLDEN["service"])
     headers = "".join(f"{header}:{value}\n" for header, value in case["headers"].items())
 
-    signed = signer.authorization(
+    prepared = signer.prepare(
         Credentials(GOLDEN["access_key"], GOLDEN["secret_key"]),
         GOLDEN["stamp"],
         headers,
         ";".join(case["headers"]),
-        case["body"].encode(),
     )
 
-    assert signed == (
+    assert prepared.start + prepared.signature(case["body"].encode()) == (
         "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "
         f"SignedHeaders={';'.join(case['headers'])}, Signature={case['signature']}"
     )
@@ -109,11 +108,23 @@ def test_a_request_has_exactly_these_bytes() -> None:
     ]
 
 
-def test_a_key_is_derived_again_for_another_day_and_for_another_secret() -> None:
-    kept, first, second = Signer("eu-west-1"), Credentials("a", "one"), Credentials("a", "two")
-    moments = [(first, 0.0), (first, 1.0), (first, 86_400.0), (second, 86_400.0), (first, 0.0)]
+def test_each_request_is_signed_for_its_own_operation_time_credentials_and_body() -> None:
+    kept = RequestWriter("h", "eu-west-1")
+    first, second, other = Credentials("a", "one"), Credentials("a", "two"), Credentials("b", "one", "token")
+    moments = [(first, 0.0), (first, 0.9), (first, 1.0), (first, 86_400.0), (second, 86_400.0), (first, 0.0)]
+    moments += [(other, 0.0), (first, 0.0)]
 
     for credentials, now in moments:
-        signed = ("host:h\n", "host", b"{}")
-        again = kept.authorization(credentials, time_stamp(now), *signed)
-        assert again == Signer("eu-west-1").authorization(credentials, time_stamp(now), *signed)
+        for operation, body in (("GetItem", b"{}"), ("PutItem", b"{}"), ("PutItem", b'{"a": 1}')):
+            again = RequestWriter("h", "eu-west-1").request(operation, body, credentials, now)
+            assert kept.request(operation, body, credentials, now) == again
+
+
+def test_no_secret_is_in_a_repr() -> None:
+    writer = RequestWriter("h", "eu-west-1")
+    writer.request("GetItem", b"{}", Credentials("access", "hidden", "session"), 0.0)
+
+    shown = repr(list(writer._heads.values()))
+    assert "access" in shown
+    assert "hidden" not in shown
+    assert "session" not in shown

@@ -1,20 +1,29 @@
 """Signature Version 4 for DynamoDB's requests: `POST /` with a body, and no query.
 
-The key is derived from the secret once for each day and credential; a request then costs two SHA-256 and one HMAC.
+The key is derived from the secret once for each day and credential. What the requests of an operation have in common is
+made once a second. A request then costs three SHA-256 over few bytes and one over its body.
 """
 
 import hmac
 from dataclasses import dataclass, field
 from hashlib import sha256
 from time import gmtime, strftime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dynashard_direct.credentials import Credentials
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 CONTENT_TYPE: Final = "application/x-amz-json-1.0"
 TARGET: Final = "DynamoDB_20120810"
 USER_AGENT: Final = "Dynashard Direct"
+_BLOCK: Final = 64
+"""Bytes of a block of SHA-256, to which HMAC pads its key."""
+_INNER_PAD: Final = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER_PAD: Final = bytes(byte ^ 0x5C for byte in range(256))
+"""What HMAC makes of the key's bytes for its two hashes: RFC 2104."""
 
 
 def time_stamp(seconds: float) -> str:
@@ -24,11 +33,39 @@ def time_stamp(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Derived:
-    """A key with what it is derived from. It is replaced as a whole, so threads need no lock."""
+    """A key with what it is derived from: the two hashes of an HMAC, each after its block of the padded key.
+
+    It is replaced as a whole, so threads need no lock.
+    """
 
     day: str
     secret: str = field(repr=False)
-    key: bytes = field(repr=False)
+    inner: "_Hash" = field(repr=False)
+    outer: "_Hash" = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All of a signature but the body.
+
+    Attributes:
+        start: the value of the header `Authorization` up to the signature.
+        canonical: the hash of the canonical request up to the body's hash.
+        signed: what is signed up to the hash of the canonical request.
+    """
+
+    start: str
+    canonical: "_Hash"
+    signed: str
+    derived: _Derived
+
+    def signature(self, body: bytes) -> str:
+        """Return the signature of a request with this body."""
+        canonical, inner, outer = self.canonical.copy(), self.derived.inner.copy(), self.derived.outer.copy()
+        canonical.update(sha256(body).hexdigest().encode())
+        inner.update(f"{self.signed}{canonical.hexdigest()}".encode())
+        outer.update(inner.digest())
+        return outer.hexdigest()
 
 
 class Signer:
@@ -37,34 +74,44 @@ class Signer:
     def __init__(self, region: str, service: str = "dynamodb") -> None:
         self._region = region
         self._service = service
-        self._derived = _Derived("", "", b"")
+        self._derived = _Derived("", "", sha256(), sha256())
 
-    def authorization(self, credentials: Credentials, stamp: str, headers: str, names: str, body: bytes) -> str:
-        """Return the value of the header `Authorization`.
+    def prepare(self, credentials: Credentials, stamp: str, headers: str, names: str) -> Prepared:
+        """Return what requests with the same headers have in common.
 
         Args:
             credentials: those of the caller; their token must be among the headers.
             stamp: see `time_stamp`.
             headers: the signed headers in canonical form: lines of `name:value`, ordered by name, in lower case.
             names: their names, separated by semicolons.
-            body: of the request.
         """
         day = stamp[:8]
         scope = f"{day}/{self._region}/{self._service}/aws4_request"
-        canonical = f"POST\n/\n\n{headers}\n{names}\n{sha256(body).hexdigest()}"
-        signed = f"{ALGORITHM}\n{stamp}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
-        signature = hmac.digest(self._key(day, credentials.secret_key), signed.encode(), "sha256").hex()
-        return f"{ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+        start = f"{ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature="
+        canonical = sha256(f"POST\n/\n\n{headers}\n{names}\n".encode())
+        return Prepared(start, canonical, f"{ALGORITHM}\n{stamp}\n{scope}\n", self._key(day, credentials.secret_key))
 
-    def _key(self, day: str, secret: str) -> bytes:
+    def _key(self, day: str, secret: str) -> _Derived:
         derived = self._derived
         if derived.day == day and derived.secret == secret:
-            return derived.key
+            return derived
         key = f"AWS4{secret}".encode()
         for part in (day, self._region, self._service, "aws4_request"):
             key = hmac.digest(key, part.encode(), "sha256")
-        self._derived = _Derived(day, secret, key)
-        return key
+        padded = key.ljust(_BLOCK, b"\0")
+        derived = _Derived(day, secret, sha256(padded.translate(_INNER_PAD)), sha256(padded.translate(_OUTER_PAD)))
+        self._derived = derived
+        return derived
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What the requests of an operation in one second have in common: bytes up to the signature, and the rest of it."""
+
+    second: int
+    credentials: Credentials
+    sent: bytes = field(repr=False)
+    prepared: Prepared
 
 
 class RequestWriter:
@@ -73,11 +120,22 @@ class RequestWriter:
     def __init__(self, host: str, region: str) -> None:
         self._host = host
         self._signer = Signer(region)
-        self._second = (0, time_stamp(0.0))
+        # Each is replaced as a whole, so threads need no lock.
+        self._heads: dict[str, _Head] = {}
 
     def request(self, operation: str, body: bytes, credentials: Credentials, now: float) -> bytes:
-        """Return the bytes of a request; `now` is the wall clock in epoch seconds. Cost: about 12 us of CPU."""
-        stamp = self._stamp(int(now))
+        """Return the bytes of a request; `now` is the wall clock in epoch seconds.
+
+        Cost: about 3 us of CPU, and 8 us more for the first request of an operation in each second.
+        """
+        head = self._heads.get(operation)
+        if head is None or head.second != int(now) or head.credentials is not credentials:
+            head = self._heads[operation] = self._head(operation, credentials, int(now))
+        signature = head.prepared.signature(body)
+        return b"%b%b\r\nContent-Length: %d\r\n\r\n%b" % (head.sent, signature.encode(), len(body), body)
+
+    def _head(self, operation: str, credentials: Credentials, second: int) -> _Head:
+        stamp = time_stamp(second)
         token = credentials.token
         signed = f"content-type:{CONTENT_TYPE}\nhost:{self._host}\nx-amz-date:{stamp}\n"
         names, sent = "content-type;host;x-amz-date;", ""
@@ -85,18 +143,10 @@ class RequestWriter:
             signed += f"x-amz-security-token:{token}\n"
             names, sent = names + "x-amz-security-token;", f"X-Amz-Security-Token: {token}\r\n"
         signed += f"x-amz-target:{TARGET}.{operation}\n"
-        authorization = self._signer.authorization(credentials, stamp, signed, names + "x-amz-target", body)
-        head = (
+        prepared = self._signer.prepare(credentials, stamp, signed, names + "x-amz-target")
+        text = (
             f"POST / HTTP/1.1\r\nHost: {self._host}\r\nX-Amz-Target: {TARGET}.{operation}\r\n"
             f"Content-Type: {CONTENT_TYPE}\r\nUser-Agent: {USER_AGENT}\r\nX-Amz-Date: {stamp}\r\n{sent}"
-            f"Authorization: {authorization}\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"Authorization: {prepared.start}"
         )
-        return head.encode("latin-1") + body
-
-    def _stamp(self, second: int) -> str:
-        """Return the time of a signature, formatted once a second."""
-        last, stamp = self._second
-        if last != second:
-            stamp = time_stamp(second)
-            self._second = (second, stamp)
-        return stamp
+        return _Head(second, credentials, text.encode("latin-1"), prepared)
