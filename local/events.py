@@ -10,6 +10,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -36,11 +37,15 @@ class HttpRequest:
     @property
     def decoded_path(self) -> str:
         """The path that API Gateway matches and passes on."""
-        return unquote(self.path.replace("%25", "%2525")).split("?", 1)[0]
+        path = unquote(self.path.replace("%25", "%2525")) if "%" in self.path else self.path
+        return path.split("?", 1)[0]
 
     def header(self, name: str) -> str:
         """Return the first value of a header, or an empty text. `name` is in lower case."""
-        return next((value for key, value in self.headers if key.lower() == name), "")
+        for key, value in self.headers:
+            if key.lower() == name:
+                return value
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +76,14 @@ class WrongAnswerError(Exception):
 
 def build_event(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
     """Return the event for a request, in payload format 2.0."""
+    context = _request_context(request, invocation)
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": invocation.route_key,
-        "rawPath": request.decoded_path,
+        "rawPath": context["http"]["path"],
         "rawQueryString": request.query,
         "headers": _event_headers(request),
-        "requestContext": _request_context(request, invocation),
+        "requestContext": context,
         "isBase64Encoded": False,
     }
     cookies = [part.strip() for key, value in request.headers if key.lower() == "cookie" for part in value.split(";")]
@@ -94,7 +100,6 @@ def build_event(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
 
 def _request_context(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
     host = request.header("host")
-    at = datetime.fromtimestamp(invocation.epoch_seconds, UTC)
     context: dict[str, Any] = {
         "accountId": ACCOUNT_ID,
         "apiId": API_ID,
@@ -110,7 +115,7 @@ def _request_context(request: HttpRequest, invocation: Invocation) -> dict[str, 
         "requestId": invocation.request_id,
         "routeKey": invocation.route_key,
         "stage": invocation.stage,
-        "time": at.strftime("%d/%b/%Y:%H:%M:%S +0000"),
+        "time": _time_text(int(invocation.epoch_seconds)),
         "timeEpoch": int(invocation.epoch_seconds * 1000),
     }
     if invocation.claims is not None:
@@ -118,6 +123,11 @@ def _request_context(request: HttpRequest, invocation: Invocation) -> dict[str, 
         scopes = None if invocation.scopes is None else list(invocation.scopes)
         context["authorizer"] = {"jwt": {"claims": claims, "scopes": scopes}}
     return context
+
+
+@lru_cache(maxsize=1)
+def _time_text(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
 
 
 def claim_text(value: Any) -> str:
