@@ -21,6 +21,7 @@ from functions.api.responses import JSON, Response
 
 PLACES: Final = ("partition", "sort", "filters")
 """Where a listing's request has fields, which are all parameters here."""
+_DEFAULT: Final = Paging()
 
 
 class ListingRoute:
@@ -95,14 +96,14 @@ def choice_of(
 
 def paging_of(given: Parameters) -> Paging:
     """Return the pages that the parameters of a listing ask for. A limit that is not a number becomes 0 and fails."""
-    default, text = Paging(), given.text("limit")
+    text = given.text("limit")
     limit = DEFAULT_LIMIT if text is None else 0
     if text and text.isascii() and text.isdigit() and len(text) <= len(str(MAX_LIMIT)):
         limit = int(text)
     order, direction = given.text("order"), given.text("direction")
     return Paging(
-        order=default.order if order is None else order,
-        direction=default.direction if direction is None else direction,
+        order=_DEFAULT.order if order is None else order,
+        direction=_DEFAULT.direction if direction is None else direction,
         limit=limit,
         cursor=given.text("cursor"),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.reads import Filter, Order
@@ -16,6 +16,7 @@ from dynashard_serving.operations.served import Served, exactly
 
 Options = dict[str, Any]
 """Arguments of a collection's `list`."""
+_ORDERS: Final = tuple(Order)
 _RANGE = {"prefix": "prefix", "start": "from", "end": "to"}
 
 
@@ -81,7 +82,7 @@ def paged(paging: Paging) -> Options:
     if not 1 <= paging.limit <= MAX_LIMIT:
         raise ValidationFailedError(FieldError("limit", f"Use a number from 1 to {MAX_LIMIT}.", "out_of_range"))
     return {
-        "order": _one_of("order", paging.order, tuple(Order)),
+        "order": _one_of("order", paging.order, _ORDERS),
         "direction": _one_of("direction", paging.direction, ("asc", "desc")),
         "limit": paging.limit,
         "cursor": paging.cursor,
@@ -97,6 +98,8 @@ def partitions(served: Served, given: Mapping[str, Any], tenant: str, index: str
         ValidationFailedError: a field is missing, unknown, of another tenant or invalid; or there are too many.
     """
     fields = served.partition_fields(index)
+    if not fields and not given:
+        return {TENANT: tenant}
     exactly(fields, given, tenant, "partition")
     several = {name: given[name] if isinstance(given[name], list) else [given[name]] for name in fields}
     count = prod(len(values) for values in several.values())
