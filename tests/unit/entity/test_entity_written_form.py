@@ -251,7 +251,7 @@ def declared(draw: st.DrawFn) -> tuple[type[Entity], Entity]:
     return model, model.model_construct(id=draw(TYPES[str]), **values)
 
 
-@settings(max_examples=examples(1500), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=examples(500), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(drawn=declared())
 def test_this_holds_for_any_declaration(drawn: tuple[type[Entity], Entity]) -> None:
     model, item = drawn
