@@ -90,6 +90,28 @@ def test_a_scan_accepts_the_parameters_of_a_listing(
     assert sorted(item["id"] for item in scanned) == sorted(item.id for item in listed)
 
 
+def test_attributes_that_an_entity_does_not_have_are_not_sent(world: World, notes: list[Note]) -> None:
+    world.counts = Counts(16)
+    recording = RecordingTransport(world.transport)
+
+    items = list(world.collection(through=recording).scan({"tenant": notes[0].tenant}, workers=2))
+
+    names = {tuple(sorted(request["ExpressionAttributeNames"].values())) for request in recording.requests}
+    assert fields_of(items) == fields_of(note for note in notes if alive(note))
+    [sent] = names
+    assert {"PK", "SK", "Rev", "tenant", "kept"} < set(sent)
+    assert not any(name.startswith("GSI") for name in sent)
+
+
+def test_an_ordered_listing_reads_whole_items(world: World, notes: list[Note]) -> None:
+    world.counts = Counts(16)
+    recording = RecordingTransport(world.transport)
+
+    world.collection(through=recording).list({"tenant": notes[0].tenant}, order="ordered")
+
+    assert not any("ProjectionExpression" in request for request in recording.requests)
+
+
 def test_a_partition_without_items_is_scanned(world: World) -> None:
     assert list(world.collection().scan({"tenant": tenant()})) == []
 
@@ -131,7 +153,7 @@ class Ahead(OneByOne):
         return answer
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        answers = self.inner.call_all(calls, concurrency=concurrency)
+        answers = self.inner.call_all([call._replace(reader=None) for call in calls], concurrency=concurrency)
         self._add(answers)
         return answers
 

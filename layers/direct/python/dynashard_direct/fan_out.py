@@ -51,7 +51,7 @@ class FanOut:
         """Send every call; return the answers in the same order, with errors in the places of failed calls."""
         for at, call in enumerate(calls):
             try:
-                made = prepare_call(call.operation, call.request, call.resend)
+                made = prepare_call(*call)
             except DynashardError as error:
                 self._answers[at] = error
             else:
@@ -131,7 +131,7 @@ class FanOut:
 
     def _completed(self, task: _Task, answer: Answer) -> None:
         try:
-            meant = read_answer(task.call.operation, answer, task.retries.number)
+            meant = read_answer(task.call.operation, answer, task.retries.number, task.call.reader)
         except DynashardError as error:
             self._failed(task, error)
             return

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from dynashard.transport.attempts import resend_of
 from dynashard.transport.classification import unreached
 from dynashard.transport.deadline import remaining
-from dynashard.transport.interface import Resend, Settings, Wire, with_capacity
+from dynashard.transport.interface import Reader, Resend, Settings, Wire, with_capacity
 from dynashard.transport.wire_format import accepted, body_of, parsed_answer
 from dynashard_direct.connections import Connection, ConnectionPool, ConnectionsInUseError, Dialer
 from dynashard_direct.credentials import Source
@@ -17,6 +18,8 @@ from dynashard_direct.signing import RequestWriter
 
 Clock = Callable[[], float]
 """The wall clock, in epoch seconds."""
+_OK: Final = 200
+_CHECKSUM: Final = "x-amz-crc32"
 SHORTEST: Final = 0.001
 """Seconds; a socket with a timeout of 0 would not wait at all."""
 
@@ -27,12 +30,15 @@ class PreparedCall(NamedTuple):
     operation: str
     body: bytes
     resend: Resend
+    reader: Reader | None = None
 
 
-def prepare_call(operation: str, request: Mapping[str, Any], resend: Resend | None) -> PreparedCall:
+def prepare_call(
+    operation: str, request: Mapping[str, Any], resend: Resend | None, reader: Reader | None = None
+) -> PreparedCall:
     """Return a call ready to be sent; raises `InvalidValueError` if JSON cannot express a value."""
     body = body_of(operation, with_capacity(operation, request))
-    return PreparedCall(operation, body, resend or resend_of(operation, request))
+    return PreparedCall(operation, body, resend or resend_of(operation, request), reader)
 
 
 class Channel:
@@ -80,6 +86,13 @@ class Channel:
             self.pool.discard(connection)
 
 
-def read_answer(operation: str, answer: Answer, attempt: int) -> Wire:
-    """Return DynamoDB's answer; raises the error that it says. `attempt` is the number of the attempt."""
+def read_answer(operation: str, answer: Answer, attempt: int, reader: Reader | None = None) -> Wire:
+    """Return DynamoDB's answer; raises the error that it says. `attempt` is the number of the attempt.
+
+    A `reader` is used if a checksum proves that the body is what DynamoDB sent.
+    """
+    if reader is not None and answer.status == _OK and answer.headers.get(_CHECKSUM) == str(crc32(answer.body)):
+        read = reader(answer.body)
+        if read is not None:
+            return read
     return accepted(operation, parsed_answer(answer.status, answer.headers, answer.body), attempt)

@@ -30,7 +30,14 @@ def item_validator(model: type[BaseModel], attributes: Mapping[str, str], decode
     `attributes` are the names of the stored attributes by field; other fields get their defaults. None if a validator
     of the model must see all values decoded.
     """
-    outer, inner, definitions = unwrapped(model)
+    *_, definitions = unwrapped(model)
+    made = item_schema(model, attributes, decode)
+    return None if made is None else validator_of(made, None, definitions)
+
+
+def item_schema(model: type[BaseModel], attributes: Mapping[str, str], decode: Decode) -> Any:
+    """Return the core schema of `item_validator`, without its definitions; None if there is none."""
+    outer, inner, _ = unwrapped(model)
     found = {
         name: stored_field(field, attributes.get(name, _NOWHERE), name, decode)
         for name, field in inner["fields"].items()
@@ -43,7 +50,28 @@ def item_validator(model: type[BaseModel], attributes: Mapping[str, str], decode
         if config.get("extra_fields_behavior") == "allow":
             return None
         made = {**each, "schema": made}
-    return _validator(made, None, definitions)
+    return made
+
+
+def is_plain(schema: Any) -> bool:
+    """Whether a schema of `item_schema` validates JSON as it validates Python values.
+
+    Strict validators accept more in JSON, and functions may ask which of both they are given.
+    """
+    while schema["type"] != "model-fields":
+        function = schema.get("function", {"type": "no-info"})
+        if function["type"] != "no-info" or schema.get("strict") or schema.get("config", {}).get("strict"):
+            return False
+        schema = schema["schema"]
+    return all(_plain_field(field["schema"]) for field in schema["fields"].values())
+
+
+def _plain_field(schema: Any) -> bool:
+    while schema["type"] in ("default", "nullable"):
+        if "strict" in schema or "on_error" in schema:
+            return False
+        schema = schema["schema"]
+    return _tag(schema) is not None and not schema.get("strict")
 
 
 def fields_validator(model: type[BaseModel], attributes: Mapping[str, str], decode: Decode) -> SchemaValidator | None:
@@ -57,7 +85,7 @@ def fields_validator(model: type[BaseModel], attributes: Mapping[str, str], deco
     if _asks_for_others([found, list(definitions.values())]):
         return None
     made = {**inner, "fields": found, "extra_behavior": "ignore", "computed_fields": []}
-    return _validator(made, outer[-1].get("config"), definitions)
+    return validator_of(made, outer[-1].get("config"), definitions)
 
 
 def unwrapped(model: type[BaseModel]) -> tuple[list[Any], Any, dict[str, Any]]:
@@ -77,7 +105,7 @@ def unwrapped(model: type[BaseModel]) -> tuple[list[Any], Any, dict[str, Any]]:
     return outer, schema, definitions
 
 
-def _validator(schema: Any, config: Any, definitions: Mapping[str, Any]) -> SchemaValidator:
+def validator_of(schema: Any, config: Any, definitions: Mapping[str, Any]) -> SchemaValidator:
     """Return a validator of a core schema that may refer to these definitions."""
     if definitions:
         schema = {"type": "definitions", "schema": schema, "definitions": list(definitions.values())}

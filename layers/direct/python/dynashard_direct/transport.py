@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dynashard.errors import DynashardError, EngineError
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.deadline import within
-from dynashard.transport.interface import Call, Resend, Settings, Wire, record
+from dynashard.transport.interface import Call, Reader, Resend, Settings, Wire, record
 from dynashard_direct.blocking import send_once
 from dynashard_direct.credentials import Source
 from dynashard_direct.endpoint import Endpoint
@@ -49,13 +49,20 @@ class DirectTransport:
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
+        return self._call(operation, request, resend)
+
+    def _call(
+        self, operation: str, request: Mapping[str, Any], resend: Resend | None, reader: Reader | None = None
+    ) -> Wire:
         self._require_open()
         if operation not in OPERATIONS:
             return self._fallback(operation).call(operation, request, resend=resend)
-        made = prepare_call(operation, request, resend)
+        made = prepare_call(operation, request, resend, reader)
         with within(self._seconds):
             answer = self._attempts.run(
-                lambda attempt: read_answer(operation, send_once(self._channel, made), attempt), operation, made.resend
+                lambda attempt: read_answer(operation, send_once(self._channel, made), attempt, reader),
+                operation,
+                made.resend,
             )
         record(operation, answer)
         return answer
@@ -86,7 +93,7 @@ class DirectTransport:
 
     def _tried(self, call: Call) -> Wire | DynashardError:
         try:
-            return self.call(call.operation, call.request, resend=call.resend)
+            return self._call(*call)
         except DynashardError as error:
             return error
 

@@ -123,15 +123,12 @@ def parse(
             )
         if any(isinstance(part, TemplateField) and part.name == name for part in parts):
             raise TemplateError(f"template {text!r} names {name} twice")
-        parts.append(TemplateField(name, spec or "", _width(spec or "")))
+        number = _NUMBER_SPEC.fullmatch(spec or "")
+        width = int(number["width"]) if number and number["width"] else None
+        parts.append(TemplateField(name, spec or "", width))
     if not parts:
         raise TemplateError("a template may not be empty")
     return KeyTemplate(text, _delimited(text, parts, numeric), reserved)
-
-
-def _width(spec: str) -> int | None:
-    match = _NUMBER_SPEC.fullmatch(spec)
-    return int(match["width"]) if match and match["width"] else None
 
 
 def _delimited(

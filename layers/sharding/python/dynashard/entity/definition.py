@@ -10,7 +10,6 @@ from math import floor
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from dynashard.codec import decode_value, encode_value
@@ -133,7 +132,10 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         self.server_fields = self.created_fields | self.updated_fields
         self.generated_fields = frozenset(n for n, f in fields.items() if f.default_factory is fresh_id)
         self.optional = frozenset(n for n, f in fields.items() if f.default is None)
-        self._empty_sets = frozenset(n for n, f in fields.items() if _is_empty_set(f))
+        factories = (set, frozenset)
+        empty = [n for n, f in fields.items() if isinstance(f.default, factories) and not f.default]
+        # DynamoDB cannot store empty sets.
+        self._empty_sets = frozenset([*empty, *(n for n, f in fields.items() if f.default_factory in factories)])
         self.attachments = {n: m for n, f in fields.items() for m in f.metadata if isinstance(m, OutOfLine)}
         self._stored = frozenset(fields) - {expires} - self.attachments.keys()
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
@@ -352,12 +354,6 @@ def _encoded_expiry(name: str, value: datetime) -> dict[str, str]:
     except (OverflowError, ValueError, OSError):
         raise InvalidValueError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
     return {"N": str(seconds)}
-
-
-def _is_empty_set(field: FieldInfo) -> bool:
-    """Whether a field's default is an empty set, which DynamoDB cannot store."""
-    empty = isinstance(field.default, set | frozenset) and not field.default
-    return empty or field.default_factory in (set, frozenset)
 
 
 def _duration(seconds: Any) -> Any:

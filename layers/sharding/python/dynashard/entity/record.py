@@ -47,8 +47,8 @@ def revision_in(wire: Mapping[str, Any]) -> str:
     return revision
 
 
-_REVISION: Final = "_revision"
-_set_private: Final = BaseModel.__dict__["__pydantic_private__"].__set__
+REVISION: Final = "_revision"
+set_private: Final = BaseModel.__dict__["__pydantic_private__"].__set__
 R = TypeVar("R", bound="Record")
 
 
@@ -62,12 +62,12 @@ class Record(BaseModel):
     @property
     def revision(self) -> str | None:
         """Id of the last write of the item; None if it was never stored, empty if it was stored before its adoption."""
-        return (self.__pydantic_private__ or {}).get(_REVISION)
+        return (self.__pydantic_private__ or {}).get(REVISION)
 
 
 def with_revision(item: R, revision: str | None) -> R:
     """Return the same item, with the revision at which it is stored."""
     # Declared private attributes double the time of validation. Their slot is compared and copied all the same.
     own = item.__pydantic_private__ if item.__private_attributes__ else None
-    _set_private(item, None if own is None and revision is None else {**(own or {}), _REVISION: revision})
+    set_private(item, None if own is None and revision is None else {**(own or {}), REVISION: revision})
     return item

@@ -34,7 +34,10 @@ def _canonical(schema: Any, changed: list[str]) -> Any:
     if "serialization" in schema or not isinstance(kind, str):
         return result
     if kind == "decimal":
-        result["serialization"] = core_schema.plain_serializer_function_ser_schema(_plain, when_used="json")
+        plain = core_schema.plain_serializer_function_ser_schema
+        result["serialization"] = plain(
+            lambda each: plain_text(each) if isinstance(each, Decimal) else each, when_used="json"
+        )
     elif kind in ("set", "frozenset"):
         inner: Any = dict(result)
         wrap = core_schema.wrap_serializer_function_ser_schema
@@ -43,10 +46,6 @@ def _canonical(schema: Any, changed: list[str]) -> Any:
         return result
     changed.append(kind)
     return result
-
-
-def _plain(value: Any) -> Any:
-    return plain_text(value) if isinstance(value, Decimal) else value
 
 
 def _sorted(value: Any, write: Any) -> Any:

@@ -57,7 +57,8 @@ class Dedup:
         """Return what the next page needs as `recent`."""
         recent = {value: at for value, at in self.recent.items() if at > now - SETTLING}
         for item in returned:
-            value, at = self._value(item), self._changed_at(item)
+            changed = item.get(self.changed) if self.changed else None
+            value, at = self._value(item), 0 if changed is None else _seconds(decode_value(changed))
             if value is not None and at > now - SETTLING:
                 recent[_hash(value)] = at
         return dict(sorted(recent.items(), key=lambda each: -each[1])[:MEMORY])
@@ -65,10 +66,6 @@ class Dedup:
     def _value(self, item: Wire) -> str | None:
         stored = item.get(self.attribute)
         return None if stored is None else str(next(iter(stored.values())))
-
-    def _changed_at(self, item: Wire) -> int:
-        stored = item.get(self.changed) if self.changed else None
-        return 0 if stored is None else _seconds(decode_value(stored))
 
 
 def _seconds(moment: Any) -> int:

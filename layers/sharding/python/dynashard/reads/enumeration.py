@@ -20,11 +20,12 @@ from dynashard.reads.sources import Reading, Sources
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_live, is_marker
 from dynashard.routing import hash_of, home, logical_partition_of, shard_keys
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
+from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PK, PREV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
 
 _IDENTITY_BYTES: Final = 6
+_MOST_WANTED: Final = 100  # Attributes: longer projections would cost more than they save.
 
 
 class Enumeration:
@@ -148,7 +149,7 @@ class Enumeration:
         visible = self._listed if moving else self._live
         return Layout(
             streams=Sources(rule, partition, entity.separator, count),
-            reading=self._passing(visible) if follows else self._reading(visible),
+            reading=self._passing(visible) if follows else self._whole_items(self._reading(visible)),
             signature=(count, follows, moving),
             hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,
             follows=follows,
@@ -172,6 +173,15 @@ class Enumeration:
             version=_short(f"{moving} {view.version}") if moving or view.version else "",
             identity=lambda stored, sort: _short(f"{logical_partition_of(entity, stored)}\0{sort}"),
         )
+
+    def _whole_items(self, reading: Reading) -> Reading:
+        """The reading with a projection of all that entities have, so that the keys of indexes are not sent."""
+        entities = self._decoders.values()
+        wanted = [name for each in entities for name in (*each.attributes_of(each.model.model_fields), PREV, BORN)]
+        # An ordered listing learns from the sizes of stored items what a Query is billed for.
+        if reading.fields is not None or self._query.order == Order.ORDERED or len(wanted) > _MOST_WANTED:
+            return reading
+        return replace(reading, fields=tuple(wanted))
 
     def _live(self, row: Wire) -> bool:
         return is_live(row, self._now) and self._ours(row)

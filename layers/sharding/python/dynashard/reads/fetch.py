@@ -81,7 +81,7 @@ class Fetch:
             chunks = read_groups(partial(self._query, layouts), layouts[0].reading, reads)
         else:
             chunks = self._query(layouts, reads)
-        if any(layout.foreign or layout.follows or layout.moving for layout in layouts):
+        if not all(layout.still for layout in layouts):
             if self.moved_items is not None:
                 self.moved_items.require_whole(partial(self.send, layouts), layouts, reads, chunks)
             chunks = self._without_dead_markers(layouts, reads, self._all_own(layouts, states, reads, chunks))
@@ -98,10 +98,7 @@ class Fetch:
             self._require(layouts)
         self.allowance.take(sum(call.operation == "Query" for call in calls))
         self.rounds += 1
-        if len(calls) == 1:
-            answers = [self.transport.call(calls[0].operation, calls[0].request)]
-        else:
-            answers = self.transport.call_all(calls, concurrency=len(calls))
+        answers = self.transport.call_all(calls, concurrency=len(calls))
         for call, answer in zip(calls, answers, strict=True):
             self.consumed.add(consumed_of(call.operation, answer))
         if self.clock() > min(layout.expires for layout in layouts):
@@ -109,9 +106,9 @@ class Fetch:
             self._require(layouts)
         return answers
 
-    def item(self, row: Wire) -> Wire:
-        """Return the item that a row stands for: itself, or the one that it leads to as a marker."""
-        return self._followed[stored_key(row)] if self._followed and MOVED_TO in row else row
+    def items(self, rows: list[Wire]) -> list[Wire]:
+        """Return the items that rows stand for: themselves, or those that they lead to as markers."""
+        return [self._followed[stored_key(row)] if MOVED_TO in row else row for row in rows] if self._followed else rows
 
     def _require(self, layouts: Sequence[Layout]) -> None:
         if any(now.signature != layout.signature for now, layout in zip(self.layouts(), layouts, strict=True)):
@@ -119,15 +116,15 @@ class Fetch:
 
     def _query(self, layouts: Sequence[Layout], reads: Sequence[StreamRead]) -> list[Chunk]:
         chunks = [Chunk([], None)] * len(reads)
-        sent: list[tuple[int, Call]] = []
+        sent: dict[int, Call] = {}
         for i, read in enumerate(reads):
-            source = cast("Source", read.source)
-            call = layouts[read.part].reading.call(source, read.limit, read.start, read.bounds)
+            reading = layouts[read.part].reading
+            call = reading.call(cast("Source", read.source), read.limit, read.start, read.bounds)
             if call is not None:
-                sent.append((i, call))
-        answers = self.send(layouts, [call for _, call in sent]) if sent else []
-        for (i, _), answer in zip(sent, answers, strict=True):
-            chunks[i] = layouts[reads[i].part].reading.chunk(answer, reads[i].bounds)
+                sent[i] = call if read.convert is None else call._replace(reader=read.convert(reading, read))
+        answers = self.send(layouts, list(sent.values())) if sent else []
+        for i, answer in zip(sent, answers, strict=True):
+            chunks[i] = layouts[reads[i].part].reading.chunk(answer, reads[i])
         return chunks
 
     def _all_own(

@@ -15,7 +15,7 @@ from typing import Final
 from dynashard.entity import IndexDefinition
 from dynashard.placement import CALCULATED
 from dynashard.reads.positions import WINDOW, Positions
-from dynashard.reads.sources import Chunk, Group, Position, Reading, Source, Sources, Stream, StreamRead
+from dynashard.reads.sources import Chunk, Convert, Group, Position, Reading, Source, Sources, Stream, StreamRead
 from dynashard.routing import shard_keys
 from dynashard.schema import PK, SK
 from dynashard.topology import View
@@ -70,6 +70,11 @@ class Layout:
             positions = positions.as_of(self.version)
         return positions.among(count) if self.hash_of is None else positions.under(count)
 
+    @property
+    def still(self) -> bool:
+        """Whether no item moves or has moved, so that stored items are returned as they are."""
+        return not (self.foreign or self.follows or self.moving)
+
     def resumed(self, after: Position | None) -> Position | None:
         """Return the position to continue at; without its item if all entries with its sort key are to be read again.
 
@@ -116,14 +121,18 @@ class Layout:
             kept += entries.values()
         return kept
 
-    def next_read(self, state: Positions, stream: int, limit: int, *, part: int = 0) -> StreamRead:
+    def next_read(
+        self, state: Positions, stream: int, limit: int, *, part: int = 0, convert: Convert | None = None
+    ) -> StreamRead:
         """Return the read of so many more rows of a stream of the listing's logical partition with this number."""
         count = len(self.streams)
         start = self.resumed(state.start(stream, count, forward=self.reading.forward))
         if start is not None and start.item is None and self.identity is not None:
             # Index entries with equal sort keys have no defined order, so those that were returned are read again.
             limit += sum(position.reread_limit for position in state.last(stream, count, start.sort))
-        return StreamRead(self.streams[stream], limit, start, part=part)
+        # A merged shard holds items that were returned, which only the hashes of stored items tell.
+        convert = convert if self.still and state.size == count else None
+        return StreamRead(self.streams[stream], limit, start, part=part, convert=convert)
 
     def accept(
         self, state: Positions, stream: int, chunk: Chunk, room: int = sys.maxsize

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
+from dynashard import schema
 from dynashard.codec import item_size
-from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.entity import Entity, EntityDefinition, definition, record
 from dynashard.errors import InvalidCursorError, InvalidQueryError, ThrottledError
 from dynashard.reads.allowance import UNBOUNDED, current_allowance
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
@@ -22,8 +23,9 @@ from dynashard.reads.ordered import list_ordered
 from dynashard.reads.positions import Positions
 from dynashard.reads.query import Order, Page, Query
 from dynashard.reads.scan import scan_shards
-from dynashard.reads.sources import queries_of
+from dynashard.reads.sources import Chunk, Convert, queries_of
 from dynashard.repository import Store
+from dynashard.runtime import direct_module
 from dynashard.schema import PK, TYPE
 from dynashard.transport.interface import Wire
 
@@ -84,7 +86,7 @@ class Listing(Generic[E]):
             recent = {} if dedup is None else dedup.recent
             state = [recent, known, *map(encode_positions, after, query.partitions)]
         return Page(
-            items=[fetch.item(row) if stored else self._decode(fetch.item(row), query.fields) for row in rows],
+            items=[row if stored else self._decode(row, query.fields) for row in fetch.items(rows)],
             cursor=None if state is None else self._cursors.issue(state, fingerprint),
             consumed=fetch.consumed,
             rounds=fetch.rounds,
@@ -110,11 +112,9 @@ class Listing(Generic[E]):
             raise InvalidQueryError("a scan has no order, which distinct needs; list the items", field="distinct")
         for each, asked in self._each(query, "scan"):
             with self._reporting_throttles(each):
-                for rows in scan_shards(partial(asked.fetch, query.budget), self._store.retry_policy, workers):
-                    rows.reverse()
-                    while rows:
-                        # The row is freed at once, while it is in the processor's cache.
-                        yield self._decode(rows.pop(), query.fields)
+                fetch, convert = partial(asked.fetch, query.budget), self._convert(query.fields)
+                for rows in scan_shards(fetch, self._store.retry_policy, workers, convert):
+                    yield from (self._decode(row, query.fields) for row in rows) if isinstance(rows[0], dict) else rows
 
     def count(self, query: Query) -> int:
         """Count the items; raises as `scan`. Cost: what reading them costs; see `reads.counting`."""
@@ -182,7 +182,7 @@ class Listing(Generic[E]):
             self._item_bytes[query.slot] = item_bytes + (mean - item_bytes) * weight
         if dedup is not None:
             self._excess[query.slot] = dedup.excess
-            dedup.recent = dedup.remembered([fetch.item(row) for row in rows], self._store.now())
+            dedup.recent = dedup.remembered(fetch.items(rows), self._store.now())
         return rows, after, fences
 
     @contextmanager
@@ -195,6 +195,11 @@ class Listing(Generic[E]):
             known = query.index is None and not query.several
             self._store.throttled(self._entity, query.partitions[0] if known else None, error)
             raise
+
+    def _convert(self, fields: Sequence[str] | None) -> Convert | None:
+        """What makes entities of answers, of which a scan then holds no stored items; None if nothing does."""
+        page_form = direct_module("page_form") if fields is None and len(self._decoders) == 1 else None
+        return page_form and page_form.entities_of(page_form.Layer(Chunk, record, schema), self._entity)
 
     def _decode(self, row: Mapping[str, Any], fields: Sequence[str] | None) -> Any:
         entity = self._decoders[row[TYPE]["S"] if TYPE in row else self._entity.name]

@@ -27,7 +27,7 @@ def read_groups(send: Send, reading: Reading, reads: Sequence[StreamRead]) -> li
     gained = _send_all(
         send,
         [
-            [_up_to(_reached(reading, chunks), read, reading) for read in parts[leaving:]]
+            [_up_to(chunks, read, reading) for read in parts[leaving:]]
             for (leaving, parts), chunks in zip(groups, left, strict=True)
         ],
     )
@@ -53,13 +53,10 @@ def _parts(reading: Reading, read: StreamRead) -> list[StreamRead]:
     return [StreamRead(source, read.limit, *start) for source, start in zip(sources, starts, strict=True)]
 
 
-def _reached(reading: Reading, chunks: Sequence[Chunk]) -> str | None:
-    """The sort key before which all of these sources have been read; None for all of them to the end."""
+def _up_to(chunks: Sequence[Chunk], read: StreamRead, reading: Reading) -> StreamRead:
+    """The read, before the sort key up to which all of these chunks' sources have been read."""
     ends = [chunk.last.sort for chunk in chunks if chunk.last is not None]
-    return (min if reading.forward else max)(ends, default=None)
-
-
-def _up_to(key: str | None, read: StreamRead, reading: Reading) -> StreamRead:
+    key = (min if reading.forward else max)(ends, default=None)
     if key is None or read.bounds is None:
         return read
     # What lies before the key lies beyond it in the other direction.

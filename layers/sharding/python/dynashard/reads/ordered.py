@@ -218,7 +218,7 @@ def _ranked(reading: Reading, runs: Sequence[_Run], fetch: Fetch, dedup: Dedup |
     ranked.sort(key=lambda item: item[1][attribute]["S"], reverse=not reading.forward)
     if dedup is None:
         return ranked
-    return dedup.drop_repeats(ranked, lambda item: fetch.item(item[1]))
+    return dedup.drop_repeats(ranked, lambda item: fetch.items([item[1]])[0])
 
 
 def _before(reading: Reading, place: _Place, item: _Ranked) -> bool:

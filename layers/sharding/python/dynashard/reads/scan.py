@@ -9,30 +9,33 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from dynashard.errors import InvalidQueryError, ThrottledError
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.layout import Layout, OvertakenError
+from dynashard.reads.layout import OvertakenError
 from dynashard.reads.positions import Positions, bits
-from dynashard.reads.sources import Chunk
+from dynashard.reads.sources import Convert
 from dynashard.repository import RetryPolicy
-from dynashard.transport.interface import Wire
 
 MAX_WORKERS: Final = 64
 _PAGE: Final = 1000
 """Items a Query; with 1 MB a Query as DynamoDB's own bound."""
 
-_Wave = deque[list[Wire]]
+_Wave = deque[list[Any]]
 """The items of each shard that was read at the same time."""
 
 
-def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int) -> Iterator[list[Wire]]:
+def scan_shards(
+    new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int, convert: Convert | None = None
+) -> Iterator[list[Any]]:
     """Stream the items of all shards, a Query's worth at a time, in no order between shards.
 
     So many shards as there are `workers` are read at a time, and two answers of each are held in memory at most. A
-    single worker reads in the caller's own thread, when the caller asks for more.
+    single worker reads in the caller's own thread, when the caller asks for more. While nothing moves, results of
+    `convert` are held and returned in place of stored items.
 
     Raises:
         InvalidQueryError: a number of workers out of range.
@@ -40,7 +43,7 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
     """
     if not 1 <= workers <= MAX_WORKERS:
         raise InvalidQueryError(f"workers is {workers}; it must be a number from 1 to {MAX_WORKERS}", field="workers")
-    waves = _waves(new_fetch, retry_policy, workers)
+    waves = _waves(new_fetch, retry_policy, workers, convert)
     for wave in waves if workers == 1 else _read_ahead(waves):
         while wave:
             if rows := wave.popleft():
@@ -49,23 +52,22 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
 
 def _read_ahead(waves: Iterator[_Wave]) -> Iterator[_Wave]:
     """Yield the waves, each of which is read while the one before is handled."""
-    context = copy_context()
+    following = partial(copy_context().run, partial(next, waves, None))
     pool = ThreadPoolExecutor(1, thread_name_prefix="dynashard-scan")
     try:
-        coming = pool.submit(context.run, _next, waves)
+        coming = pool.submit(following)
         while (wave := coming.result()) is not None:
-            coming = pool.submit(context.run, _next, waves)
+            coming = pool.submit(following)
             yield wave
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _next(waves: Iterator[_Wave]) -> _Wave | None:
-    return next(waves, None)
-
-
-def _waves(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int) -> Iterator[_Wave]:
+def _waves(
+    new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int, convert: Convert | None
+) -> Iterator[_Wave]:
     state: Positions | None = None
+    pauses = retry_policy.pauses()
     while True:
         fetch = new_fetch()
         layout = fetch.layout()
@@ -75,23 +77,16 @@ def _waves(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: i
         streams = list(islice(bits(state.left(len(layout.streams))), most))
         if not streams:
             return
+        reads = [layout.next_read(state, stream, _PAGE, convert=convert) for stream in streams]
+        fetch.require_room([read.source for read in reads])
         wave = _Wave()
         try:
-            for stream, chunk in zip(streams, _read(fetch, retry_policy, layout, state, streams), strict=True):
+            for stream, chunk in zip(streams, fetch.wave((layout,), reads, (state,)), strict=True):
                 rows, state = layout.accept(state, stream, chunk)
-                wave.append([fetch.item(row) for row in rows])
-        except OvertakenError:
-            continue
-        yield wave
-
-
-def _read(fetch: Fetch, retry_policy: RetryPolicy, layout: Layout, state: Positions, streams: list[int]) -> list[Chunk]:
-    """Read on in these streams, with retries beyond the transport's own."""
-    pauses = retry_policy.pauses()
-    while True:
-        fetch.require_room([layout.streams[stream] for stream in streams])
-        try:
-            return fetch.wave((layout,), [layout.next_read(state, stream, _PAGE) for stream in streams], (state,))
-        except ThrottledError:
-            if next(pauses, None) is None:
+                wave.append(fetch.items(rows))
+        except (OvertakenError, ThrottledError) as error:
+            if isinstance(error, ThrottledError) and next(pauses, None) is None:
                 raise
+            continue
+        pauses = retry_policy.pauses()
+        yield wave

@@ -13,7 +13,7 @@ from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
 from dynashard.routing import shard_key
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, index_pk, index_sk
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Call, Reader, Wire
 
 ALWAYS_READ: Final = (PK, SK, TYPE, REV, EXPIRES_AT, MOVED_TO)
 """Attributes that a listing needs of each item, whatever fields the caller asked for."""
@@ -126,6 +126,7 @@ class StreamRead:
     start: Position | None = None
     bounds: Bounds | None = None
     part: int = 0
+    convert: "Convert | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,10 @@ class Chunk:
 
     rows: list[Wire]
     last: Position | None
+
+
+Convert = Callable[["Reading", StreamRead], Reader]
+"""Returns the reader of a read's answer, which puts a `Chunk` in place of the items, perhaps of other things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +217,13 @@ class Reading:
             request["ExpressionAttributeNames"] = names
         return Call("Query", request)
 
-    def chunk(self, answer: Wire, bounds: Bounds | None = None) -> Chunk:
-        """Return what an answer to `call` has within the bounds."""
-        bounds = bounds or self.bounds
+    def chunk(self, answer: Wire, read: StreamRead) -> Chunk:
+        """Return what an answer to a read has within its bounds."""
+        items: list[Wire] | Chunk = answer["Items"]
+        if isinstance(items, Chunk):
+            return items
+        bounds = read.bounds or self.bounds
         attribute = self.sort_attribute
-        items: list[Wire] = answer["Items"]
         last = answer.get("LastEvaluatedKey")
         rows = [item for item in items if self.visible(item)]
         furthest = last or (items[-1] if items else None)

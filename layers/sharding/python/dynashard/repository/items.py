@@ -157,7 +157,8 @@ class Items(Generic[E]):
     def _key_named(self, key: KeyLike) -> dict[str, str | int]:
         """The fields of a key, as errors name them."""
         fields = self._key_fields(key)
-        return {name: _plain(name, fields[name]) for name in self._entity.key_fields}
+        named = {name: fields[name] for name in self._entity.key_fields}
+        return {name: each if type(each) in (str, int) else key_text(name, each) for name, each in named.items()}
 
     def _key_fields(self, key: KeyLike) -> Mapping[str, Any]:
         return key if isinstance(key, Mapping) else key.__dict__
@@ -300,7 +301,3 @@ def _advice(write: Write) -> str:
     if write.exact:
         return f"{applied} If its revision is still the one that you named, send the same again."
     return f"{applied} If not, decide by what you read: sending the same again may undo what others wrote since."
-
-
-def _plain(name: str, value: Any) -> str | int:
-    return value if type(value) in (str, int) else key_text(name, value)

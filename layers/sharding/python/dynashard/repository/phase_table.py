@@ -96,14 +96,12 @@ class Met(NamedTuple):
         both, old = len(self.at) > 1, self.at.get(self.places.old)
         marker = old if both else self.rival
         if marker is not None and is_marker(marker):
-            return Next.FOLLOW if marker is old and self._leads_on(entity, key, marker) else Next.REFRESH
+            moves = marker is old and self.places.moving and self.places.view.phase is Phase.MOVE
+            leads_on = moves and home(entity, key, moved_to(marker)) == self.places.new
+            return Next.FOLLOW if leads_on else Next.REFRESH
         if is_live(self.rival, now):
             return Next.DECIDE
         if settling(self.places) and not helped and (is_live(old, now) or not both):
             return Next.HELP
         # If both were asked, neither has an item, and yet a condition failed.
         return Next.REFRESH if both else Next.DECIDE
-
-    def _leads_on(self, entity: EntityDefinition[Any], key: ItemKey, marker: Mapping[str, Any]) -> bool:
-        moves = self.places.moving and self.places.view.phase is Phase.MOVE
-        return moves and home(entity, key, moved_to(marker)) == self.places.new

@@ -30,10 +30,6 @@ _WIDTH: Final = 16
 """Writes of a task that are under way at a time."""
 
 
-def _new_id() -> str:
-    return secrets.token_urlsafe(9)
-
-
 class Resharder:
     """Changes shard counts while traffic flows. Keeps only caches; safe to share between threads.
 
@@ -51,7 +47,7 @@ class Resharder:
         entities: Sequence[type[Entity]],
         timing: Timing = _TIMING,
         runtime: Runtime = SYSTEM,
-        new_id: Callable[[], str] = _new_id,
+        new_id: Callable[[], str] = lambda: secrets.token_urlsafe(9),
         concurrency: int = 4,
         segments: int = 16,
     ) -> None:

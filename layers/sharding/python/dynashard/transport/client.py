@@ -9,7 +9,7 @@ import botocore
 from botocore.config import Config
 from botocore.handlers import generate_idempotent_uuid
 from botocore.httpsession import get_cert_path
-from botocore.loaders import Loader, create_loader
+from botocore.loaders import create_loader
 from botocore.parsers import ResponseParserFactory
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
@@ -54,9 +54,7 @@ class Opened:
             self.sender.close()
 
 
-@cache
-def _loader(search_path: str | None) -> Loader:
-    return create_loader(search_path)
+_loader: Final = cache(create_loader)
 
 
 def open_session(profile: str | None) -> Session:

@@ -3,7 +3,7 @@
 Requests and answers are DynamoDB JSON as it goes over HTTP: `{"PK": {"S": "a"}}`, binary values as base64 text.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -34,6 +34,11 @@ class Resend(Enum):
     effect however often and however late it runs; the caller says in a comment which of these it is."""
 
 
+Reader = Callable[[bytes | bytearray], Wire | None]
+"""Makes an answer of its body, or returns None so that the body is parsed. A transport may use it for a body that is
+what DynamoDB sent, in any thread and as soon as it has arrived: while others travel, and without the JSON of all."""
+
+
 class Call(NamedTuple):
     """One request: an operation such as `GetItem`, its parameters, and when it may be sent again.
 
@@ -43,6 +48,7 @@ class Call(NamedTuple):
     operation: str
     request: Mapping[str, Any]
     resend: Resend | None = None
+    reader: Reader | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,6 @@ def pages(
 def _sent(transport: Transport, calls: Sequence[Call], pauses: Iterator[float]) -> list[Wire]:
     while True:
         try:
-            if len(calls) == 1:
-                return [transport.call(calls[0].operation, calls[0].request)]
             return transport.call_all(calls, concurrency=len(calls))
         except ThrottledError:
             if next(pauses, None) is None:
