@@ -68,7 +68,6 @@ class GatewayConnection(HttpToolsProtocol):
             and not self.url.startswith(_OWN_BYTES)
             and b"%" not in self.url
             and b"#" not in self.url
-            and self.url.isascii()
             and self.client is not None
         )
 

@@ -66,7 +66,14 @@ class Server:
         gateway = Gateway(routes, issuer, {"f": self.function}, report=self.log.append)
         self.ready = threading.Event()
         app = build_app(gateway, issuer, tenant_claim="tenant_id", ready=self.ready.set, log=self.log.append)
-        config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", server_header=False)
+        config = uvicorn.Config(
+            app,
+            host="127.0.0.1",
+            port=0,
+            log_level="critical",
+            server_header=False,
+            timeout_keep_alive=2 * HANG_SECONDS,
+        )
         config.load()
         if direct:
             config.http_protocol_class = partial(GatewayConnection, gateway.answer, self.log.append)  # type: ignore[assignment]
@@ -152,6 +159,7 @@ PIPELINED = (
         "GET /v1/health HTTP/1.1\nHost: evil.example\nHost: localhost\nConnection: close\n\n",
         "GET /v1/health HTTP/1.1\nConnection: close\n\n",
         "GET /local/.well-known/openid-configuration HTTP/1.1\nHost: localhost\nConnection: close\n\n",
+        "GET /%6cocal/.well-known/openid-configuration HTTP/1.1\nHost: localhost\nConnection: close\n\n",
         "GET /v1/health\n\n",
     ],
     ids=lambda text: text.partition("\n")[0][:60],
