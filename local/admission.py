@@ -18,7 +18,7 @@ C = TypeVar("C")
 
 EXPENSIVE_SHARE: Final = 4
 """Expensive calls are accepted while less than this fraction (1 / 4) of the places is taken."""
-SLOW_SECONDS: Final = 0.02
+SLOW_SECONDS: Final = 0.05
 """A call that has run for so long does not keep another one from beginning."""
 
 
