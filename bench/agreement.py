@@ -14,11 +14,15 @@ from bench.canned import MOST, Asked, CannedAnswers, Reply, canned_server
 from bench.clients.interface import CLIENTS, FLOOR, RAW, Client, load
 from bench.contenders import installed
 from bench.measure import how_many
-from bench.stored import FIELDS, PAGE, TABLE
+from bench.stored import FIELDS, PAGE, TABLE, user_item
 
 OPERATIONS: Final = ("get", "put", "batch_write", "batch_get", "page", "three_fields", "fan_out", "scan")
 PER_SHARD: Final = PAGE + 1
 """Items of a shard, so that a page of 100 has a key to continue from."""
+_SYSTEM: Final = frozenset({"PK", "SK", "Type", "Rev", "Prev", "Born", "ExpiresAt", "MovedTo"})
+"""Attributes that the layer reads of every item for itself."""
+_WHOLE: Final = frozenset(name for name in user_item(0, 0) if name.islower())
+"""The fields of a user: all attributes but the keys of the table and of indexes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +116,12 @@ def _cost(asked: Asked) -> str:
 
 
 def _projection(body: Mapping[str, Any]) -> str:
-    """Return which fields a read asks for. The layer adds those that it needs itself."""
+    """Return which fields a read asks for, apart from keys: only the layer spares itself those of indexes."""
     if "ProjectionExpression" not in body:
         return "all fields"
     names = body.get("ExpressionAttributeNames", {})
-    fields = {names.get(name, name) for name in body["ProjectionExpression"].replace(" ", "").split(",")}
-    return "three fields" if fields >= set(FIELDS) else f"fields {sorted(fields)}"
+    fields = {names.get(name, name) for name in body["ProjectionExpression"].replace(" ", "").split(",")} - _SYSTEM
+    return {_WHOLE: "all fields", frozenset(FIELDS): "three fields"}.get(frozenset(fields), f"fields {sorted(fields)}")
 
 
 def main() -> int:
