@@ -57,6 +57,7 @@ def test_no_answer_of_any_handling_is_wrong(engine_of_its_own: LeanWire, kind: s
     assert found.anomalies == [], f"repeat one with: python -m bench.reshard --kind {kind!r} --seed N"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_code_that_breaks_the_protocol_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
     known = [] if DEEP else [CAUGHT_BY.get(mutant, 0)]

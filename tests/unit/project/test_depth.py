@@ -96,6 +96,7 @@ def test_by_default_a_part_of_the_parameter_sets_runs_and_nothing_deep(tmp_path:
     assert [each for each in found if not each.startswith("test_grid")] == ["test_one_at_least[1]", "test_short"]
 
 
+@pytest.mark.deep
 def test_the_deep_profile_and_named_tests_run_all_parameter_sets(tmp_path: Path) -> None:
     assert len(collected(tmp_path, "deep")) == 24 + 3
     assert collected(tmp_path, "default", "test_it.py::test_long") == ["test_long"]

@@ -5,8 +5,9 @@ The rooms in `ROOMS` are clean. When another one is, add it.
 
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,7 @@ ROOMS = (
 )
 """The rooms without private words: pages, and folders with pages and modules."""
 
+_ANY = re.compile("|".join(each.prose for each in WORDS if each.prose), re.IGNORECASE)
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _CODE = re.compile(r"(`+).+?\1|\{[^{}]*\}")
 """Code within prose: text in backticks, and the expressions of f-strings."""
@@ -123,7 +125,7 @@ def _of_module(path: Path) -> Iterator[tuple[int, str, str]]:
     with tokenize.open(path) as source:
         for token in tokenize.generate_tokens(source.readline):
             if token.type == tokenize.NAME:
-                yield from _of_name(token.start[0], token.string)
+                yield from ((token.start[0], token.string, remedy) for remedy in _of_name(token.string))
             elif token.type != tokenize.OP and " " in token.string:
                 # Texts without a space are codes, attributes and paths.
                 for number, line in enumerate(token.string.splitlines(), token.start[0]):
@@ -132,16 +134,15 @@ def _of_module(path: Path) -> Iterator[tuple[int, str, str]]:
 
 def _of_text(number: int, line: str) -> Iterator[tuple[int, str, str]]:
     plain = _CODE.sub("", line)
-    for each in WORDS:
+    for each in WORDS if _ANY.search(plain) else ():
         if each.prose and (found := re.search(each.prose, plain, re.IGNORECASE)):
             yield number, found[0], each.instead
 
 
-def _of_name(number: int, name: str) -> Iterator[tuple[int, str, str]]:
+@cache
+def _of_name(name: str) -> Sequence[str]:
     parts = {part.lower() for part in _PARTS.findall(name)}
-    for each in WORDS:
-        if parts & each.names and name not in each.kept:
-            yield number, name, each.instead
+    return [each.instead for each in WORDS if parts & each.names and name not in each.kept]
 
 
 def files(room: str) -> list[Path]:

@@ -115,6 +115,7 @@ def test_growth_by_moving_items_ends_while_callers_create_4_times_what_a_shard_t
     assert (result.layer.lost, result.layer.doubled) == (0, 0)
 
 
+@pytest.mark.deep
 def test_hot_tenant_creates_16_times_as_much_with_16_shards_and_40_times_with_64() -> None:
     quick = ["settings.heat_split_seconds=60", "settings.heat_pause_seconds=5", "rehearsal_seconds=600", "seconds=3"]
     variants = load("layer-hot-tenant", quick)
