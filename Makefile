@@ -55,7 +55,7 @@ deploy-local: setup build/host/.done .venv-ministack/.done ## Deploy all stacks 
 	@$(BIN)/python -m local.deploy
 
 TESTED := build/host/.done .venv-ministack/.done
-PYTEST := $(BIN)/pytest -n 4 --dist worksteal
+PYTEST := $(BIN)/pytest -n 3 --dist worksteal
 
 .PHONY: test
 test: lint $(TESTED) ## Check everything, and run every test

@@ -53,6 +53,7 @@ def test_before_heat_splits_shards_share_partitions_as_chance_says() -> None:
     assert [each.heat_splits for each in found.values()] == [0, 0]
 
 
+@pytest.mark.deep
 def test_a_million_users_take_a_thousand_seconds_under_one_key_and_thirty_in_64_shards() -> None:
     quick = ("settings.heat_split_seconds=60", "settings.heat_pause_seconds=5")
     variants = load("bulk-load", quick)
