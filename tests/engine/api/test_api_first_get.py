@@ -25,7 +25,7 @@ UNNEEDED = (
     "dynashard_patterns", "dynashard.reads.listing", "dynashard.repository.transaction", "dynashard.resharding",
     "dynashard_serving.growth.policy", "dynashard_serving.idempotency", "encodings.idna", "functions.api.items",
     "functions.api.listing", "functions.api.openapi", "functions.api.resolver", "gzip", "httpx", "itsdangerous",
-    "logging", "pydantic.type_adapter", "requests", "unicodedata", "urllib3",
+    "logging", "msgspec", "pydantic.type_adapter", "requests", "unicodedata", "urllib3",
 )  # fmt: skip
 PROGRAM = """
 import json, sys

@@ -21,6 +21,7 @@ from dynashard.repository.conditions import is_live
 from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PREV, REV, TYPE
 from dynashard.transport.interface import Wire
 from dynashard_direct import page_form
+from dynashard_direct.row_form import row_form
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit
@@ -179,7 +180,7 @@ def test_plain_entities_are_made_without_parsing_the_answer(
 
 @pytest.mark.parametrize("model", [Nested, Strict])
 def test_other_entities_take_the_ordinary_way(model: type[Entity]) -> None:
-    assert page_form._validator_of_pages(LAYER, definition(model)) is None
+    assert row_form(definition(model), schema, record) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b'{"Items": [', b"\xff"])

@@ -1,23 +1,22 @@
-"""Readers of the answers of a Query, which make entities of an answer's bytes in one pass, without the JSON in between.
+"""Readers of the answers of a Query, which make entities of an answer's bytes, without the dictionaries in between.
 
 Dictionaries of stored attributes take more time to make than entities, and again when the garbage collector looks at
-them. Only models whose fields are all plain can do without: such fields are validated alike, whether their values come
-from JSON or from Python. What a reader refuses takes the ordinary way, which has the errors.
+them. Only models whose fields are all plain can do without; `row_form` has the rules. A row that it does not know takes
+the ordinary way, and so does an answer that is not as DynamoDB writes it.
 """
 
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
+from types import GenericAlias
 from typing import Any, Final, NamedTuple
 
+from msgspec import UNSET, defstruct
 from orjson import JSONDecodeError, loads
-from pydantic import ValidationError
-from pydantic_core import core_schema
 
 from dynashard.errors import UndecodableItemError
 from dynashard.transport.interface import Reader, Wire
-from dynashard_direct.stored_form import is_plain, item_schema, validator_of
+from dynashard_direct.row_form import RowForm, parser_of, row_form
 
 _MEMBERS: Final = ("LastEvaluatedKey", "ConsumedCapacity", "Count", "ScannedCount")
 
@@ -42,87 +41,76 @@ def entities_of(layer: Layer, entity: Any) -> Callable[[Any, Any], Reader]:
 
     If an item has an error, stored items are left as they are, so that the error is raised when its turn comes.
     """
-    validate = _validator_of_pages(layer, entity)
+    return _Pages(layer, entity).reader
 
-    def reader_of(reading: Any, read: Any) -> Reader:
+
+class _Pages:
+    """Answers of Queries, which become entities of one definition."""
+
+    def __init__(self, layer: Layer, entity: Any) -> None:
+        self._layer, self._entity = layer, entity
+        # Items of other entities in the same partitions are recognised when they are decoded.
+        self._form = row_form(entity, layer.schema, layer.record) if entity.prefix == entity.name else None
+        if self._form is not None:
+            members: list[Any] = [
+                ("Items", GenericAlias(list, self._form.row)),
+                *((name, Any, UNSET) for name in _MEMBERS),
+            ]
+            self._parse = parser_of(defstruct("Answer", members, gc=False))
+
+    def reader(self, reading: Any, read: Any) -> Reader:
+        """Return the reader of the answer to a `StreamRead`."""
+
         def reader(body: bytes | bytearray) -> Wire | None:
             page = None
-            if validate is not None and reading.slot is None:
-                with suppress(ValidationError):
-                    page = _page(layer, entity, reading, read, validate(body))
-            return page or _decoded(layer, entity, reading, read, body)
+            if self._form is not None and reading.slot is None:
+                with suppress(JSONDecodeError, UndecodableItemError):
+                    page = self._page(self._form, reading, read, body)
+            return page or self._decoded(reading, read, body)
 
         return reader
 
-    return reader_of
+    def _page(self, form: RowForm, reading: Any, read: Any, body: bytes | bytearray) -> Wire | None:
+        """The answer with entities; None if it is unusual, or has items beyond the bounds."""
+        answer = self._parse(body)
+        if answer is None:
+            return None
+        found = {name: value for name in _MEMBERS if (value := getattr(answer, name)) is not UNSET}
+        last, rows = found.get("LastEvaluatedKey"), answer.Items
+        end = last[self._layer.schema.SK]["S"] if last is not None else rows[-1].sk.S if rows else None
+        if end is not None and (end is UNSET or not (read.bounds or reading.bounds).contains(end)):
+            return None
+        items, make, stored = [], form.make, None
+        for number, row in enumerate(rows):
+            item = make(row)
+            if item is None:
+                if self._hidden(reading, row):
+                    continue
+                stored = stored or loads(body)["Items"]
+                if not reading.visible(stored[number]):
+                    continue
+                item = self._entity.decode(stored[number])
+            items.append(item)
+        return {**found, "Items": self._layer.chunk(items, None if last is None else reading.position(last))}
 
+    def _hidden(self, reading: Any, row: Any) -> bool:
+        """Whether readers may not see a row, because it is a relocation marker, has expired or is of another kind."""
+        schema = self._layer.schema
+        system = {schema.MOVED_TO: row.moved, schema.EXPIRES_AT: row.expires}
+        system = {name: value for name, value in system.items() if value is not UNSET}
+        if row.kind.S is not UNSET:
+            system[schema.TYPE] = {"S": row.kind.S}
+        return bool(system) and not reading.visible(system)
 
-def _decoded(layer: Layer, entity: Any, reading: Any, read: Any, body: bytes | bytearray) -> Wire | None:
-    """The answer with this body, read in the ordinary way; None if the body is not an answer."""
-    try:
-        answer = loads(body)
-    except JSONDecodeError:
-        return None
-    if not isinstance(answer, dict):
-        return None
-    chunk = reading.chunk(answer, read)
-    with suppress(UndecodableItemError):
-        chunk = layer.chunk([entity.decode(row) for row in chunk.rows], chunk.last)
-    return {**answer, "Items": chunk}
-
-
-def _page(layer: Layer, entity: Any, reading: Any, read: Any, answer: Wire) -> Wire | None:
-    """The answer that was validated; None if it has items beyond the bounds."""
-    record, schema = layer.record, layer.schema
-    items, private, system = (answer.pop(name) for name in ("items", "private", "system"))
-    last, end = answer.get("LastEvaluatedKey"), answer.pop("end", None)
-    if last is not None:
-        end = last[schema.SK]["S"]
-    if end is not None and not (read.bounds or reading.bounds).contains(end):
-        return None
-    if max(map(len, system), default=1) > 1 or not all(private) or entity.model.__private_attributes__:
-        for item, own, more in zip(items, private, system, strict=True):
-            row = {schema.REV: {"S": own[record.REVISION]}, **more} if own else more
-            record.with_revision(item, record.revision_in(row))
-        items = [item for item, more in zip(items, system, strict=True) if reading.visible(more)]
-    else:
-        deque(map(record.set_private, items, private), maxlen=0)
-    return {**answer, "Items": layer.chunk(items, None if last is None else reading.position(last))}
-
-
-def _validator_of_pages(layer: Layer, entity: Any) -> Callable[[bytes | bytearray], Any] | None:
-    """What validates the bytes of an answer; None if a field is not plain, or others share the partitions."""
-    schema, record = layer.schema, layer.record
-    stored = [name for name in entity.model.model_fields if name not in entity.attachments]
-    found = item_schema(entity.model, dict(zip(stored, entity.attributes_of(stored), strict=True)), _refused)
-    if found is None or entity.prefix != entity.name or not is_plain(found):
-        return None
-    # These are the mappings in which items hold their private attributes.
-    revision = core_schema.no_info_after_validator_function(record.Revision, core_schema.str_schema(strict=True))
-    private = _mapping({record.REVISION: _member([schema.REV, "S"], revision)})
-    # All items must be of this kind, and few have another of these.
-    kind = _member([schema.TYPE, "S"], core_schema.literal_schema([entity.name]), required=True)
-    names = (schema.PREV, schema.BORN, schema.MOVED_TO, schema.EXPIRES_AT)
-    system = _mapping({"kind": kind, **{name: _member(name) for name in names}})
-    page = {name: _list(each) for name, each in (("items", found), ("private", private), ("system", system))}
-    page["end"] = _member(["Items", -1, schema.SK, "S"], core_schema.str_schema())
-    page |= {name: _member(name) for name in _MEMBERS}
-    return validator_of(_mapping(page), None, {}).validate_json
-
-
-def _list(each: core_schema.CoreSchema) -> core_schema.TypedDictField:
-    return _member("Items", core_schema.list_schema(each, fail_fast=True), required=True)
-
-
-def _mapping(members: dict[str, core_schema.TypedDictField]) -> core_schema.CoreSchema:
-    return core_schema.typed_dict_schema(members, extra_behavior="ignore")
-
-
-def _member(
-    at: Any, schema: core_schema.CoreSchema | None = None, *, required: bool = False
-) -> core_schema.TypedDictField:
-    return core_schema.typed_dict_field(schema or core_schema.any_schema(), validation_alias=at, required=required)
-
-
-def _refused(name: str, attribute: Any) -> Any:
-    raise NotImplementedError(f"{name} is not plain: {attribute}")
+    def _decoded(self, reading: Any, read: Any, body: bytes | bytearray) -> Wire | None:
+        """The answer with this body, read in the ordinary way; None if the body is not an answer."""
+        try:
+            answer = loads(body)
+        except JSONDecodeError:
+            return None
+        if not isinstance(answer, dict):
+            return None
+        chunk = reading.chunk(answer, read)
+        with suppress(UndecodableItemError):
+            chunk = self._layer.chunk([self._entity.decode(row) for row in chunk.rows], chunk.last)
+        return {**answer, "Items": chunk}

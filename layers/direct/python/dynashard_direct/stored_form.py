@@ -30,14 +30,7 @@ def item_validator(model: type[BaseModel], attributes: Mapping[str, str], decode
     `attributes` are the names of the stored attributes by field; other fields get their defaults. None if a validator
     of the model must see all values decoded.
     """
-    *_, definitions = unwrapped(model)
-    made = item_schema(model, attributes, decode)
-    return None if made is None else validator_of(made, None, definitions)
-
-
-def item_schema(model: type[BaseModel], attributes: Mapping[str, str], decode: Decode) -> Any:
-    """Return the core schema of `item_validator`, without its definitions; None if there is none."""
-    outer, inner, _ = unwrapped(model)
+    outer, inner, definitions = unwrapped(model)
     found = {
         name: stored_field(field, attributes.get(name, _NOWHERE), name, decode)
         for name, field in inner["fields"].items()
@@ -50,28 +43,16 @@ def item_schema(model: type[BaseModel], attributes: Mapping[str, str], decode: D
         if config.get("extra_fields_behavior") == "allow":
             return None
         made = {**each, "schema": made}
-    return made
+    return validator_of(made, None, definitions)
 
 
-def is_plain(schema: Any) -> bool:
-    """Whether a schema of `item_schema` validates JSON as it validates Python values.
-
-    Strict validators accept more in JSON, and functions may ask which of both they are given.
-    """
-    while schema["type"] != "model-fields":
-        function = schema.get("function", {"type": "no-info"})
-        if function["type"] != "no-info" or schema.get("strict") or schema.get("config", {}).get("strict"):
-            return False
-        schema = schema["schema"]
-    return all(_plain_field(field["schema"]) for field in schema["fields"].values())
-
-
-def _plain_field(schema: Any) -> bool:
+def plain_tag(schema: Any) -> str | None:
+    """How a field's values are stored if its core schema is plain, and accepts all that is stored; None for others."""
     while schema["type"] in ("default", "nullable"):
-        if "strict" in schema or "on_error" in schema:
-            return False
+        if "strict" in schema or "on_error" in schema or schema.get("default_factory_takes_data"):
+            return None
         schema = schema["schema"]
-    return _tag(schema) is not None and not schema.get("strict")
+    return None if schema.get("strict") else _tag(schema)
 
 
 def fields_validator(model: type[BaseModel], attributes: Mapping[str, str], decode: Decode) -> SchemaValidator | None:

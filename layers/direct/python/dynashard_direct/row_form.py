@@ -1,0 +1,244 @@
+"""Structures of stored items, which msgspec finds in the bytes of an answer, and generated functions that read them.
+
+Msgspec finds the attributes of plain fields and takes their texts; pydantic-core validates each text by the schema of
+its field, except texts that the field does not restrict. The entities are those of decoding the items one by one. A
+function returns None for what it does not know: another kind of item, a relocation marker, an attribute of another type
+or a value that is refused. Such a row takes the ordinary way, which has the errors.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from msgspec import UNSET, Struct, UnsetType, defstruct
+from msgspec.json import Decoder
+from pydantic import BaseModel, ValidationError
+from pydantic_core import SchemaValidator
+
+from dynashard_direct.stored_form import plain_tag, unwrapped
+
+_MODEL: Final = frozenset({"type", "cls", "schema", "custom_init", "root_model", "config", "metadata", "model_name"})
+_CONFIG: Final = frozenset({
+    "title", "extra_fields_behavior", "validate_assignment", "allow_inf_nan", "ser_json_bytes", "val_json_bytes",
+})  # fmt: skip
+"""Parts of a model, and settings, with which it is validated field by field, and a text is not changed."""
+
+
+_SLOTS: Final = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__")
+
+
+class _Text(Struct, gc=False, frozen=True):
+    S: str | UnsetType = UNSET
+
+
+class _Number(Struct, gc=False, frozen=True):
+    N: str | UnsetType = UNSET
+
+
+class _Flag(Struct, gc=False, frozen=True):
+    BOOL: bool | UnsetType = UNSET
+
+
+_STRUCTURES: Final[Mapping[str, type[Struct]]] = {"S": _Text, "N": _Number, "BOOL": _Flag}
+
+
+class RowForm(NamedTuple):
+    """How the stored items of an entity are read.
+
+    Attributes:
+        row: the structure of a stored item. `row.pk.S` and `row.sk.S` are its key; `UNSET` if it has none.
+        make: returns the entity of a row, with its revision, or None if the row takes the ordinary way.
+    """
+
+    row: type[Struct]
+    make: Callable[[Any], Any]
+
+
+def parser_of(structure: Any) -> Callable[[bytes | bytearray], Any]:
+    """Return a function that parses bytes as this structure, such as a list of rows.
+
+    It returns None for bytes that are not JSON or do not have the structure.
+    """
+    parse = Decoder(structure).decode
+
+    def parsed(body: bytes | bytearray) -> Any:
+        try:
+            # Msgspec does not look for invalid UTF-8 in what it skips.
+            if not body.isascii():
+                body.decode()
+            return parse(body)
+        except (ValueError, RecursionError):
+            return None
+
+    return parsed
+
+
+def row_form(entity: Any, schema: Any, record: Any) -> RowForm | None:
+    """Return the form of an entity's rows; None if a field is not plain, or the whole is validated before its fields.
+
+    `schema` and `record` are the modules `dynashard.schema` and `dynashard.entity.record`.
+    """
+    outer, inner, _ = unwrapped(entity.model)
+    found: Mapping[str, Any] = inner["fields"]
+    fields = [_Field(number, name, each["schema"]) for number, (name, each) in enumerate(found.items())]
+    if entity.expires or entity.attachments or any("validation_alias" in each for each in found.values()):
+        return None
+    if not all(field.tag for field in fields) or not all(map(_after_fields, outer)):
+        return None
+    function = _Function(fields, schema, record)
+    if _only_fields(entity.model, outer):
+        function.assemble(entity.model, outer[0].get("config"))
+    else:
+        function.validate(entity.model)
+    return RowForm(function.structure(), function.compiled(entity.name))
+
+
+def _after_fields(part: Any) -> bool:
+    """Whether what is around a model's fields sees them only when they are validated, and takes no others."""
+    allows_others = part.get("config", {}).get("extra_fields_behavior") == "allow"
+    return part["type"] in ("model", "function-after") and not part.get("custom_init") and not allows_others
+
+
+def _only_fields(model: type[BaseModel], outer: list[Any]) -> bool:
+    """Whether an instance is its validated fields, and nothing else runs when it is made."""
+    return (
+        len(outer) == 1
+        and _MODEL.issuperset(outer[0])
+        and _CONFIG.issuperset(outer[0].get("config", {}))
+        and not outer[0].get("root_model")
+        and not model.__private_attributes__
+        and model.__new__ is object.__new__
+    )
+
+
+class _Field:
+    """A plain field.
+
+    Attributes:
+        at: the member of a row with its attribute.
+        value: the variable with its value.
+        tag: the type of the attribute; None if the field is not plain.
+        required: whether it has no default.
+    """
+
+    def __init__(self, number: int, name: str, schema: Any) -> None:
+        self.name, self.schema = name, schema
+        self.at, self.value = f"field{number}", f"value{number}"
+        self.tag = plain_tag(schema)
+        self.required = schema["type"] != "default"
+
+    @property
+    def restricted(self) -> bool:
+        """Whether the validated value can differ from the stored one, or be refused."""
+        plain = self.schema
+        while plain["type"] in ("default", "nullable"):
+            plain = plain["schema"]
+        return plain["type"] != "str" or not plain.keys() <= {"type", "metadata"}
+
+
+class _Function:
+    """The structure of a row, and the function that makes an entity of it."""
+
+    def __init__(self, fields: list[_Field], schema: Any, record: Any) -> None:
+        self._fields, self._schema, self._record = fields, schema, record
+        self._lines: list[str] = []
+        self._names: dict[str, Any] = {
+            "refused": ValidationError,
+            "unset": UNSET,
+            "plain_revision": record.Revision,
+            "later_revision": self._later_revision,
+        }
+
+    def assemble(self, model: type[BaseModel], config: Any) -> None:
+        """Validate the fields one by one, and make an instance of them as pydantic does."""
+        self._lines.append("present = names.copy()")
+        values = []
+        for field in self._fields:
+            validator = SchemaValidator(field.schema, config)
+            taken = field.value
+            if field.restricted:
+                taken = f"check_{field.at}({taken})"
+                self._names[f"check_{field.at}"] = validator.validate_python
+            values.append(f"{field.name!r}: {taken if field.required else field.value}")
+            if not field.required:
+                self._names[f"default_{field.at}"] = validator.get_default_value
+                absent = [f"{field.value} = default_{field.at}().value", f"present.discard({field.name!r})"]
+                self._optional(field, absent, [f"{field.value} = {taken}"])
+        self._names |= {
+            "names": set(model.model_fields),
+            "model": model,
+            "new": object.__new__,
+            "set_private": self._record.set_private,
+            **{f"set{name}": BaseModel.__dict__[name].__set__ for name in _SLOTS},
+        }
+        self._lines += [
+            "item = new(model)",
+            f"set__dict__(item, {{{', '.join(values)}}})",
+            "set__pydantic_fields_set__(item, present)",
+            "set__pydantic_extra__(item, None)",
+            f"set_private(item, {{{self._record.REVISION!r}: revision}})",
+            "return item",
+        ]
+
+    def validate(self, model: type[BaseModel]) -> None:
+        """Let the model validate its stored texts, as its validators and private attributes need it."""
+        values = ", ".join(f"{field.name!r}: {field.value}" for field in self._fields if field.required)
+        self._lines.append(f"values = {{{values}}}")
+        for field in self._fields:
+            if not field.required:
+                self._optional(field, ["pass"], [f"values[{field.name!r}] = {field.value}"])
+        self._lines.append("return with_revision(validate(values), revision)")
+        self._names["with_revision"] = self._record.with_revision
+        self._names["validate"] = model.__pydantic_validator__.validate_python
+
+    def _optional(self, field: _Field, absent: list[str], present: list[str]) -> None:
+        self._lines += [
+            f"if (stored := row.{field.at}) is unset:",
+            *(f"    {line}" for line in absent),
+            f"elif ({field.value} := stored.{field.tag}) is unset:",
+            "    return None",
+            "else:",
+            *(f"    {line}" for line in present),
+        ]
+
+    def _later_revision(self, row: Any) -> str:
+        schema = self._schema
+        stored = {schema.REV: row.rev, schema.PREV: row.prev, schema.BORN: row.born}
+        wire = {name: {} if text.S is UNSET else {"S": text.S} for name, text in stored.items() if text is not UNSET}
+        revision: str = self._record.revision_in(wire)
+        return revision
+
+    def structure(self) -> type[Struct]:
+        """Return the structure of a row. Its members have other names than attributes, which can be any."""
+        schema = self._schema
+        first = {"pk": schema.PK, "sk": schema.SK, "kind": schema.TYPE, "rev": schema.REV}
+        fields = {field.at: field.name for field in self._fields}
+        texts = {"prev": schema.PREV, "born": schema.BORN}
+        others = {"moved": schema.MOVED_TO, "expires": schema.EXPIRES_AT}
+        members: list[Any] = [(name, _Text, _Text()) for name in first]
+        for field in self._fields:
+            each = _STRUCTURES[field.tag or ""]
+            members.append((field.at, each, each()) if field.required else (field.at, each | UnsetType, UNSET))
+        members += [(name, _Text | UnsetType, UNSET) for name in texts]
+        members += [(name, Any, UNSET) for name in others]
+        return defstruct("Row", members, rename={**first, **fields, **texts, **others}, gc=False)
+
+    def compiled(self, kind: str) -> Callable[[Any], Any]:
+        """Return the function."""
+        required = [f"({each.value} := row.{each.at}.{each.tag}) is unset" for each in self._fields if each.required]
+        absent = " or ".join([f"row.kind.S != {kind!r}", "(revision := row.rev.S) is unset", *required])
+        lines = [
+            f"if {absent}:",
+            "    return None",
+            "if row.prev is row.born is row.moved is row.expires is unset:",
+            "    revision = plain_revision(revision)",
+            "elif row.moved is row.expires is unset:",
+            "    revision = later_revision(row)",
+            "else:",
+            "    return None",
+            *self._lines,
+        ]
+        body = "\n".join(f"        {line}" for line in lines)
+        text = f"def make(row):\n    try:\n{body}\n    except refused:\n        return None\n"
+        exec(compile(text, "<generated by dynashard_direct.row_form>", "exec"), self._names)  # noqa: S102 - our own text
+        made: Callable[[Any], Any] = self._names["make"]
+        return made
