@@ -73,6 +73,7 @@ def test_every_check_that_a_local_aws_can_answer_holds_and_nothing_is_left(deplo
     assert "eyJ" not in ended.stdout + ended.stderr
 
 
+@pytest.mark.deep
 def test_what_only_aws_can_show_is_not_run_on_a_local_aws(deployment: Deployment) -> None:
     ended = verify_aws(deployment, "--check", "key-range-throttle")
 
@@ -80,6 +81,7 @@ def test_what_only_aws_can_show_is_not_run_on_a_local_aws(deployment: Deployment
     assert by_name(json.loads(ended.stdout))["key-range-throttle"][0] == "could not tell"
 
 
+@pytest.mark.deep
 def test_another_account_is_refused_before_anything_is_created(deployment: Deployment) -> None:
     ended = verify_aws(deployment, "--check", "key-sizes", account="111122223333")
 
@@ -87,6 +89,7 @@ def test_another_account_is_refused_before_anything_is_created(deployment: Deplo
     assert f"account {ACCOUNT_ID}, not of 111122223333" in ended.stderr
 
 
+@pytest.mark.deep
 def test_leftovers_of_a_killed_run_are_removed(deployment: Deployment) -> None:
     dynamodb = deployment.aws.client("dynamodb")
     dynamodb.create_table(
@@ -103,7 +106,7 @@ def test_leftovers_of_a_killed_run_are_removed(deployment: Deployment) -> None:
     assert scratch_names(deployment) == []
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.deep
 @pytest.mark.parametrize("stop", STOPS)
 def test_an_interrupted_run_removes_its_tables_and_reports(stop: signal.Signals, deployment: Deployment) -> None:
     with signals_as_by_default():

@@ -56,6 +56,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.template.json"))}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("stored", "message"),
     [
@@ -87,6 +88,7 @@ def test_a_sign_in_on_the_command_line_is_enough_for_a_shipped_environment(tmp_p
     ]
 
 
+@pytest.mark.deep
 def test_without_cdk_the_settings_are_those_of_the_file(tmp_path: Path) -> None:
     outside = {name: value for name, value in os.environ.items() if not name.startswith("CDK_")}
 

@@ -137,7 +137,7 @@ def test_the_stop_loss_is_set_before_the_table_is_switched(here: World) -> None:
     assert schedules == [0, 1]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("times", [1, None], ids=["once", "always"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("step", STEPS)
@@ -152,6 +152,7 @@ def test_a_fault_in_any_step_leaves_the_table_on_demand(here: World, step: str, 
     assert execution.status != "SUCCEEDED" or step == "stand_down" or times == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("step", [step for step in STEPS if step not in ("restore", "report", "stand_down")])
 def test_a_step_that_never_works_comes_back_without_the_stop_loss_and_fails_the_deployment(
     here: World, step: str
@@ -165,6 +166,7 @@ def test_a_step_that_never_works_comes_back_without_the_stop_loss_and_fails_the_
     assert [answer["Status"] for answer in here.answers] == ["FAILED"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("step", STEPS)
 def test_an_execution_killed_after_any_step_leaves_the_table_on_demand(here: World, step: str) -> None:
     here.stop_after = (step, 1)

@@ -139,6 +139,7 @@ def test_cloudformation_accepts_every_template(synthesised: Synthesised, env: st
     assert len(templates) == len(STACKS)
 
 
+@pytest.mark.deep
 def test_cloudformation_accepts_scheduled_capacity(scheduled: Templates) -> None:
     assert lint([path for path in scheduled.files if "-Data." in path.name]) == ""
 

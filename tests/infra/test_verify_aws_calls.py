@@ -113,6 +113,7 @@ def context(time: VirtualTime, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cont
         assert "QueueUrls" not in client("sqs").list_queues(QueueNamePrefix=PREFIX)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ON_MOTO)
 def test_the_calls_of_a_check_are_answered_and_their_answers_read(
     name: str, context: Context, monkeypatch: pytest.MonkeyPatch

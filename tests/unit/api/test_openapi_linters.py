@@ -42,6 +42,7 @@ def test_redocly_finds_no_problems_and_detects_a_faulty_document(faulty: Path) -
     ]
 
 
+@pytest.mark.deep
 def test_spectral_finds_no_problems_and_detects_a_faulty_document(faulty: Path) -> None:
     printed = lint(NODE / "spectral", "lint", "--ruleset", ".spectral.yaml", "--format=json", DOCUMENT, faulty)
 

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[3]
 PEERS = ROOT / ".venv-bench/bin/python"
 
 
+@pytest.mark.deep
 def test_clients_return_the_same_items_by_the_same_requests() -> None:
     """Those of the development environment, and all of them where `make bench` has installed them."""
     python = str(PEERS) if PEERS.exists() else sys.executable

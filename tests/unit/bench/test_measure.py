@@ -1,6 +1,7 @@
 """Measuring: fair order of contenders, ratios within a round, limits, and answers that are checked."""
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +11,13 @@ import pytest
 from bench.measure import Apart, Fact, Here, Limit, Row, Sample, Spread, WrongAnswerError, how_many, measure
 
 pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_collections() -> None:
+    """Each sample begins with a garbage collection, which would look at the objects of all tests before."""
+    gc.collect()
+    gc.freeze()
 
 
 @dataclass

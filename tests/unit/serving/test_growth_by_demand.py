@@ -37,6 +37,7 @@ def test_requests_that_are_sent_again_count_once() -> None:
     assert loop.world.asked in ([(HOT, 4)], [(HOT, 8)])
 
 
+@pytest.mark.deep
 def test_a_demand_that_rises_is_followed_without_waiting_for_the_whole_cooldown() -> None:
     loop = Loop({HOT: 2_000.0}, processes=2)
     loop.run(60)
@@ -94,6 +95,7 @@ def test_throttles_of_a_cold_table_that_are_spread_over_its_tenants_change_no_co
     assert "throttles are spread over all key ranges" in loop.world.reports[0].reason
 
 
+@pytest.mark.deep
 def test_a_cold_table_with_sharded_tenants_changes_no_count() -> None:
     loop = Loop(dict.fromkeys(TENANTS[:50], 400.0), units=4_000, shards=Shards(16, max=1024))
 

@@ -27,6 +27,7 @@ def ran(demand: dict[str, Any], layer: dict[str, Any] | None = None, **more: Any
     return run_layer(scenario, scenario.layer)
 
 
+@pytest.mark.deep
 def test_one_shard_carries_what_one_partition_does() -> None:
     result = ran({})
 
@@ -51,6 +52,7 @@ def test_same_scenario_gives_the_same_run() -> None:
     assert first.reasons == second.reasons
 
 
+@pytest.mark.deep
 def test_load_in_batches_takes_as_long_as_the_partition() -> None:
     result = ran({"items": 4_000, "item_bytes": 1_024, "rate": 1.0}, {"request_seconds": 0.01}, seconds=600.0)
 
@@ -98,6 +100,7 @@ def test_growth_reaches_16_times_what_a_shard_takes_within_a_factor_of_two_and_l
     assert (result.layer.lost, result.layer.doubled) == (0, 0)
 
 
+@pytest.mark.deep
 def test_growth_by_moving_items_ends_while_callers_create_4_times_what_a_shard_takes() -> None:
     # A new record has a cooldown of its own, which is over when the demand rises.
     demand = {"item_bytes": 900, "rate": [[0.0, 0.2], [61.0, 0.2], [62.0, 32.0]]}
