@@ -50,7 +50,7 @@ def partition_fields(model: type[Entity], text: str) -> dict[str, Any]:
     if len(fields) != len(values):
         wanted = DEFAULT_SEPARATOR.join(fields)
         raise CommandError(f"a partition of {found.name} has the form {wanted}, but {text!r} has {len(values)} parts")
-    return {name: found.check_value(name, value) for name, value in zip(fields, values, strict=True)}
+    return {name: found.assignment.check(name, value) for name, value in zip(fields, values, strict=True)}
 
 
 def logical_partition(model: type[Entity], text: str) -> str:

@@ -66,5 +66,5 @@ def scope_of(
     if unknown:
         fields = ", ".join(known.partition_fields)
         raise InputError(f"a partition of {known.name} has the fields {fields}, not {unknown[0]}", field="partition")
-    checked = {name: known.check_value(name, value) for name, value in partition.items()}
+    checked = {name: known.assignment.check(name, value) for name, value in partition.items()}
     return Scope(known, partition=known.logical_partition(checked))

@@ -119,7 +119,7 @@ def test_stored_fields_that_a_nested_model_no_longer_has_are_ignored() -> None:
     assert entity.decode(wire).line == Line(price=Decimal(1))
     assert entity.decode_fields(wire, ["lines"]) == {"lines": [Line(price=Decimal(2))]}
     with pytest.raises(InvalidValueError, match="Extra inputs"):
-        entity.check_value("line", {"price": 1, "dropped": "x"})
+        entity.assignment.check("line", {"price": 1, "dropped": "x"})
 
 
 def test_any_json_document_is_returned_with_its_fractions() -> None:

@@ -213,7 +213,7 @@ def test_frozen_entities_can_be_declared_checked_and_read() -> None:
 
     entity = definition(Frozen)
 
-    assert entity.check_value("id", "x") == "x"
+    assert entity.assignment.check("id", "x") == "x"
     assert entity.decode_fields({"id": {"S": "y"}, "ttl": {"N": "0.000001"}}, ["id", "ttl"]) == {
         "id": "y",
         "ttl": timedelta(microseconds=1),

@@ -71,7 +71,7 @@ def entity() -> EntityDefinition[Everything]:
 def test_a_field_is_validated_by_itself(
     entity: EntityDefinition[Everything], field: str, given: Any, checked: Any
 ) -> None:
-    assert entity.check_value(field, given) == checked
+    assert entity.assignment.check(field, given) == checked
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_field_is_validated_by_itself(
 )
 def test_a_value_of_a_wrong_type_is_refused(entity: EntityDefinition[Everything], field: str, given: Any) -> None:
     with pytest.raises(InvalidValueError, match=f"^{field}: ") as refused:
-        entity.check_value(field, given)
+        entity.assignment.check(field, given)
 
     assert refused.value.field == field
 

@@ -16,7 +16,7 @@ from orjson import JSONDecodeError, loads
 
 from dynashard.errors import UndecodableItemError
 from dynashard.transport.interface import Reader, Wire
-from dynashard_direct.row_form import RowForm, parser_of, row_form
+from dynashard_direct.row_form import RowForm, fields_form, parser_of, row_form
 
 _MEMBERS: Final = ("LastEvaluatedKey", "ConsumedCapacity", "Count", "ScannedCount")
 
@@ -41,21 +41,28 @@ def entities_of(layer: Layer, entity: Any) -> Callable[[Any, Any], Reader]:
 
     If an item has an error, stored items are left as they are, so that the error is raised when its turn comes.
     """
-    return _Pages(layer, entity).reader
+    # Items of other entities in the same partitions are recognised when they are decoded.
+    form = row_form(entity, layer.schema, layer.record) if entity.prefix == entity.name else None
+    return _Pages(layer, form, entity.decode).reader
+
+
+@lru_cache(maxsize=1024)
+def fields_of(layer: Layer, entity: Any, fields: tuple[str, ...]) -> Callable[[Any, Any], Reader]:
+    """Return what `entities_of` returns, but with mappings of these fields in place of entities.
+
+    Each mapping is the only member of a tuple, because stored items are mappings as well.
+    """
+    form = fields_form(entity, fields, layer.schema, layer.record) if entity.prefix == entity.name else None
+    return _Pages(layer, form, lambda stored: (entity.decode_fields(stored, fields),)).reader
 
 
 class _Pages:
-    """Answers of Queries, which become entities of one definition."""
+    """Answers of Queries with what is made of their items: by a form, or from a stored item that it does not know."""
 
-    def __init__(self, layer: Layer, entity: Any) -> None:
-        self._layer, self._entity = layer, entity
-        # Items of other entities in the same partitions are recognised when they are decoded.
-        self._form = row_form(entity, layer.schema, layer.record) if entity.prefix == entity.name else None
-        if self._form is not None:
-            members: list[Any] = [
-                ("Items", GenericAlias(list, self._form.row)),
-                *((name, Any, UNSET) for name in _MEMBERS),
-            ]
+    def __init__(self, layer: Layer, form: RowForm | None, decode: Callable[[Wire], Any]) -> None:
+        self._layer, self._form, self._decode = layer, form, decode
+        if form is not None:
+            members: list[Any] = [("Items", GenericAlias(list, form.row)), *((name, Any, UNSET) for name in _MEMBERS)]
             self._parse = parser_of(defstruct("Answer", members, gc=False))
 
     def reader(self, reading: Any, read: Any) -> Reader:
@@ -89,7 +96,7 @@ class _Pages:
                 stored = stored or loads(body)["Items"]
                 if not reading.visible(stored[number]):
                     continue
-                item = self._entity.decode(stored[number])
+                item = self._decode(stored[number])
             items.append(item)
         return {**found, "Items": self._layer.chunk(items, None if last is None else reading.position(last))}
 
@@ -112,5 +119,5 @@ class _Pages:
             return None
         chunk = reading.chunk(answer, read)
         with suppress(UndecodableItemError):
-            chunk = self._layer.chunk([self._entity.decode(row) for row in chunk.rows], chunk.last)
+            chunk = self._layer.chunk([self._decode(row) for row in chunk.rows], chunk.last)
         return {**answer, "Items": chunk}

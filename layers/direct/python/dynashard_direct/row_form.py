@@ -6,7 +6,7 @@ function returns None for what it does not know: another kind of item, a relocat
 or a value that is refused. Such a row takes the ordinary way, which has the errors.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType, defstruct
@@ -14,7 +14,7 @@ from msgspec.json import Decoder
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator
 
-from dynashard_direct.stored_form import plain_tag, unwrapped
+from dynashard_direct.stored_form import given, plain_tag, unwrapped
 
 _MODEL: Final = frozenset({"type", "cls", "schema", "custom_init", "root_model", "config", "metadata", "model_name"})
 _CONFIG: Final = frozenset({
@@ -89,7 +89,22 @@ def row_form(entity: Any, schema: Any, record: Any) -> RowForm | None:
         function.assemble(entity.model, outer[0].get("config"))
     else:
         function.validate(entity.model)
-    return RowForm(function.structure(), function.compiled(entity.name))
+    return function.form(entity.name)
+
+
+def fields_form(entity: Any, names: Sequence[str], schema: Any, record: Any) -> RowForm | None:
+    """Return the form of rows of which a caller wants these fields; None if one is not plain.
+
+    Its function returns a mapping of the fields, as the only member of a tuple.
+    """
+    outer, inner, _ = unwrapped(entity.model)
+    chosen = {name: given(inner["fields"][name])["schema"] for name in names}
+    fields = [_Field(number, *each) for number, each in enumerate(chosen.items())]
+    if not all(field.tag for field in fields) or not chosen.keys().isdisjoint({entity.expires, *entity.attachments}):
+        return None
+    function = _Function(fields, schema, record)
+    function.select(outer[-1].get("config"))
+    return function.form(entity.name)
 
 
 def _after_fields(part: Any) -> bool:
@@ -108,6 +123,14 @@ def _only_fields(model: type[BaseModel], outer: list[Any]) -> bool:
         and not model.__private_attributes__
         and model.__new__ is object.__new__
     )
+
+
+def _shared_keys(model: type[BaseModel]) -> dict[str, Any]:
+    """Return a dictionary of the model's fields whose copies share its keys, so they take a third of the memory."""
+    item = object.__new__(model)
+    for name in model.model_fields:
+        object.__setattr__(item, name, None)
+    return item.__dict__
 
 
 class _Field:
@@ -150,39 +173,58 @@ class _Function:
 
     def assemble(self, model: type[BaseModel], config: Any) -> None:
         """Validate the fields one by one, and make an instance of them as pydantic does."""
-        self._lines.append("present = names.copy()")
-        values = []
-        for field in self._fields:
-            validator = SchemaValidator(field.schema, config)
-            taken = field.value
-            if field.restricted:
-                taken = f"check_{field.at}({taken})"
-                self._names[f"check_{field.at}"] = validator.validate_python
-            values.append(f"{field.name!r}: {taken if field.required else field.value}")
-            if not field.required:
-                self._names[f"default_{field.at}"] = validator.get_default_value
-                absent = [f"{field.value} = default_{field.at}().value", f"present.discard({field.name!r})"]
-                self._optional(field, absent, [f"{field.value} = {taken}"])
+        # A set of twelve names takes a fourth of an item's memory, so complete items share one; see `Record`.
+        self._lines.append("present = names")
+        values = self._checked(config, lambda field: [f"present = present - {{{field.name!r}}}"])
         self._names |= {
             "names": set(model.model_fields),
+            "shared_keys": _shared_keys(model).copy,
             "model": model,
             "new": object.__new__,
             "set_private": self._record.set_private,
             **{f"set{name}": BaseModel.__dict__[name].__set__ for name in _SLOTS},
         }
         self._lines += [
+            "values = shared_keys()",
+            *(f"values[{name!r}] = {value}" for name, value in values.items()),
             "item = new(model)",
-            f"set__dict__(item, {{{', '.join(values)}}})",
+            "set__dict__(item, values)",
             "set__pydantic_fields_set__(item, present)",
             "set__pydantic_extra__(item, None)",
             f"set_private(item, {{{self._record.REVISION!r}: revision}})",
             "return item",
         ]
 
+    def select(self, config: Any) -> None:
+        """Validate the fields one by one, and return a mapping of them as the only member of a tuple."""
+        values = self._checked(config, lambda _: [])
+        self._lines.append(f"return ({{{', '.join(f'{name!r}: {value}' for name, value in values.items())}}},)")
+
+    def _checked(self, config: Any, absent: Callable[[_Field], list[str]]) -> dict[str, str]:
+        """Add the lines that validate optional fields; return the expressions of all values by field.
+
+        `absent` are the lines for a field that is not stored, besides those for its default.
+        """
+        values = {}
+        unchanged = _CONFIG.issuperset(config or {})
+        for field in self._fields:
+            validator, values[field.name] = SchemaValidator(field.schema, config), field.value
+            taken = field.value
+            if field.restricted or not unchanged:
+                taken = f"check_{field.at}({taken})"
+                self._names[f"check_{field.at}"] = validator.validate_python
+            if field.required:
+                values[field.name] = taken
+            else:
+                self._names[f"default_{field.at}"] = validator.get_default_value
+                default = f"{field.value} = default_{field.at}().value"
+                self._optional(field, [default, *absent(field)], [f"{field.value} = {taken}"])
+        return values
+
     def validate(self, model: type[BaseModel]) -> None:
         """Let the model validate its stored texts, as its validators and private attributes need it."""
-        values = ", ".join(f"{field.name!r}: {field.value}" for field in self._fields if field.required)
-        self._lines.append(f"values = {{{values}}}")
+        required = ", ".join(f"{field.name!r}: {field.value}" for field in self._fields if field.required)
+        self._lines.append(f"values = {{{required}}}")
         for field in self._fields:
             if not field.required:
                 self._optional(field, ["pass"], [f"values[{field.name!r}] = {field.value}"])
@@ -207,7 +249,7 @@ class _Function:
         revision: str = self._record.revision_in(wire)
         return revision
 
-    def structure(self) -> type[Struct]:
+    def _structure(self) -> type[Struct]:
         """Return the structure of a row. Its members have other names than attributes, which can be any."""
         schema = self._schema
         first = {"pk": schema.PK, "sk": schema.SK, "kind": schema.TYPE, "rev": schema.REV}
@@ -222,8 +264,8 @@ class _Function:
         members += [(name, Any, UNSET) for name in others]
         return defstruct("Row", members, rename={**first, **fields, **texts, **others}, gc=False)
 
-    def compiled(self, kind: str) -> Callable[[Any], Any]:
-        """Return the function."""
+    def form(self, kind: str) -> RowForm:
+        """Return the structure and the function for items of this kind."""
         required = [f"({each.value} := row.{each.at}.{each.tag}) is unset" for each in self._fields if each.required]
         absent = " or ".join([f"row.kind.S != {kind!r}", "(revision := row.rev.S) is unset", *required])
         lines = [
@@ -240,5 +282,4 @@ class _Function:
         body = "\n".join(f"        {line}" for line in lines)
         text = f"def make(row):\n    try:\n{body}\n    except refused:\n        return None\n"
         exec(compile(text, "<generated by dynashard_direct.row_form>", "exec"), self._names)  # noqa: S102 - our own text
-        made: Callable[[Any], Any] = self._names["make"]
-        return made
+        return RowForm(self._structure(), self._names["make"])

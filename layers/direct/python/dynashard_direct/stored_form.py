@@ -62,7 +62,7 @@ def fields_validator(model: type[BaseModel], attributes: Mapping[str, str], deco
     asks for other fields.
     """
     outer, inner, definitions = unwrapped(model)
-    found = {name: stored_field(_given(inner["fields"][name]), at, name, decode) for name, at in attributes.items()}
+    found = {name: stored_field(given(inner["fields"][name]), at, name, decode) for name, at in attributes.items()}
     if _asks_for_others([found, list(definitions.values())]):
         return None
     made = {**inner, "fields": found, "extra_behavior": "ignore", "computed_fields": []}
@@ -102,8 +102,8 @@ def _asks_for_others(schema: Any) -> bool:
     return isinstance(schema, list | tuple) and any(map(_asks_for_others, schema))
 
 
-def _given(field: Any) -> Any:
-    """The field with None in place of a function that makes its default."""
+def given(field: Any) -> Any:
+    """Return the field with None in place of a function that makes its default."""
     schema = {name: part for name, part in field["schema"].items() if not name.startswith("default_factory")}
     return field if len(schema) == len(field["schema"]) else {**field, "schema": {**schema, "default": None}}
 

@@ -171,7 +171,7 @@ class IdempotentCreates:
         document = _restored(kept[_ANSWER]["S"], attempt.body)
         if _SHARDS in kept:
             declared = definition(type(attempt.item))
-            key = {name: declared.check_value(name, document[name]) for name in declared.key_fields}
+            key = {name: declared.assignment.check(name, document[name]) for name in declared.key_fields}
             # The first request may have ended before it was certain that readers find what it created.
             if not items.confirm_created(key, document[REVISION], int(kept[_SHARDS]["N"])):
                 raise OutcomeUnknownError("The item was created, but is not yet where readers look. Ask again.")

@@ -220,7 +220,7 @@ class EdgeStore(Generic[E]):
 
     def _node(self, text: str, field: str = "node") -> str:
         try:
-            node: str = self._items.entity.check_value(field, text)
+            node: str = self._items.entity.assignment.check(field, text)
         except InvalidValueError as error:
             message = f"{str(text)[:50]!r} is not a node: use its type and its id, such as User.9"
             raise InvalidValueError(message, field=field) from error

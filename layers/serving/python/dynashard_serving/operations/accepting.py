@@ -78,7 +78,7 @@ def refuse_untimely(served: Served, request: Write, about: Entity | Key, now: fl
         refuse_past_expiry(about, now)
     name = served.definition.expires
     if isinstance(request, Update) and name is not None and request.patch.get(name) is not None:
-        refuse_past(name, served.definition.check_value(name, request.patch[name]), now)
+        refuse_past(name, served.definition.assignment.check(name, request.patch[name]), now)
 
 
 def _refuse_patch(served: Served, request: Update) -> None:
@@ -120,7 +120,7 @@ def _moves(served: Served, key: Key, patch: Document) -> list[FieldError]:
     errors = []
     for name in key.keys() & patch.keys():
         try:
-            changed = served.definition.check_value(name, patch[name]) != key[name]
+            changed = served.definition.assignment.check(name, patch[name]) != key[name]
         except InvalidValueError:
             changed = True
         if changed:

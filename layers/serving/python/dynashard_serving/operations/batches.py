@@ -206,7 +206,7 @@ def _write_of(served: Served, tenant: str, place: Place, document: Document, now
 def _left(served: Served, keys: Iterable[Mapping[str, Any]]) -> set[ItemKey]:
     """Return the keys that were left over, as those of items; errors name keys as texts and numbers."""
     known = served.definition
-    return {known.key_of({name: known.check_value(name, value) for name, value in key.items()}) for key in keys}
+    return {known.key_of({name: known.assignment.check(name, value) for name, value in key.items()}) for key in keys}
 
 
 def _found(item: Entity | None) -> Outcome:

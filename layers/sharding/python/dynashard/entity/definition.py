@@ -242,10 +242,6 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         """Checks of single fields; built when first needed."""
         return Assignment(self.model)
 
-    def check_value(self, name: str, value: Any) -> Any:
-        """Return a value after the field's own validators; raises as `Assignment.check`."""
-        return self.assignment.check(name, value)
-
     def attributes_of(self, fields: Iterable[str]) -> tuple[str, ...]:
         """Return the names of the stored attributes of some fields."""
         return tuple(map(self._attribute, fields))
@@ -256,8 +252,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         Those that are not stored have their defaults, or None if they have none, or one that a function makes.
         """
         names = tuple(fields)
-        validator = self._fields_validator(names)
-        if validator is not None:
+        if (validator := self._fields_validator(names)) is not None:
             try:
                 values: dict[str, Any] = validator.validate_python(wire, extra="ignore")[0]
             except (ValidationError, UndecodableItemError):

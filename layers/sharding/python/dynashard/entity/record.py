@@ -18,7 +18,7 @@ class Revision(str):
     attribute `Born`.
     """
 
-    # Most items have neither. Without room for them, a revision costs less, and the garbage collector ignores it.
+    # Most items have neither. Without room for them, a revision costs less.
     __slots__ = ()
     replaced: tuple[str, ...] = ()
     kept_born: str | None = None
@@ -58,6 +58,11 @@ class Record(BaseModel):
     model_config = ConfigDict(
         extra="forbid", validate_assignment=True, allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
     )
+
+    @property
+    def model_fields_set(self) -> set[str]:
+        """Names of the fields that were given or stored; a copy, because items that were read together share one."""
+        return set(self.__pydantic_fields_set__)
 
     @property
     def revision(self) -> str | None:

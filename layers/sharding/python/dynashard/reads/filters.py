@@ -95,7 +95,7 @@ def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) 
 def _compared(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any]:
     """The value of a comparison, which must be one that the field could have."""
     field, operator = condition.field, condition.operator
-    stored = entity.encode({field: entity.check_value(field, condition.value)})
+    stored = entity.encode({field: entity.assignment.check(field, condition.value)})
     if not stored:
         raise InvalidQueryError(f"{field} is not stored if it is None; use exists", field=field)
     [value] = stored.values()

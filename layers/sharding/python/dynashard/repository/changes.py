@@ -51,7 +51,7 @@ def check_changes(
     for name in remove:
         if entity.model.model_fields[name].default is not None:
             raise InvalidValueError(f"{name} cannot be removed, because its default is not None", field=name)
-    checked = {name: entity.check_value(name, value) for name, value in values.items()}
+    checked = {name: entity.assignment.check(name, value) for name, value in values.items()}
     added = {name: _addition(entity, name, value) for name, value in add.items()}
     return Changes({**checked, **dict.fromkeys(remove)}, added)
 
@@ -59,7 +59,7 @@ def check_changes(
 def _addition(entity: EntityDefinition[Any], name: str, value: Any) -> Any:
     """What is added to a field, as a type whose sum the field can hold."""
     if isinstance(value, set | frozenset):
-        members = entity.check_value(name, value)
+        members = entity.assignment.check(name, value)
         if isinstance(members, set | frozenset):
             return members
         raise InvalidValueError(f"{name} is not a set, so no members can be added", field=name)
@@ -88,7 +88,7 @@ def fields_after(entity: EntityDefinition[Any], current: Entity, changes: Change
         if not isinstance(value, set | frozenset):
             # Refuses a sum that DynamoDB cannot hold; it adds exactly, floats too.
             encode_value(_EXACT.add(_exact(after[name] or 0), _exact(value)), path=name)
-        after[name] = entity.check_value(name, added_to(after[name], value))
+        after[name] = entity.assignment.check(name, added_to(after[name], value))
     if entity.assignment.checks_whole:
         entity.assignment.check_whole(after)
     return after
