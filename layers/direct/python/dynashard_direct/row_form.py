@@ -141,6 +141,8 @@ class _Field:
         value: the variable with its value.
         tag: the type of the attribute; None if the field is not plain.
         required: whether it has no default.
+        unchanged: whether its value is a text, as it is stored, of which only the length may be restricted.
+        refused: expressions that say so of such a value.
     """
 
     def __init__(self, number: int, name: str, schema: Any) -> None:
@@ -149,13 +151,12 @@ class _Field:
         self.tag = plain_tag(schema)
         self.required = schema["type"] != "default"
 
-    @property
-    def restricted(self) -> bool:
-        """Whether the validated value can differ from the stored one, or be refused."""
-        plain = self.schema
+        plain = schema
         while plain["type"] in ("default", "nullable"):
             plain = plain["schema"]
-        return plain["type"] != "str" or not plain.keys() <= {"type", "metadata"}
+        lengths = {each: plain[name] for each, name in (("<", "min_length"), (">", "max_length")) if name in plain}
+        self.unchanged = plain["type"] == "str" and plain.keys() <= {"type", "metadata", "min_length", "max_length"}
+        self.refused = [f"len({self.value}) {each} {length}" for each, length in lengths.items()]
 
 
 class _Function:
@@ -163,17 +164,14 @@ class _Function:
 
     def __init__(self, fields: list[_Field], schema: Any, record: Any) -> None:
         self._fields, self._schema, self._record = fields, schema, record
+        self._unusual = ["row.kind.S != kind"]
         self._lines: list[str] = []
-        self._names: dict[str, Any] = {
-            "refused": ValidationError,
-            "unset": UNSET,
-            "plain_revision": record.Revision,
-            "later_revision": self._later_revision,
-        }
+        self._names: dict[str, Any] = {"refused": ValidationError, "unset": UNSET}
 
     def assemble(self, model: type[BaseModel], config: Any) -> None:
         """Validate the fields one by one, and make an instance of them as pydantic does."""
         # A set of twelve names takes a fourth of an item's memory, so complete items share one; see `Record`.
+        self._revise()
         self._lines.append("present = names")
         values = self._checked(config, lambda field: [f"present = present - {{{field.name!r}}}"])
         self._names |= {
@@ -197,6 +195,7 @@ class _Function:
 
     def select(self, config: Any) -> None:
         """Validate the fields one by one, and return a mapping of them as the only member of a tuple."""
+        self._unusual.append("row.moved is not unset or row.expires is not unset")
         values = self._checked(config, lambda _: [])
         self._lines.append(f"return ({{{', '.join(f'{name!r}: {value}' for name, value in values.items())}}},)")
 
@@ -206,27 +205,32 @@ class _Function:
         `absent` are the lines for a field that is not stored, besides those for its default.
         """
         values = {}
-        unchanged = _CONFIG.issuperset(config or {})
+        texts = _CONFIG.issuperset(config or {})
         for field in self._fields:
             validator, values[field.name] = SchemaValidator(field.schema, config), field.value
-            taken = field.value
-            if field.restricted or not unchanged:
-                taken = f"check_{field.at}({taken})"
+            taken, problems = field.value, field.refused
+            if not texts or not field.unchanged:
+                taken, problems = f"check_{field.at}({taken})", []
                 self._names[f"check_{field.at}"] = validator.validate_python
             if field.required:
                 values[field.name] = taken
+                self._unusual += [f"({field.value} := row.{field.at}.{field.tag}) is unset", *problems]
             else:
                 self._names[f"default_{field.at}"] = validator.get_default_value
                 default = f"{field.value} = default_{field.at}().value"
-                self._optional(field, [default, *absent(field)], [f"{field.value} = {taken}"])
+                present = [f"if {problem}: return None" for problem in problems]
+                self._optional(field, [default, *absent(field)], [*present, f"{field.value} = {taken}"])
         return values
 
     def validate(self, model: type[BaseModel]) -> None:
         """Let the model validate its stored texts, as its validators and private attributes need it."""
+        self._revise()
         required = ", ".join(f"{field.name!r}: {field.value}" for field in self._fields if field.required)
         self._lines.append(f"values = {{{required}}}")
         for field in self._fields:
-            if not field.required:
+            if field.required:
+                self._unusual.append(f"({field.value} := row.{field.at}.{field.tag}) is unset")
+            else:
                 self._optional(field, ["pass"], [f"values[{field.name!r}] = {field.value}"])
         self._lines.append("return with_revision(validate(values), revision)")
         self._names["with_revision"] = self._record.with_revision
@@ -241,6 +245,19 @@ class _Function:
             "else:",
             *(f"    {line}" for line in present),
         ]
+
+    def _revise(self) -> None:
+        """Add the lines that find an item's revision."""
+        self._unusual.append("(revision := row.rev.S) is unset")
+        self._lines += [
+            "if row.prev is row.born is row.moved is row.expires is unset:",
+            "    revision = plain_revision(revision)",
+            "elif row.moved is row.expires is unset:",
+            "    revision = later_revision(row)",
+            "else:",
+            "    return None",
+        ]
+        self._names |= {"plain_revision": self._record.Revision, "later_revision": self._later_revision}
 
     def _later_revision(self, row: Any) -> str:
         schema = self._schema
@@ -266,20 +283,9 @@ class _Function:
 
     def form(self, kind: str) -> RowForm:
         """Return the structure and the function for items of this kind."""
-        required = [f"({each.value} := row.{each.at}.{each.tag}) is unset" for each in self._fields if each.required]
-        absent = " or ".join([f"row.kind.S != {kind!r}", "(revision := row.rev.S) is unset", *required])
-        lines = [
-            f"if {absent}:",
-            "    return None",
-            "if row.prev is row.born is row.moved is row.expires is unset:",
-            "    revision = plain_revision(revision)",
-            "elif row.moved is row.expires is unset:",
-            "    revision = later_revision(row)",
-            "else:",
-            "    return None",
-            *self._lines,
-        ]
+        lines = [f"if {' or '.join(self._unusual)}:", "    return None", *self._lines]
         body = "\n".join(f"        {line}" for line in lines)
         text = f"def make(row):\n    try:\n{body}\n    except refused:\n        return None\n"
+        self._names["kind"] = kind
         exec(compile(text, "<generated by dynashard_direct.row_form>", "exec"), self._names)  # noqa: S102 - our own text
         return RowForm(self._structure(), self._names["make"])
