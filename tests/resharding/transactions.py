@@ -80,6 +80,9 @@ class Transacted(Operation):
         if part.kind == "drop" and after == before == frozenset([None]):
             return
         mine = self.applied.setdefault(key, [])
+        if before == after == frozenset(mine):
+            # The answer came late, and the item was moved to where readers look for it now.
+            return
         mine.append(self._written(key, before, after))
         if len(mine) > 1:
             raise AnomalyError(f"{part} was applied twice: {mine}")
