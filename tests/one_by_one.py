@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from dynashard.errors import DynashardError
 from dynashard.transport.interface import Call, Resend, Wire
 
@@ -33,6 +35,8 @@ class OneByOne:
 
     def _tried(self, call: Call) -> Wire | DynashardError:
         try:
-            return self.call(call.operation, call.request, resend=call.resend)
+            answer = self.call(call.operation, call.request, resend=call.resend)
+            # As the direct transport does with the bytes that arrive.
+            return (call.reader and call.reader(orjson.dumps(answer))) or answer
         except DynashardError as error:
             return error

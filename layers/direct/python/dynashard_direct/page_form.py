@@ -87,7 +87,7 @@ class _Pages:
         end = last[self._layer.schema.SK]["S"] if last is not None else rows[-1].sk.S if rows else None
         if end is not None and (end is UNSET or not (read.bounds or reading.bounds).contains(end)):
             return None
-        items, make, stored = [], form.make, None
+        items, make, stored, shown = [], form.make, None, None
         for number, row in enumerate(rows):
             item = make(row)
             if item is None:
@@ -98,7 +98,9 @@ class _Pages:
                     continue
                 item = self._decode(stored[number])
             items.append(item)
-        return {**found, "Items": self._layer.chunk(items, None if last is None else reading.position(last))}
+            shown = row
+        at = None if shown is None else reading.position({self._layer.schema.SK: {"S": shown.sk.S}})
+        return {**found, "Items": self._layer.chunk(items, None if last is None else reading.position(last), at)}
 
     def _hidden(self, reading: Any, row: Any) -> bool:
         """Whether readers may not see a row, because it is a relocation marker, has expired or is of another kind."""
@@ -119,5 +121,6 @@ class _Pages:
             return None
         chunk = reading.chunk(answer, read)
         with suppress(UndecodableItemError):
-            chunk = self._layer.chunk([self._decode(row) for row in chunk.rows], chunk.last)
+            end = reading.position(chunk.rows[-1]) if chunk.rows else None
+            chunk = self._layer.chunk([self._decode(row) for row in chunk.rows], chunk.last, end)
         return {**answer, "Items": chunk}

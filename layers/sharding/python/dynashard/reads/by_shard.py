@@ -18,7 +18,6 @@ from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import MAX_WEIGHT, WINDOW, Positions, bits
 from dynashard.reads.sources import Chunk, Position
-from dynashard.transport.interface import Wire
 
 FILTERED_READ: Final = 500
 """How many items a Query with a filter reads, because most may not pass."""
@@ -28,7 +27,7 @@ FOLLOWED_READ: Final = 100
 
 def list_by_shard(
     fetch: Fetch, positions: Sequence[Positions] | None, *, limit: int, in_turn: bool
-) -> tuple[list[Wire], Sequence[Positions] | None]:
+) -> tuple[list[Any], Sequence[Positions] | None]:
     """Return one page, and the positions after it, None after the last.
 
     `positions` are where the last page ended in each logical partition; None for the first page. The shards of all
@@ -40,7 +39,7 @@ def list_by_shard(
     some of these are read again.
     """
     state = list(positions or ())
-    items: list[Wire] = []
+    items: list[Any] = []
     width, longest = 1, 0
     while len(items) < limit and fetch.allowed:
         layouts, room = fetch.layouts(), limit - len(items)
@@ -62,17 +61,20 @@ def list_by_shard(
             continue
         rows, state = _accepted(layouts, state, due, chunks, room, in_turn=in_turn)
         items += rows
-        filled = [chunk.rows for chunk in chunks if chunk.rows]
-        longest = max([longest, *(layouts[0].reading.position(each[-1]).weight for each in filled)])
+        filled = [chunk for chunk in chunks if chunk.rows]
+        ends = [chunk.end or layouts[0].reading.position(chunk.rows[-1]) for chunk in filled]
+        longest = max([longest, *(position.weight for position in ends)])
         if in_turn:
-            width = _width(limit - len(items), sum(map(len, filled)), [read.start for read in reads])
+            width = _width(limit - len(items), sum(len(chunk.rows) for chunk in filled), [read.start for read in reads])
     return items, None if all(each.ended for each in state) else state
 
 
-def _due(
-    layouts: Sequence[Layout], state: Sequence[Positions], turn: int, width: int, longest: int
-) -> list[tuple[int, int, int]]:
-    """Number, partition and shard of the next streams to read, beginning with the one whose turn it is.
+_Due = list[tuple[int, int, int]]
+"""Number among the streams of all partitions, partition, and number in it, of streams to read."""
+
+
+def _due(layouts: Sequence[Layout], state: Sequence[Positions], turn: int, width: int, longest: int) -> _Due:
+    """The next streams to read, beginning with the one whose turn it is.
 
     A stream without a position of its own adds one to the cursor. It begins if there is room for one more, as long as
     `longest` or the longest that is open.
@@ -85,7 +87,7 @@ def _due(
     room = min(WINDOW - len(weights), (MAX_WEIGHT - sum(weights)) // max([longest, 1, *weights]))
     # After shards have split, none may have a position of its own. Then one begins in any case.
     room = max(room, int(not alone))
-    due: list[tuple[int, int, int]] = []
+    due: _Due = []
     for number in bits(left if room > 0 else alone, turn % sum(counts)):
         begins = not alone >> number & 1
         if room >= begins:
@@ -98,16 +100,10 @@ def _due(
 
 
 def _accepted(
-    layouts: Sequence[Layout],
-    state: Sequence[Positions],
-    due: Sequence[tuple[int, int, int]],
-    chunks: Sequence[Chunk],
-    room: int,
-    *,
-    in_turn: bool,
-) -> tuple[list[Wire], list[Positions]]:
+    layouts: Sequence[Layout], state: list[Positions], due: _Due, chunks: Sequence[Chunk], room: int, *, in_turn: bool
+) -> tuple[list[Any], list[Positions]]:
     """At most `room` new rows of the chunks that were read, and the positions after them."""
-    rows: list[Wire] = []
+    rows: list[Any] = []
     after = list(state)
     for (_, part, shard), chunk in zip(due, chunks, strict=True):
         more, after[part] = layouts[part].accept(after[part], shard, chunk, room - len(rows))

@@ -33,7 +33,7 @@ def _counted(fetch: Fetch, bounds: Bounds, visible_only: FilterExpression) -> in
     bounds = replace(bounds, high_open=bounds.high_open and bounds.low is None)
     total, state, known = 0, None, None
     while state is None or not state.ended:
-        layout = fetch.layout()
+        [layout] = fetch.layouts()
         # Forward, whatever the listing's direction, because DynamoDB then takes both bounds.
         layout = replace(layout, reading=replace(layout.reading, forward=True, fields=(), bounds=bounds))
         if known not in (None, layout.signature):

@@ -16,7 +16,7 @@ from dynashard.reads.filters import FilterExpression, filter_expression
 from dynashard.reads.layout import Layout, index_streams, sources_of
 from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.query import Budget, Order, Query
-from dynashard.reads.sources import Reading, Sources
+from dynashard.reads.sources import Convert, Reading, Sources
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_live, is_marker
 from dynashard.routing import hash_of, home, logical_partition_of, shard_keys
@@ -49,9 +49,10 @@ class Enumeration:
         moves = query.entity.rule.fixed
         self._moved_items = MovedItems(store, query.entity, self._live, self._returned) if moves else None
 
-    def fetch(self, budget: Budget) -> Fetch:
+    def fetch(self, budget: Budget, convert: Convert | None = None) -> Fetch:
         """Return a new sender of this listing's requests."""
-        return Fetch(self._store.transport, budget, self.layouts, self._moved_items, clock=self._store.runtime.clock)
+        store, clock = self._store, self._store.runtime.clock
+        return Fetch(store.transport, budget, self.layouts, self._moved_items, clock=clock, convert=convert)
 
     @property
     def dedup(self) -> Dedup | None:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import time
-from typing import cast
+from typing import Any, cast
 
 from dynashard.errors import QueryTooWideError
 from dynashard.reads.allowance import Allowance, current_allowance
@@ -14,10 +14,13 @@ from dynashard.reads.merged import read_groups
 from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.positions import Positions
 from dynashard.reads.query import Budget
-from dynashard.reads.sources import Chunk, Group, Source, Stream, StreamRead, queries_of
+from dynashard.reads.sources import Chunk, Convert, Group, Source, Stream, StreamRead, queries_of
 from dynashard.repository.batch import StoredKey, stored_key
 from dynashard.schema import MOVED_TO
 from dynashard.transport.interface import Call, Consumed, Transport, Wire, consumed_of
+
+_States = Sequence[Positions] | None
+"""The positions of a listing in each logical partition; None for an ordered listing."""
 
 
 @dataclass(slots=True)
@@ -29,6 +32,7 @@ class Fetch:
         moved_items: finds the items that relocation markers lead to; None if there are no markers.
         consumed, rounds: capacity used and round trips made so far.
         clock: returns the time in epoch seconds.
+        convert: makes the readers of answers while nothing moves, if their chunks are accepted whole; None for none.
     """
 
     transport: Transport
@@ -39,6 +43,7 @@ class Fetch:
     rounds: int = 0
     allowance: Allowance = field(default_factory=current_allowance)
     clock: Callable[[], float] = time
+    convert: Convert | None = None
     _followed: dict[StoredKey, Wire] = field(default_factory=dict)
 
     @property
@@ -57,18 +62,10 @@ class Fetch:
         if self.allowance.over:
             raise QueryTooWideError(f"this takes longer than one request may: {reason}")
 
-    def layout(self) -> Layout:
-        """Return the layout now, of a listing of one logical partition."""
-        [layout] = self.layouts()
-        return layout
-
-    def wave(
-        self, layouts: Sequence[Layout], reads: Sequence[StreamRead], states: Sequence[Positions] | None = None
-    ) -> list[Chunk]:
+    def wave(self, layouts: Sequence[Layout], reads: Sequence[StreamRead], states: _States = None) -> list[Chunk]:
         """Send reads at the same time (scatter-gather).
 
-        There is a layout for each logical partition, and `states` are the listing's positions in each; None for an
-        ordered listing.
+        There is a layout for each logical partition, and `states` are the listing's positions in each.
 
         Raises `OvertakenError` if a layout changed before all was read that belongs together, or an item moved home.
 
@@ -76,12 +73,13 @@ class Fetch:
         blocks of 4 KB (0.5 units, 1 if consistent). A group takes a Query for each of its shards, in 2 round trips;
         markers that are followed take 1 or 2 round trips more.
         """
+        still = all(layout.still for layout in layouts)
         if isinstance(reads[0].source, Group):
             # All of them are of one index, and are read alike.
             chunks = read_groups(partial(self._query, layouts), layouts[0].reading, reads)
         else:
-            chunks = self._query(layouts, reads)
-        if not all(layout.still for layout in layouts):
+            chunks = self._query(layouts, reads, states if still else None)
+        if not still:
             if self.moved_items is not None:
                 self.moved_items.require_whole(partial(self.send, layouts), layouts, reads, chunks)
             chunks = self._without_dead_markers(layouts, reads, self._all_own(layouts, states, reads, chunks))
@@ -106,33 +104,33 @@ class Fetch:
             self._require(layouts)
         return answers
 
-    def items(self, rows: list[Wire]) -> list[Wire]:
+    def items(self, rows: list[Any]) -> list[Any]:
         """Return the items that rows stand for: themselves, or those that they lead to as markers."""
-        return [self._followed[stored_key(row)] if MOVED_TO in row else row for row in rows] if self._followed else rows
+        if not self._followed:
+            return rows
+        return [self._followed[stored_key(row)] if isinstance(row, dict) and MOVED_TO in row else row for row in rows]
 
     def _require(self, layouts: Sequence[Layout]) -> None:
         if any(now.signature != layout.signature for now, layout in zip(self.layouts(), layouts, strict=True)):
             raise OvertakenError
 
-    def _query(self, layouts: Sequence[Layout], reads: Sequence[StreamRead]) -> list[Chunk]:
+    def _query(self, layouts: Sequence[Layout], reads: Sequence[StreamRead], states: _States = None) -> list[Chunk]:
         chunks = [Chunk([], None)] * len(reads)
         sent: dict[int, Call] = {}
         for i, read in enumerate(reads):
             reading = layouts[read.part].reading
             call = reading.call(cast("Source", read.source), read.limit, read.start, read.bounds)
             if call is not None:
-                sent[i] = call if read.convert is None else call._replace(reader=read.convert(reading, read))
+                # A merged shard holds items that were returned, which only the hashes of stored items tell.
+                new = states is not None and states[read.part].size == len(layouts[read.part].streams)
+                sent[i] = call._replace(reader=self.convert(reading, read)) if self.convert and new else call
         answers = self.send(layouts, list(sent.values())) if sent else []
         for i, answer in zip(sent, answers, strict=True):
             chunks[i] = layouts[reads[i].part].reading.chunk(answer, reads[i])
         return chunks
 
     def _all_own(
-        self,
-        layouts: Sequence[Layout],
-        states: Sequence[Positions] | None,
-        reads: Sequence[StreamRead],
-        chunks: Sequence[Chunk],
+        self, layouts: Sequence[Layout], states: _States, reads: Sequence[StreamRead], chunks: Sequence[Chunk]
     ) -> list[Chunk]:
         """The chunks without foreign items, except strays.
 
@@ -147,15 +145,13 @@ class Fetch:
             raise OvertakenError
         return own
 
-    def _own(
-        self, layouts: Sequence[Layout], states: Sequence[Positions] | None, read: StreamRead, chunk: Chunk
-    ) -> Chunk:
+    def _own(self, layouts: Sequence[Layout], states: _States, read: StreamRead, chunk: Chunk) -> Chunk:
         """A chunk without foreign items, except strays."""
         layout = layouts[read.part]
         if not layout.foreign:
             return chunk
         rows = chunk.rows if layout.strays is None else [row for row in chunk.rows if MOVED_TO not in row]
-        own = [row for row in rows if layout.at_home(row, read.source.number)]
+        own = [row for row in rows if layout.number_of(row) in (None, read.source.number)]
         if layout.strays is not None and self.moved_items is not None and len(own) < len(rows):
             # An ordered listing reads no shard beyond the sort key that it has reached in all of them.
             has_passed = partial(layout.passed, states[read.part]) if states else (lambda _: False)

@@ -15,7 +15,7 @@ from typing import Final
 from dynashard.entity import IndexDefinition
 from dynashard.placement import CALCULATED
 from dynashard.reads.positions import WINDOW, Positions
-from dynashard.reads.sources import Chunk, Convert, Group, Position, Reading, Source, Sources, Stream, StreamRead
+from dynashard.reads.sources import Chunk, Group, Position, Reading, Source, Sources, Stream, StreamRead
 from dynashard.routing import shard_keys
 from dynashard.schema import PK, SK
 from dynashard.topology import View
@@ -85,10 +85,6 @@ class Layout:
             return after
         return Position(after.sort) if self.moving or after.stale else after
 
-    def at_home(self, row: Wire, number: int) -> bool:
-        """Whether a stored item belongs to the stream in which it was found."""
-        return self.number_of(row) in (None, number)
-
     def covers(self, read: StreamRead, chunk: Chunk, sort: str) -> bool:
         """Whether a read returned all that its stream has at a sort key."""
 
@@ -121,18 +117,14 @@ class Layout:
             kept += entries.values()
         return kept
 
-    def next_read(
-        self, state: Positions, stream: int, limit: int, *, part: int = 0, convert: Convert | None = None
-    ) -> StreamRead:
+    def next_read(self, state: Positions, stream: int, limit: int, *, part: int = 0) -> StreamRead:
         """Return the read of so many more rows of a stream of the listing's logical partition with this number."""
         count = len(self.streams)
         start = self.resumed(state.start(stream, count, forward=self.reading.forward))
         if start is not None and start.item is None and self.identity is not None:
             # Index entries with equal sort keys have no defined order, so those that were returned are read again.
             limit += sum(position.reread_limit for position in state.last(stream, count, start.sort))
-        # A merged shard holds items that were returned, which only the hashes of stored items tell.
-        convert = convert if self.still and state.size == count else None
-        return StreamRead(self.streams[stream], limit, start, part=part, convert=convert)
+        return StreamRead(self.streams[stream], limit, start, part=part)
 
     def accept(
         self, state: Positions, stream: int, chunk: Chunk, room: int = sys.maxsize

@@ -1,6 +1,6 @@
 """Listing the items of a logical partition, over the table or an index, in the order asked for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -73,7 +73,8 @@ class Listing(Generic[E]):
             fences = known and Fences.unpack(known)
             if dedup is not None:
                 dedup.recent = recent
-        fetch = asked.fetch(query.budget)
+        # More items may pass a filter than the page has room for: then its last stored item is the position.
+        fetch = asked.fetch(query.budget, None if stored or query.filters else self._convert(query.fields))
         with self._reporting_throttles(query):
             _refuse_wide(fetch, query)
             if query.order == Order.ORDERED:
@@ -86,7 +87,7 @@ class Listing(Generic[E]):
             recent = {} if dedup is None else dedup.recent
             state = [recent, known, *map(encode_positions, after, query.partitions)]
         return Page(
-            items=[row if stored else self._decode(row, query.fields) for row in fetch.items(rows)],
+            items=fetch.items(rows) if stored else list(self._entities(fetch.items(rows), query.fields)),
             cursor=None if state is None else self._cursors.issue(state, fingerprint),
             consumed=fetch.consumed,
             rounds=fetch.rounds,
@@ -112,9 +113,9 @@ class Listing(Generic[E]):
             raise InvalidQueryError("a scan has no order, which distinct needs; list the items", field="distinct")
         for each, asked in self._each(query, "scan"):
             with self._reporting_throttles(each):
-                fetch, convert = partial(asked.fetch, query.budget), self._convert(query.fields)
-                for rows in scan_shards(fetch, self._store.retry_policy, workers, convert):
-                    yield from (self._decode(row, query.fields) for row in rows) if isinstance(rows[0], dict) else rows
+                fetch = partial(asked.fetch, query.budget, self._convert(query.fields))
+                for rows in scan_shards(fetch, self._store.retry_policy, workers):
+                    yield from self._entities(rows, query.fields) if isinstance(rows[0], dict) else rows
 
     def count(self, query: Query) -> int:
         """Count the items; raises as `scan`. Cost: what reading them costs; see `reads.counting`."""
@@ -154,7 +155,7 @@ class Listing(Generic[E]):
 
     def _by_shard(
         self, fetch: Fetch, query: Query, positions: Sequence[Positions] | None
-    ) -> tuple[list[Wire], Sequence[Positions] | None]:
+    ) -> tuple[list[Any], Sequence[Positions] | None]:
         if positions and query.index is None and not self._entity.rule.powers_of_two:
             for at, layout in zip(positions, fetch.layouts(), strict=True):
                 if at.size != len(layout.streams):
@@ -197,13 +198,18 @@ class Listing(Generic[E]):
             raise
 
     def _convert(self, fields: Sequence[str] | None) -> Convert | None:
-        """What makes entities of answers, of which a scan then holds no stored items; None if nothing does."""
+        """What makes entities of answers, so that no stored items are held; None if nothing does."""
         page_form = direct_module("page_form") if fields is None and len(self._decoders) == 1 else None
         return page_form and page_form.entities_of(page_form.Layer(Chunk, record, schema), self._entity)
 
-    def _decode(self, row: Mapping[str, Any], fields: Sequence[str] | None) -> Any:
-        entity = self._decoders[row[TYPE]["S"] if TYPE in row else self._entity.name]
-        return entity.decode(row) if fields is None else entity.decode_fields(row, fields)
+    def _entities(self, rows: Iterable[Any], fields: Sequence[str] | None) -> Iterator[Any]:
+        """What a caller gets of rows: stored items decoded, and what a reader made of them as it is."""
+        for row in rows:
+            if isinstance(row, dict):
+                entity = self._decoders[row[TYPE]["S"] if TYPE in row else self._entity.name]
+                yield entity.decode(row) if fields is None else entity.decode_fields(row, fields)
+            else:
+                yield row
 
 
 def _refuse_wide(fetch: Fetch, query: Query) -> None:

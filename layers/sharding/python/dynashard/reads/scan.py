@@ -17,7 +17,6 @@ from dynashard.errors import InvalidQueryError, ThrottledError
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import OvertakenError
 from dynashard.reads.positions import Positions, bits
-from dynashard.reads.sources import Convert
 from dynashard.repository import RetryPolicy
 
 MAX_WORKERS: Final = 64
@@ -28,14 +27,11 @@ _Wave = deque[list[Any]]
 """The items of each shard that was read at the same time."""
 
 
-def scan_shards(
-    new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int, convert: Convert | None = None
-) -> Iterator[list[Any]]:
+def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int) -> Iterator[list[Any]]:
     """Stream the items of all shards, a Query's worth at a time, in no order between shards.
 
     So many shards as there are `workers` are read at a time, and two answers of each are held in memory at most. A
-    single worker reads in the caller's own thread, when the caller asks for more. While nothing moves, results of
-    `convert` are held and returned in place of stored items.
+    single worker reads in the caller's own thread, when the caller asks for more.
 
     Raises:
         InvalidQueryError: a number of workers out of range.
@@ -43,7 +39,7 @@ def scan_shards(
     """
     if not 1 <= workers <= MAX_WORKERS:
         raise InvalidQueryError(f"workers is {workers}; it must be a number from 1 to {MAX_WORKERS}", field="workers")
-    waves = _waves(new_fetch, retry_policy, workers, convert)
+    waves = _waves(new_fetch, retry_policy, workers)
     for wave in waves if workers == 1 else _read_ahead(waves):
         while wave:
             if rows := wave.popleft():
@@ -63,21 +59,19 @@ def _read_ahead(waves: Iterator[_Wave]) -> Iterator[_Wave]:
         pool.shutdown(cancel_futures=True)
 
 
-def _waves(
-    new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int, convert: Convert | None
-) -> Iterator[_Wave]:
+def _waves(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int) -> Iterator[_Wave]:
     state: Positions | None = None
     pauses = retry_policy.pauses()
     while True:
         fetch = new_fetch()
-        layout = fetch.layout()
+        [layout] = fetch.layouts()
         state = layout.rebase(state)
         # An item that is moved home from one shard must not be missed by a read of the other meanwhile.
         most = workers if layout.strays is None else 1
         streams = list(islice(bits(state.left(len(layout.streams))), most))
         if not streams:
             return
-        reads = [layout.next_read(state, stream, _PAGE, convert=convert) for stream in streams]
+        reads = [layout.next_read(state, stream, _PAGE) for stream in streams]
         fetch.require_room([read.source for read in reads])
         wave = _Wave()
         try:

@@ -126,15 +126,18 @@ class StreamRead:
     start: Position | None = None
     bounds: Bounds | None = None
     part: int = 0
-    convert: "Convert | None" = None
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The stored items, and markers of moved items, that a read returned; `last` is None at the stream's end."""
+    """The stored items, and markers of moved items, that a read returned; `last` is None at the stream's end.
 
-    rows: list[Wire]
+    If a reader has put other things in place of the items, `end` is the position of the last of them.
+    """
+
+    rows: list[Any]
     last: Position | None
+    end: Position | None = None
 
 
 Convert = Callable[["Reading", StreamRead], Reader]
