@@ -1,14 +1,21 @@
 """Batches on the real engine: order, retries of unprocessed items, and errors that name them."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from dynashard import Entity, Key, Registry
-from dynashard.errors import EngineUnavailableError, InvalidKeyError, OutcomeUnknownError, UnprocessedError
+from dynashard.errors import (
+    EngineUnavailableError,
+    InvalidKeyError,
+    OutcomeUnknownError,
+    UndecodableItemError,
+    UnprocessedError,
+)
 from dynashard.transport import metered
 from tests.engine.stored_things import NOON, Note, World, key, person
-from tests.faults import afterwards, lost_answer, lost_request, throttled, unprocessed
+from tests.faults import Fault, afterwards, lost_answer, lost_request, throttled, unprocessed
 
 pytestmark = pytest.mark.engine
 
@@ -23,6 +30,54 @@ def test_items_are_returned_in_the_order_of_their_keys(world: World) -> None:
     assert [item and item.visits for item in found] == [119, 5, None, 0, 5, *range(119)]
     assert [len(call.request["RequestItems"][world.table]["Keys"]) for call in transport.calls] == [100, 21]
     assert all(call.request["RequestItems"][world.table]["ConsistentRead"] for call in transport.calls)
+
+
+class Plain(Entity, name="test.v1.Plain", key=Key(partition="{tenant}", sort="{id}"), registry=Registry()):
+    """An entity that is read from the bytes of an answer."""
+
+    tenant: str
+    id: str
+    whole: int = 0
+
+
+@pytest.mark.parametrize("fault", [None, throttled("BatchGetItem"), unprocessed("BatchGetItem", keep=2)])
+def test_items_of_a_batch_are_those_that_single_gets_return(world: World, fault: Fault | None) -> None:
+    made = [world.of(Plain).create(Plain(tenant="abc", id=str(number), whole=number)) for number in range(5)]
+    world.of(Plain).replace(made[1])
+    stored = {each["SK"]["S"]: each for each in world.raw()}
+    world.adopt({**stored["2"], "whole": {"N": "2.0"}, "other": {"L": [{"S": "a"}]}})
+    world.adopt({**stored["3"], "ExpiresAt": {"N": "1"}})
+    world.adopt({name: value for name, value in stored["4"].items() if name not in ("Type", "Rev")})
+    asked = [key(each) for each in "3172045"]
+    alone = [world.of(Plain).find(each, consistent=True) for each in asked]
+    transport = world.faults(*[each for each in [fault] if each])
+
+    found = world.of(Plain).batch_get(asked, consistent=True)
+
+    def seen(item: Plain | None) -> Any:
+        return item and (repr(item), item.model_fields_set, item.revision, type(item.revision))
+
+    assert list(map(seen, found)) == list(map(seen, alone))
+    assert [item and item.whole for item in found] == [None, 1, None, 2, 0, 4, None]
+    assert transport.waiting == []
+
+
+def test_an_item_of_a_batch_that_cannot_be_decoded_is_refused(world: World) -> None:
+    world.of(Plain).create(Plain(tenant="abc", id="1"))
+    world.adopt({**world.only(), "whole": {"S": "many"}})
+
+    with pytest.raises(UndecodableItemError, match="whole"):
+        world.of(Plain).batch_get([key()])
+
+
+def test_a_key_that_is_asked_for_twice_has_two_items(world: World) -> None:
+    items = world.of(Plain)
+    items.create(Plain(tenant="abc", id="1"))
+
+    first, second = items.batch_get([key(), key()])
+
+    assert first == second
+    assert first is not second
 
 
 def test_an_empty_batch_sends_nothing(world: World) -> None:

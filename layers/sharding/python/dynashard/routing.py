@@ -32,9 +32,9 @@ class Router:
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
 
-    def places(self, entity: EntityDefinition[Any], key: ItemKey) -> Places:
-        """Return the places of an item now, of an entity whose placement gives each key one home."""
-        view = self.topology.view(entity, key.partition)
+    def places(self, entity: EntityDefinition[Any], key: ItemKey, view: View | None = None) -> Places:
+        """Return the places of an item now, or under a view; of an entity whose placement gives each key one home."""
+        view = view or self.topology.view(entity, key.partition)
         old = home(entity, key, view.count)
         return Places(view, old, old if view.target is None else home(entity, key, view.target))
 

@@ -9,7 +9,7 @@ from dynashard.repository.retry_policy import BatchOperation, Unfinished, run_ro
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Write
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Call, Reader, Wire
 
 AT_A_TIME: Final = 16
 _GET_LIMIT: Final = 100
@@ -22,10 +22,15 @@ T = TypeVar("T")
 
 
 class Reading(NamedTuple):
-    """Whether a read is consistent, and its projection, which includes `LIVENESS`; None for whole items."""
+    """Whether a read is consistent, and its projection, which includes `LIVENESS`; None for whole items.
+
+    `reader` reads answers of BatchGetItem. In place of a stored item it may return the key, and under `ENTITY` the
+    entity, if the item never expires.
+    """
 
     consistent: bool
     fields: str | None = None
+    reader: Reader | None = None
 
     def on(self, request: Wire) -> Wire:
         """Add these options to a request."""
@@ -36,6 +41,8 @@ class Reading(NamedTuple):
         return request
 
 
+ENTITY: Final = ""
+"""Where the entity of a stored item is, if a reader has made it: DynamoDB refuses empty names."""
 LIVENESS: Final = f"{PK}, {SK}, {EXPIRES_AT}, {MOVED_TO}"
 """The projection that shows which item it is and whether it is live."""
 
@@ -57,12 +64,12 @@ def get_all(
     pauses: Iterator[float],
     *,
     key_of: Callable[[T], ItemKey],
-    place_of: Callable[[T], StoredKey],
+    places_of: Callable[[Sequence[T]], Iterable[StoredKey]],
     send: Callable[[Sequence[Call]], list[Wire]] | None = None,
 ) -> dict[T, Wire]:
     """Read an item for each of some distinct members, leaving out those that are not stored; raises as `run_rounds`.
 
-    `place_of` is asked before each request. `send` sends calls at the same time, in place of the store's own transport.
+    `places_of` is asked before each request. `send` sends calls at the same time; by default the transport does.
 
     Cost: one BatchGetItem for 100 items, 16 at a time, and what one GetItem for each would cost.
     """
@@ -70,11 +77,9 @@ def get_all(
     options = reading.on({"ConsistentRead": False})
 
     def once(left: Sequence[T]) -> Unfinished[T]:
-        at = {place_of(member): member for member in left}
-        calls = [
-            Call("BatchGetItem", {"RequestItems": {store.table: {"Keys": [wire_key(key) for key in chunk], **options}}})
-            for chunk in chunks(list(at), _GET_LIMIT)
-        ]
+        at = dict(zip(places_of(left), left, strict=True))
+        asked = [{"Keys": [wire_key(key) for key in chunk], **options} for chunk in chunks(list(at), _GET_LIMIT)]
+        calls = [Call("BatchGetItem", {"RequestItems": {store.table: each}}, None, reading.reader) for each in asked]
         try:
             answers = (send or store.transport.call_all)(calls)
         except (ThrottledError, TransactionConflictError) as error:

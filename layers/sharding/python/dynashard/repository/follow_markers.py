@@ -80,7 +80,7 @@ class StoredItems(NamedTuple):
             self.reading,
             self.pauses,
             key_of=self.key_of,
-            place_of=lambda key: key,
+            places_of=lambda keys: keys,
             send=self.send,
         )
         settled = {new for new, item in there.items() if is_marker(item) or live(item)}

@@ -82,11 +82,13 @@ class _Lookup:
         """Read items at their homes, under views of each request; return the markers that are there instead."""
         asked: dict[ItemKey, Places] = {}
 
-        def place_of(key: ItemKey) -> StoredKey:
-            asked[key] = self._store.router.places(self._entity, key)
-            return _first(asked[key]), key.sort
+        def places_of(left: Sequence[ItemKey]) -> list[StoredKey]:
+            router, entity = self._store.router, self._entity
+            views = {each: router.topology.view(entity, each) for each in dict.fromkeys(key.partition for key in left)}
+            asked.update({key: router.places(entity, key, views[key.partition]) for key in left})
+            return [(_first(asked[key]), key.sort) for key in left]
 
-        stored = get_all(self._store, keys, self._reading, self._pauses, key_of=lambda key: key, place_of=place_of)
+        stored = get_all(self._store, keys, self._reading, self._pauses, key_of=lambda key: key, places_of=places_of)
         return self.classify(asked, stored)
 
     def classify(

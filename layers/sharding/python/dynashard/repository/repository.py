@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, cast
 
-from dynashard.entity import Handling, ItemKey, handling_of, revision_in
+from dynashard import schema
+from dynashard.entity import Handling, ItemKey, handling_of, record, revision_in
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
@@ -18,7 +19,7 @@ from dynashard.errors import (
     UnprocessedError,
     WriteContendedError,
 )
-from dynashard.repository.batch import LIVENESS, Reading
+from dynashard.repository.batch import ENTITY, LIVENESS, Reading
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.items import E, Items, KeyLike
@@ -26,6 +27,7 @@ from dynashard.repository.late import ensure_home
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import IndexCounts
+from dynashard.runtime import direct_module
 from dynashard.schema import PK, REV, SK
 from dynashard.transport.deadline import evidence
 
@@ -242,12 +244,15 @@ class Repository(Items[E]):
         """
         wanted = [self._entity.key_of(key) for key in keys]
         names = dict(zip(wanted, keys, strict=True))
+        # Two items of one key are two objects, so each is decoded by itself.
+        batch_form = direct_module("batch_form") if len(names) == len(keys) else None
+        reader = batch_form and batch_form.entities_of(self._entity, schema, record, ENTITY)
         try:
-            found = self._reader.read_all(list(names), Reading(consistent))
+            found = self._reader.read_all(list(names), Reading(consistent, reader=reader))
         except UnprocessedError as error:
             raise self._batch_error(error, names) from error.__cause__
-        items = (found.get(key) for key in wanted)
-        return [None if item is None else self._entity.decode(item) for item in items]
+        items, decode = (found.get(key) for key in wanted), self._entity.decode
+        return [None if item is None else item[ENTITY] if ENTITY in item else decode(item) for item in items]
 
     def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
         """Store and delete many items, each whether or not its key had one.

@@ -90,7 +90,7 @@ class Scattered:
         """The live items with these keys; those of each key in the order of shards."""
         spots = {(place, key.sort): key for key in keys for place in self._shards(key, max)}
         pauses = self._store.retry_policy.pauses()
-        stored = get_all(self._store, spots, reading, pauses, key_of=spots.__getitem__, place_of=lambda spot: spot)
+        stored = get_all(self._store, spots, reading, pauses, key_of=spots.__getitem__, places_of=lambda left: left)
         now = self._store.now()
         found: dict[ItemKey, list[Wire]] = {}
         for spot, key in spots.items():
