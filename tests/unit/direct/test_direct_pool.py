@@ -1,6 +1,7 @@
 """The pool: the connection used last comes first, dead ones are replaced, and the number is bounded."""
 
 import socket
+import sys
 from collections.abc import Iterator
 from threading import Event, Thread
 
@@ -113,6 +114,55 @@ def test_a_caller_waits_for_a_connection_that_becomes_free(pairs: Pairs) -> None
     thread.join()
 
     assert waited == [busy]
+
+
+def test_many_threads_share_few_connections_and_none_waits_for_ever(pairs: Pairs) -> None:
+    users: set[Connection] = set()
+    faults: list[str] = []
+
+    def use() -> None:
+        for _ in range(200):
+            try:
+                kept = pairs.pool.acquire(HANG_SECONDS)
+            except ConnectionsInUseError:
+                faults.append("a thread waited in vain")
+                return
+            connection = kept or Connection(opened.pop(), pairs.now, None)
+            if connection in users:
+                faults.append("two threads have one connection")
+            users.add(connection)
+            users.remove(connection)
+            pairs.pool.release(connection)
+
+    ends = [socket.socketpair() for _ in range(2)]
+    opened = [mine for mine, _ in ends]
+    pairs.ends += [theirs for _, theirs in ends]
+    threads = [Thread(target=use) for _ in range(8)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+
+    assert not faults
+
+
+def test_a_caller_who_waits_for_a_closed_pool_may_open_a_connection(pairs: Pairs) -> None:
+    pairs.connection()
+    busy = pairs.connection()
+    waited: list[Connection | None] = []
+    thread = Thread(target=lambda: waited.append(pairs.pool.acquire(HANG_SECONDS)))
+    thread.start()
+
+    pairs.pool.close()
+    pairs.pool.release(busy)
+    thread.join()
+
+    assert waited == [None]
 
 
 def test_a_closed_pool_keeps_no_connection(pairs: Pairs) -> None:

@@ -25,12 +25,13 @@ def send_once(channel: Channel, call: PreparedCall) -> Answer:
 
     Cost: 1 round trip; 1 more to open a connection, and 1 or 2 for TLS.
     """
-    require_remaining(call.operation)
+    left = require_remaining(call.operation)
     connection = channel.acquire(call.operation)
     try:
         if connection is None:
             connection = _opened(channel, call.operation)
-        answer = _converse(channel, connection, channel.exchange(call))
+            left = remaining()
+        answer = _converse(channel, connection, channel.exchange(call), left)
     except BaseException:
         channel.pool.discard(connection)
         raise
@@ -57,15 +58,16 @@ def connection_failure(operation: str, error: OSError) -> DynashardError:
     return unreached(operation, kind, str(error) or kind)
 
 
-def _converse(channel: Channel, connection: Connection, exchange: Exchange) -> Answer:
+def _converse(channel: Channel, connection: Connection, exchange: Exchange, left: float) -> Answer:
+    """Write a request and wait for its answer, with so many seconds `left` until the deadline in force."""
     try:
-        connection.set_timeout(channel.read_bound())
+        connection.set_timeout(channel.read_bound(left))
         while unsent := exchange.unsent():
             exchange.wrote(connection.socket.send(unsent))
         while (answer := exchange.received(connection.socket.recv(RECEIVED))) is None:
-            if remaining() <= 0:
+            if (left := remaining()) <= 0:
                 raise exchange.failed(TIMED_OUT, "the answer was not complete at the operation's deadline")
-            connection.set_timeout(channel.read_bound())
+            connection.set_timeout(channel.read_bound(left))
     except OSError as error:
         raise exchange.broken(error) from error
     return answer

@@ -50,7 +50,7 @@ class Connection:
         """Whether a request may be written; `now` is the wall clock."""
         if not 0 <= now - self.used <= MAX_IDLE_SECONDS:
             return False
-        return not self._poll.poll(0) and not self.pending()
+        return not self._poll.poll(0) and not (self.secure and self.pending())
 
     def close(self) -> None:
         """Close the socket."""
@@ -112,10 +112,24 @@ class ConnectionPool:
     def __init__(self, most: int, clock: Callable[[], float]) -> None:
         self._most = max(1, most)
         self._clock = clock
+        # Used without the lock: `pop` and `append` of a list are atomic.
         self._idle: list[Connection] = []
         self._open = 0
+        self._waiting = 0
         self._closed = False
         self._changed = Condition(Lock())
+
+    def kept(self) -> Connection | None:
+        """Return a usable connection that is idle, for `release` or `discard` to end; None if there is none."""
+        while self._idle:
+            try:
+                kept = self._idle.pop()
+            except IndexError:  # another thread took it
+                return None
+            if kept.usable(self._clock()):
+                return kept
+            self.discard(kept)
+        return None
 
     def acquire(self, seconds: float) -> Connection | None:
         """Return a usable connection, or None if the caller may open one; `release` or `discard` ends either.
@@ -123,31 +137,33 @@ class ConnectionPool:
         Raises `ConnectionsInUseError` if none becomes free within so many seconds.
         """
         end = time.monotonic() + seconds
-        with self._changed:
-            while True:
-                now = self._clock()
-                while self._idle:
-                    kept = self._idle.pop()
-                    if kept.usable(now):
-                        return kept
-                    kept.close()
-                    self._open -= 1
+        while True:
+            kept = self.kept()
+            if kept is not None:
+                return kept
+            with self._changed:
                 if self._open < self._most:
                     self._open += 1
                     return None
-                left = end - time.monotonic()
-                if left <= 0 or not self._changed.wait(left):
-                    raise ConnectionsInUseError(f"all {self._most} connections are in use")
+                # Counted before the list is looked at, and `release` adds to the list before it looks at the count: so
+                # one of the two notices the other.
+                self._waiting += 1
+                try:
+                    left = end - time.monotonic()
+                    if not self._idle and (left <= 0 or not self._changed.wait(left)):
+                        raise ConnectionsInUseError(f"all {self._most} connections are in use")
+                finally:
+                    self._waiting -= 1
 
     def release(self, connection: Connection) -> None:
         """Keep a connection, whose answer was read to its end, for the next request."""
         connection.used = self._clock()
-        with self._changed:
-            if not self._closed:
-                self._idle.append(connection)
+        self._idle.append(connection)
+        if self._closed:
+            self.close()
+        elif self._waiting:
+            with self._changed:
                 self._changed.notify()
-                return
-        self.discard(connection)
 
     def discard(self, connection: Connection | None) -> None:
         """Close a connection of an unknown state; None gives back the permission to open one."""
@@ -159,9 +175,6 @@ class ConnectionPool:
 
     def close(self) -> None:
         """Close idle connections now, and those in use when they are released."""
-        with self._changed:
-            self._closed = True
-            idle, self._idle = self._idle, []
-            self._open -= len(idle)
-        for connection in idle:
-            connection.close()
+        self._closed = True
+        while (connection := self.kept()) is not None:
+            self.discard(connection)

@@ -8,7 +8,7 @@ from dynashard.transport.attempts import resend_of
 from dynashard.transport.classification import unreached
 from dynashard.transport.deadline import remaining
 from dynashard.transport.interface import Reader, Resend, Settings, Wire, with_capacity
-from dynashard.transport.wire_format import accepted, body_of, parsed_answer
+from dynashard.transport.wire_format import accepted, body_of, parsed_answer, parsed_body
 from dynashard_direct.connections import Connection, ConnectionPool, ConnectionsInUseError, Dialer
 from dynashard_direct.credentials import Source
 from dynashard_direct.endpoint import Endpoint
@@ -64,6 +64,9 @@ class Channel:
 
         Raises `EngineUnavailableError` if all are in use for longer than a request may take.
         """
+        kept = self.pool.kept()
+        if kept is not None:
+            return kept
         seconds = min(remaining(), self.connect_timeout + self.read_timeout)
         try:
             return self.pool.acquire(seconds)
@@ -74,9 +77,9 @@ class Channel:
         """Return the seconds that opening a connection may take, within the deadline in force."""
         return max(SHORTEST, min(self.connect_timeout, remaining()))
 
-    def read_bound(self) -> float:
-        """Return the seconds that a wait for bytes may take, within the deadline in force."""
-        return max(SHORTEST, min(self.read_timeout, remaining()))
+    def read_bound(self, left: float) -> float:
+        """Return the seconds that a wait for bytes may take with so many `left` until the deadline in force."""
+        return max(SHORTEST, min(self.read_timeout, left))
 
     def finish(self, connection: Connection, answer: Answer) -> None:
         """Keep the connection of a complete answer for the next request, if it may be used again."""
@@ -91,8 +94,10 @@ def read_answer(operation: str, answer: Answer, attempt: int, reader: Reader | N
 
     A `reader` is used if a checksum proves that the body is what DynamoDB sent.
     """
-    if reader is not None and answer.status == _OK and answer.headers.get(_CHECKSUM) == str(crc32(answer.body)):
-        read = reader(answer.body)
+    if answer.status == _OK and answer.body and answer.headers.get(_CHECKSUM) == str(crc32(answer.body)):
+        read = None if reader is None else reader(answer.body)
+        if read is None:
+            read = parsed_body(answer.body)
         if read is not None:
             return read
     return accepted(operation, parsed_answer(answer.status, answer.headers, answer.body), attempt)

@@ -25,7 +25,7 @@ def body_of(operation: str, request: Mapping[str, Any]) -> bytes:
 def parsed_answer(status: int, headers: Mapping[str, str], body: bytes | bytearray) -> Wire:
     """Return the body with `ResponseMetadata`, and that of an error with `{"Error": {"Code", "Message"}}` too."""
     # A head that was cut off reads like an answer without a body.
-    answer = _parsed(body) if body or headers.get("content-length") == "0" else None
+    answer = parsed_body(body) if body or headers.get("content-length") == "0" else None
     checksum = headers.get("x-amz-crc32")
     if checksum is not None and checksum != str(crc32(body)):
         answer = {"Error": {"Code": DAMAGED, "Message": "The answer fails its checksum."}}
@@ -40,7 +40,8 @@ def parsed_answer(status: int, headers: Mapping[str, str], body: bytes | bytearr
     return answer
 
 
-def _parsed(body: bytes | bytearray) -> Wire | None:
+def parsed_body(body: bytes | bytearray) -> Wire | None:
+    """Return the body of an answer; None if it is not a JSON object."""
     try:
         parsed = orjson.loads(body or b"{}")
     except orjson.JSONDecodeError:
@@ -77,9 +78,10 @@ def accepted(operation: str, answer: Wire, attempt: int) -> Wire:
     return answer
 
 
-def require_remaining(operation: str) -> None:
-    """Refuse to send after the deadline in force, with `EngineUnavailableError`."""
-    if remaining() <= 0:
+def require_remaining(operation: str) -> float:
+    """Return the seconds until the deadline in force; refuse to send after it, with `EngineUnavailableError`."""
+    if (left := remaining()) <= 0:
         raise EngineUnavailableError(
             f"The operation's deadline has passed: {operation} was not sent. Try again.", operation=operation
         )
+    return left
