@@ -46,29 +46,27 @@ class Answer(NamedTuple):
 class AnswerParser:
     """Parses one answer. Feed it what arrives until it returns the answer; then make another one."""
 
-    __slots__ = ("_body", "_buffer", "_chunked", "_headers", "_keep", "_left", "_read", "_spent", "_status")
-
-    def __init__(self) -> None:
-        self._buffer = b""
-        self._headers: dict[str, str] | None = None
-        self._status = 0
-        self._keep = False
-        self._chunked = False
-        self._left = 0
-        self._read = 0
-        self._spent = 0
-        self._body = bytearray()
+    # Most answers arrive in one piece, and then a parser keeps little of this.
+    _buffer = b""
+    _headers: dict[str, str] | None = None
+    _status = 0
+    _chunked = False
+    _left = 0
+    _read = 0
+    _spent = 0
+    _body: bytearray
 
     def feed(self, data: bytes) -> Answer | None:
         """Take bytes that arrived, and return the answer once it is complete; raises `MalformedAnswerError`."""
         if self._headers is None:
-            data = self._buffer + data if self._buffer else data
-            rest = self._head(data)
+            rest = self._head(self._buffer + data if self._buffer else data)
             if rest is None:
                 return None
             data = rest
         if self._chunked:
             return self._chunks(data)
+        if not self._body and len(data) >= self._left:
+            return self._answer(data[: self._left], clean=len(data) == self._left)
         return self._counted(data)
 
     def _head(self, data: bytes) -> bytes | None:
@@ -84,7 +82,7 @@ class AnswerParser:
             data = data[end + len(_END) :]
             self._spent += end + len(_END)
             if status >= 200:  # noqa: PLR2004 - HTTP's own number
-                self._buffer = b""
+                self._buffer, self._body = b"", bytearray()
                 self._begin_body(status, headers)
                 return data
             if status == 101:  # noqa: PLR2004 - HTTP's own number
@@ -105,9 +103,7 @@ class AnswerParser:
         self._status, self._headers = status, headers
 
     def _counted(self, data: bytes) -> Answer | None:
-        """Collect a body of known length."""
-        if not self._body and len(data) >= self._left:
-            return self._answer(data[: self._left], clean=len(data) == self._left)
+        """Collect a body of known length that arrives in pieces."""
         missing = self._left - len(self._body)
         self._body += data[:missing]
         if len(self._body) < self._left:
@@ -173,24 +169,43 @@ class AnswerParser:
         assert self._headers is not None  # noqa: S101 - the head was parsed before
         options = self._headers.get("connection", "").lower()
         keep = "keep-alive" in options if self._headers.pop(":version") == "HTTP/1.0" else "close" not in options
-        return Answer(self._status, self._headers, body, reusable=keep and clean)
+        return Answer(self._status, self._headers, body, keep and clean)
 
 
 def _parsed_head(head: str) -> tuple[int, dict[str, str]]:
     first, *lines = _lines(head)
-    version, _, after = first.partition(" ")
+    version, status = _parsed_status(first)
+    headers = {":version": version}
+    try:
+        for line in lines:
+            # As in `_header`, which would take as long to call as to run.
+            name, value = line.split(":", 1)
+            headers[_name(name)] = value.strip(" \t")
+    except ValueError:
+        raise MalformedAnswerError("a header line has no name") from None
+    if len(headers) <= len(lines):
+        _require_single(lines)
+    return status, headers
+
+
+def _require_single(lines: list[str]) -> None:
+    """Refuse two different values of a header that leaves no choice."""
+    seen: dict[str, str] = {}
+    for name, value in map(_header, lines):
+        if name in _SINGLE and seen.setdefault(name, value) != value:
+            raise MalformedAnswerError(f"the header {name} has two values")
+
+
+@lru_cache(maxsize=16)
+def _parsed_status(line: str) -> tuple[str, int]:
+    """Return the version and the status of a status line."""
+    version, _, after = line.partition(" ")
     status, rest = after[:3], after[3:]
     if version not in ("HTTP/1.1", "HTTP/1.0") or (rest and rest[0] != " "):
         raise MalformedAnswerError("the status line is not one of HTTP/1.1")
     if not (status.isascii() and status.isdigit() and len(status) == 3) or status < "100":  # noqa: PLR2004 - HTTP's own
         raise MalformedAnswerError("the status is not a number of three digits")
-    headers = {":version": version}
-    for line in lines:
-        name, value = _header(line)
-        if name in _SINGLE and headers.get(name, value) != value:
-            raise MalformedAnswerError(f"the header {name} has two values")
-        headers[name] = value
-    return int(status), headers
+    return version, int(status)
 
 
 def _lines(text: str) -> list[str]:

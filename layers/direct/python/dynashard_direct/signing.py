@@ -51,19 +51,20 @@ class Prepared:
     Attributes:
         start: the value of the header `Authorization` up to the signature.
         canonical: the hash of the canonical request up to the body's hash.
-        signed: what is signed up to the hash of the canonical request.
+        inner: the inner hash of the HMAC, of what is signed up to the hash of the canonical request.
+        outer: the outer hash of the HMAC up to the inner one.
     """
 
     start: str
-    canonical: "_Hash"
-    signed: str
-    derived: _Derived
+    canonical: "_Hash" = field(repr=False)
+    inner: "_Hash" = field(repr=False)
+    outer: "_Hash" = field(repr=False)
 
     def signature(self, body: bytes) -> str:
         """Return the signature of a request with this body."""
-        canonical, inner, outer = self.canonical.copy(), self.derived.inner.copy(), self.derived.outer.copy()
+        canonical, inner, outer = self.canonical.copy(), self.inner.copy(), self.outer.copy()
         canonical.update(sha256(body).hexdigest().encode())
-        inner.update(f"{self.signed}{canonical.hexdigest()}".encode())
+        inner.update(canonical.hexdigest().encode())
         outer.update(inner.digest())
         return outer.hexdigest()
 
@@ -89,7 +90,10 @@ class Signer:
         scope = f"{day}/{self._region}/{self._service}/aws4_request"
         start = f"{ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature="
         canonical = sha256(f"POST\n/\n\n{headers}\n{names}\n".encode())
-        return Prepared(start, canonical, f"{ALGORITHM}\n{stamp}\n{scope}\n", self._key(day, credentials.secret_key))
+        derived = self._key(day, credentials.secret_key)
+        inner = derived.inner.copy()
+        inner.update(f"{ALGORITHM}\n{stamp}\n{scope}\n".encode())
+        return Prepared(start, canonical, inner, derived.outer)
 
     def _key(self, day: str, secret: str) -> _Derived:
         derived = self._derived
