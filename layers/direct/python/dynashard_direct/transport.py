@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynashard.errors import DynashardError, EngineError
 from dynashard.transport.attempts import Attempts
-from dynashard.transport.deadline import within
+from dynashard.transport.deadline import begin, end
 from dynashard.transport.interface import Call, Reader, Resend, Settings, Wire, record
 from dynashard_direct.blocking import send_once
 from dynashard_direct.credentials import Source
@@ -58,12 +58,15 @@ class DirectTransport:
         if operation not in OPERATIONS:
             return self._fallback(operation).call(operation, request, resend=resend)
         made = prepare_call(operation, request, resend, reader)
-        with within(self._seconds):
+        token = begin(self._seconds)
+        try:
             answer = self._attempts.run(
                 lambda attempt: read_answer(operation, send_once(self._channel, made), attempt, reader),
                 operation,
                 made.resend,
             )
+        finally:
+            end(token)
         record(operation, answer)
         return answer
 

@@ -12,7 +12,7 @@ from dynashard.errors import ThrottledError
 from dynashard.repository.retry_policy import RetryPolicy
 from dynashard.routing import Router
 from dynashard.runtime import SYSTEM, Runtime
-from dynashard.transport.deadline import LONGEST_OPERATION, require_time, within
+from dynashard.transport.deadline import LONGEST_OPERATION, begin, end, require_time
 from dynashard.transport.interface import Transport
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
@@ -81,7 +81,10 @@ def read_operation(method: Callable[Concatenate[S, P], R]) -> Callable[Concatena
 def _bounded(method: Callable[Concatenate[S, P], R], *, reserve: bool) -> Callable[Concatenate[S, P], R]:
     @wraps(method)
     def bounded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with within(self._store.operation_seconds, reserve=reserve):
+        token = begin(self._store.operation_seconds, reserve=reserve)
+        try:
             return method(self, *args, **kwargs)
+        finally:
+            end(token)
 
     return bounded

@@ -95,14 +95,16 @@ class Attempts:
 
     def run(self, once: Once, operation: str, resend: Resend) -> Wire:
         """Send a request until it is answered or may not be sent again; raises as `Transport.call`."""
-        state = RetryState(self, operation, resend)
+        state, number = None, 1
         while True:
             try:
-                answer = once(state.number)
+                answer = once(number)
             except DynashardError as error:
+                state = state or RetryState(self, operation, resend)
                 self.runtime.sleep(state.pause_after(error))
+                number = state.number
             else:
-                self.quota.release(state.number - 1)
+                self.quota.release(number - 1)
                 return answer
 
 

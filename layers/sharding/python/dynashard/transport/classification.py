@@ -171,14 +171,8 @@ def throttle_names(refusal: Refusal) -> tuple[str, ...]:
 
 def _throttle_reasons(body: Mapping[str, Any]) -> tuple[ThrottleReason, ...]:
     found = body.get("ThrottlingReasons") or body.get("throttlingReasons") or ()
-    reasons = (
-        ThrottleReason(
-            reason=entry.get("reason") or entry.get("Reason") or "",
-            resource=entry.get("resource") or entry.get("Resource") or "",
-        )
-        for entry in found
-    )
-    return tuple(each for each in reasons if each.reason)
+    pairs = ((each.get("reason") or each.get("Reason"), each.get("resource") or each.get("Resource")) for each in found)
+    return tuple(ThrottleReason(reason, resource or "") for reason, resource in pairs if reason)
 
 
 def _cancellation_reasons(body: Mapping[str, Any]) -> tuple[CancellationReason, ...]:
