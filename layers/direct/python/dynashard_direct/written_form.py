@@ -191,9 +191,10 @@ class _Source:
         if not index.by_item_key:
             hashed = f"hashed{index.slot}"
             lines.append(f"{hashed} = {self.hashed(rule, f'{{{partition}}}', f'{{{sort}}}')}")
-        count = f"counts[{index.name!r}]"
+        count = f"count{index.slot}"
         number = f"{{{self.use(rule.shard)}({hashed}, {count})}}"
-        return f'(f"{{{partition}}}{_escaped(index.separator)}{number}" if {count} else {partition})'
+        sharded = f'f"{{{partition}}}{_escaped(index.separator)}{number}"'
+        return f"({sharded} if ({count} := counts[{index.name!r}]) else {partition})"
 
     def _text(self, template: Any, lines: list[str]) -> str:
         """Return the inside of an f-string that renders a template; add the lines that check its fields."""
@@ -246,10 +247,11 @@ _UNKNOWN: Final = (
 
 def _time_text(value: Any) -> str:
     """Return the text of a time in UTC as it is stored; raises `_UnknownFormError` for anything else."""
-    if value.__class__ is datetime:
-        text: str = value.isoformat("T", "microseconds")
-        if text.endswith("+00:00"):
-            return text[:-6] + "Z"
+    if value.__class__ is datetime and not value.utcoffset():
+        # In half the time that `isoformat` takes.
+        text = orjson.dumps(value, option=orjson.OPT_UTC_Z).decode()[1:-1]
+        if text[-1] == "Z":
+            return text if value.microsecond else f"{text[:-1]}.000000Z"
     raise _UnknownFormError
 
 

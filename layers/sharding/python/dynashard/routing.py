@@ -58,7 +58,7 @@ class Router:
     def index_count(self, entity: EntityDefinition[Any], index: IndexDefinition) -> int:
         """Return the shard count by which entries of an index are written now."""
         view = self.topology.index_view(entity, index)
-        return view.count if view.phase in (Phase.STABLE, Phase.PREPARE) else view.new_count
+        return view.count if view.target is None or view.phase is Phase.PREPARE else view.target
 
 
 class IndexCounts(dict[str, int]):

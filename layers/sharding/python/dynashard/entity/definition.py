@@ -191,7 +191,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
 
     @cached_property
     def _form_key(self) -> Callable[[Mapping[str, Any]], ItemKey | None]:
-        return self._generated("key_former", ItemKey._make)
+        return self._generated("key_former", partial(tuple.__new__, ItemKey))
 
     def _generated(self, kind: str, *how: Any) -> Callable[..., Any]:
         made: Callable[..., Any] = _direct("written_form", kind, lambda *_: lambda *_: None)(self, *how)

@@ -26,16 +26,13 @@ class Condition:
     def __and__(self, other: "Condition") -> "Condition":
         return Condition(f"{self.expression} AND {other.expression}", {**self.values, **other.values})
 
-    def on(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the request with this condition; if it fails, the answer brings the stored item."""
-        conditional = {
-            **request,
-            "ConditionExpression": self.expression,
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+    def on(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Add this condition to a request, and return it; if it fails, the answer brings the stored item."""
+        request["ConditionExpression"] = self.expression
+        request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         if self.values:
-            conditional["ExpressionAttributeValues"] = {**request.get("ExpressionAttributeValues", {}), **self.values}
-        return conditional
+            request["ExpressionAttributeValues"] = {**request.get("ExpressionAttributeValues", {}), **self.values}
+        return request
 
 
 UNMARKED: Final = Condition(f"attribute_not_exists({MOVED_TO})")

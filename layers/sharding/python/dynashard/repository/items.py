@@ -236,7 +236,7 @@ class Items(Generic[E]):
         """The creation stamp of an item that was read from the store."""
         if item.revision is None:
             return None
-        return next((getattr(item, name) for name in self._entity.created_fields), None)
+        return next((item.__dict__[name] for name in self._entity.created_fields), None)
 
     def _update_write(
         self,

@@ -16,13 +16,14 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import BATCH_WRITE, StoredKey, write_once
 from dynashard.repository.conditions import Condition
-from dynashard.repository.late import Late, answered_late, confirm, next_after
+from dynashard.repository.late import Late, answered_late, confirm, next_after, view_ended
 from dynashard.repository.phase_table import How, Met, Next, plan
 from dynashard.repository.relocation import create_with_marker
 from dynashard.repository.retry_policy import Unfinished, map_concurrently, run_rounds, unsettled
 from dynashard.repository.store import Store, write_operation
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import Places, home
+from dynashard.topology import Phase
 
 
 class HomeWriter:
@@ -109,6 +110,8 @@ class HomeWriter:
 
     def _step(self, write: Write, places: Places, found: Next) -> Done | Next:
         """Send one request, chosen by the phase and by the result of the request before it."""
+        if places.view.phase is Phase.STABLE:
+            return self._at(places.old, write, places, write.direct_condition())
         creates = write.kind is Kind.CREATE or found is Next.DECIDE
         target = plan(places, creates=creates, followed=found is Next.FOLLOW)
         if target.how is How.WITH_MARKER:
@@ -124,7 +127,7 @@ class HomeWriter:
                 # The item may be the result of an earlier attempt: the caller looks for evidence.
                 raise
             return self._refused(write, Met(places, {place: failed.item}), failed)
-        return self._acknowledged(done, write, place, places)
+        return self._acknowledged(done, write, place, places) if view_ended(self._store, places) else done
 
     def _create(self, write: Write, places: Places) -> Done | Next:
         """Create an item at its new home, with a marker at the old one."""

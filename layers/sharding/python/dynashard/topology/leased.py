@@ -62,7 +62,7 @@ class LeasedTopology:
         """
         if entity.shards is None:
             return _BARE
-        shared = self._shared(entity)
+        shared = self._entities.get(entity, lambda now: self._read_shared(entity, now))
         if not shared.differ:
             return shared.view
         key = partition_key(entity, partition)
@@ -72,15 +72,12 @@ class LeasedTopology:
         """Return the view of an index. Cost: that of `view`; both come with one read."""
         if entity.shards is None and index.shards is None:
             return _BARE
-        return self._shared(entity).indexes[index.slot]
+        return self._entities.get(entity, lambda now: self._read_shared(entity, now)).indexes[index.slot]
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
         """Forget the views of the entity and of this logical partition. Cost: that of the next `view`."""
         self._entities.forget(entity)
         self._partitions.forget(partition_key(entity, partition))
-
-    def _shared(self, entity: EntityDefinition[Any]) -> _Shared:
-        return self._entities.get(entity, lambda now: self._read_shared(entity, now))
 
     def _read_shared(self, entity: EntityDefinition[Any], now: float) -> tuple[_Shared, float]:
         indexes = entity.indexes.values()

@@ -31,7 +31,7 @@ class Leases(Generic[K, V]):
     """
 
     def __init__(self, runtime: Runtime, *, limit: int) -> None:
-        self._runtime = runtime
+        self._clock, self._monotonic = runtime.clock, runtime.monotonic
         self._limit = limit
         self._held: dict[K, _Held[V]] = {}
         self._forgotten = 0
@@ -45,15 +45,14 @@ class Leases(Generic[K, V]):
 
         Raises `EngineUnavailableError` if reading took longer than the lease, repeatedly; and what `read` raises.
         """
-        held = self._held.get(key)
-        if held is not None and self._lasts(held):
+        if (held := self._held.get(key)) is not None and self._lasts(held):
             return held.value
         with self._reading[hash(key) % _STRIPES]:
             for _ in range(_TRIES):
                 held = self._held.get(key)
                 if held is not None and self._lasts(held):
                     return held.value
-                forgotten, now, monotonic = self._forgotten, self._runtime.clock(), self._runtime.monotonic()
+                forgotten, now, monotonic = self._forgotten, self._clock(), self._monotonic()
                 value, lease = read(now)
                 held = _Held(value, now, now + lease, monotonic + lease)
                 if self._lasts(held):
@@ -82,4 +81,4 @@ class Leases(Generic[K, V]):
                 del self._held[next(iter(self._held))]
 
     def _lasts(self, held: _Held[V]) -> bool:
-        return held.read <= self._runtime.clock() < held.until and self._runtime.monotonic() < held.monotonic_until
+        return held.read <= self._clock() < held.until and self._monotonic() < held.monotonic_until
