@@ -115,7 +115,7 @@ class Listing(Generic[E]):
             with self._reporting_throttles(each):
                 fetch = partial(asked.fetch, query.budget, self._convert(query.fields))
                 for rows in scan_shards(fetch, self._store.retry_policy, workers):
-                    yield from self._entities(rows, query.fields) if isinstance(rows[0], dict) else rows
+                    yield from rows if isinstance(rows[0], Entity) else self._entities(rows, query.fields)
 
     def count(self, query: Query) -> int:
         """Count the items; raises as `scan`. Cost: what reading them costs; see `reads.counting`."""
@@ -198,18 +198,21 @@ class Listing(Generic[E]):
             raise
 
     def _convert(self, fields: Sequence[str] | None) -> Convert | None:
-        """What makes entities of answers, so that no stored items are held; None if nothing does."""
-        page_form = direct_module("page_form") if fields is None and len(self._decoders) == 1 else None
-        return page_form and page_form.entities_of(page_form.Layer(Chunk, record, schema), self._entity)
+        """What makes entities, or fields, of answers, so that no stored items are held; None if nothing does."""
+        if len(self._decoders) > 1 or (page_form := direct_module("page_form")) is None:
+            return None
+        how = (page_form.Layer(Chunk, record, schema), self._entity)
+        made: Convert = page_form.entities_of(*how) if fields is None else page_form.fields_of(*how, tuple(fields))
+        return made
 
     def _entities(self, rows: Iterable[Any], fields: Sequence[str] | None) -> Iterator[Any]:
-        """What a caller gets of rows: stored items decoded, and what a reader made of them as it is."""
+        """What a caller gets of rows: stored items decoded, and what a reader made of them; fields are in tuples."""
         for row in rows:
             if isinstance(row, dict):
                 entity = self._decoders[row[TYPE]["S"] if TYPE in row else self._entity.name]
                 yield entity.decode(row) if fields is None else entity.decode_fields(row, fields)
             else:
-                yield row
+                yield row if fields is None else row[0]
 
 
 def _refuse_wide(fetch: Fetch, query: Query) -> None:
