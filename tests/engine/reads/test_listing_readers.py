@@ -92,6 +92,21 @@ def test_pages_and_cursors_are_those_of_stored_items(
             world.counts.count = random.choice([1, 2, 4, 8, 16, 32])
 
 
+@pytest.mark.parametrize("fields", [None, ["id"], []])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_scan_returns_what_decoding_stored_items_returns(
+    world: World, model: type[Entity], fields: list[str] | None
+) -> None:
+    world.counts, of = Counts(4), tenant()
+    world.collection(model).batch_write(put=items_of(Random(3), model, 60, of))
+
+    made = list(world.collection(model).scan({"tenant": of}, fields=fields))
+
+    stored = world.collection(model, through=WithoutReaders(world.transport)).scan({"tenant": of}, fields=fields)
+    assert made
+    assert list(map(seen, made)) == list(map(seen, stored))
+
+
 def test_a_page_is_made_without_stored_items(world: World) -> None:
     world.counts, of = Counts(4), tenant()
     recording = RecordingTransport(world.transport)

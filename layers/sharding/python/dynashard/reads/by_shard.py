@@ -14,7 +14,7 @@ from itertools import accumulate
 from math import ceil
 from typing import Any, Final
 
-from dynashard.reads.fetch import Fetch
+from dynashard.reads.fetch import Fetch, States
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import MAX_WEIGHT, WINDOW, Positions, bits
 from dynashard.reads.sources import Chunk, Position
@@ -25,9 +25,7 @@ FOLLOWED_READ: Final = 100
 """The same while relocation markers are followed, each of which takes a read of its own."""
 
 
-def list_by_shard(
-    fetch: Fetch, positions: Sequence[Positions] | None, *, limit: int, in_turn: bool
-) -> tuple[list[Any], Sequence[Positions] | None]:
+def list_by_shard(fetch: Fetch, positions: States, *, limit: int, in_turn: bool) -> tuple[list[Any], States]:
     """Return one page, and the positions after it, None after the last.
 
     `positions` are where the last page ended in each logical partition; None for the first page. The shards of all

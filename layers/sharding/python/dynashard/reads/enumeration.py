@@ -45,7 +45,7 @@ class Enumeration:
         self._now = store.now()
         self.filters = filter_expression(query.entity, query.filters)
         self._replica = self._pick_replica()
-        self._last: tuple[object, tuple[Layout, ...]] | None = None
+        self._last: tuple[object, tuple[Layout, ...]] = (None, ())
         moves = query.entity.rule.fixed
         self._moved_items = MovedItems(store, query.entity, self._live, self._returned) if moves else None
 
@@ -101,19 +101,15 @@ class Enumeration:
         # Views compare without their versions.
         known = (index, [(view, view.version) for view in views])
         last = self._last
-        if last is None or last[0] != known:
+        if last[0] != known:
             made = tuple(self._layout(index, *each) for each in zip(query.partitions, views, strict=True))
             last = self._last = known, made
         return last[1]
 
     def _layout(self, index: IndexDefinition | None, partition: str, view: View) -> Layout:
         if index is None:
-            made = self._table_layout(partition, view)
-        elif index.replica:
-            made = self._replica_layout(index, partition, view)
-        else:
-            made = self._index_layout(index, partition, view)
-        return replace(made, in_memory=self._in_memory, expires=view.expires)
+            return self._table_layout(partition, view)
+        return (self._replica_layout if index.replica else self._index_layout)(index, partition, view)
 
     def _pick_replica(self) -> IndexDefinition | None:
         """The read replica that this call reads; None for the table."""
@@ -139,6 +135,8 @@ class Enumeration:
             reading=replace(self._reading(self._live), slot=replica.slot, unique=True),
             signature=(replica.slot, view.count),
             hash_of=lambda row: hash_of(CALCULATED, ItemKey(partition, row[SK]["S"])),
+            in_memory=self._in_memory,
+            expires=view.expires,
         )
 
     def _table_layout(self, partition: str, view: View) -> Layout:
@@ -150,13 +148,15 @@ class Enumeration:
         visible = self._listed if moving else self._live
         return Layout(
             streams=Sources(rule, partition, entity.separator, count),
-            reading=self._passing(visible) if follows else self._whole_items(self._reading(visible)),
+            reading=self._passing(visible) if follows else self._reading(visible, self._whole_items()),
             signature=(count, follows, moving),
             hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,
             follows=follows,
             foreign=moving or (rule.fixed and view.changed),
             strays=_stray_homes(entity, partition, view) if moving and not follows else None,
             moving=moving,
+            in_memory=self._in_memory,
+            expires=view.expires,
         )
 
     def _index_layout(self, index: IndexDefinition, partition: str, view: View) -> Layout:
@@ -173,16 +173,18 @@ class Enumeration:
             moving=moving,
             version=_short(f"{moving} {view.version}") if moving or view.version else "",
             identity=lambda stored, sort: _short(f"{logical_partition_of(entity, stored)}\0{sort}"),
+            in_memory=self._in_memory,
+            expires=view.expires,
         )
 
-    def _whole_items(self, reading: Reading) -> Reading:
-        """The reading with a projection of all that entities have, so that the keys of indexes are not sent."""
+    def _whole_items(self) -> tuple[str, ...] | None:
+        """A projection of all that entities have, so that the keys of indexes are not sent; None for whole items."""
+        # An ordered listing learns from the sizes of stored items what a Query is billed for.
+        if self._query.fields is not None or self._query.order == Order.ORDERED:
+            return None
         entities = self._decoders.values()
         wanted = [name for each in entities for name in (*each.attributes_of(each.model.model_fields), PREV, BORN)]
-        # An ordered listing learns from the sizes of stored items what a Query is billed for.
-        if reading.fields is not None or self._query.order == Order.ORDERED or len(wanted) > _MOST_WANTED:
-            return reading
-        return replace(reading, fields=tuple(wanted))
+        return None if len(wanted) > _MOST_WANTED else tuple(wanted)
 
     def _live(self, row: Wire) -> bool:
         return is_live(row, self._now) and self._ours(row)
@@ -197,9 +199,9 @@ class Enumeration:
     def _passing(self, visible: Callable[[Wire], bool]) -> Reading:
         return replace(self._reading(visible), filters=self.filters.passing_markers)
 
-    def _reading(self, visible: Callable[[Wire], bool]) -> Reading:
+    def _reading(self, visible: Callable[[Wire], bool], fields: tuple[str, ...] | None = None) -> Reading:
         query, dedup = self._query, self.dedup
-        fields = None if query.fields is None else query.entity.attributes_of(query.fields)
+        fields = fields if query.fields is None else query.entity.attributes_of(query.fields)
         if fields is not None and dedup is not None:
             fields = (*fields, *(name for name in (dedup.attribute, dedup.changed) if name))
         return Reading(

@@ -19,8 +19,8 @@ from dynashard.repository.batch import StoredKey, stored_key
 from dynashard.schema import MOVED_TO
 from dynashard.transport.interface import Call, Consumed, Transport, Wire, consumed_of
 
-_States = Sequence[Positions] | None
-"""The positions of a listing in each logical partition; None for an ordered listing."""
+States = Sequence[Positions] | None
+"""The positions of a listing in each logical partition; None before the first page, and after the last."""
 
 
 @dataclass(slots=True)
@@ -62,10 +62,11 @@ class Fetch:
         if self.allowance.over:
             raise QueryTooWideError(f"this takes longer than one request may: {reason}")
 
-    def wave(self, layouts: Sequence[Layout], reads: Sequence[StreamRead], states: _States = None) -> list[Chunk]:
+    def wave(self, layouts: Sequence[Layout], reads: Sequence[StreamRead], states: States = None) -> list[Chunk]:
         """Send reads at the same time (scatter-gather).
 
-        There is a layout for each logical partition, and `states` are the listing's positions in each.
+        There is a layout for each logical partition, and `states` are the listing's positions in each; None for an
+        ordered listing.
 
         Raises `OvertakenError` if a layout changed before all was read that belongs together, or an item moved home.
 
@@ -114,7 +115,7 @@ class Fetch:
         if any(now.signature != layout.signature for now, layout in zip(self.layouts(), layouts, strict=True)):
             raise OvertakenError
 
-    def _query(self, layouts: Sequence[Layout], reads: Sequence[StreamRead], states: _States = None) -> list[Chunk]:
+    def _query(self, layouts: Sequence[Layout], reads: Sequence[StreamRead], states: States = None) -> list[Chunk]:
         chunks = [Chunk([], None)] * len(reads)
         sent: dict[int, Call] = {}
         for i, read in enumerate(reads):
@@ -130,7 +131,7 @@ class Fetch:
         return chunks
 
     def _all_own(
-        self, layouts: Sequence[Layout], states: _States, reads: Sequence[StreamRead], chunks: Sequence[Chunk]
+        self, layouts: Sequence[Layout], states: States, reads: Sequence[StreamRead], chunks: Sequence[Chunk]
     ) -> list[Chunk]:
         """The chunks without foreign items, except strays.
 
@@ -145,7 +146,7 @@ class Fetch:
             raise OvertakenError
         return own
 
-    def _own(self, layouts: Sequence[Layout], states: _States, read: StreamRead, chunk: Chunk) -> Chunk:
+    def _own(self, layouts: Sequence[Layout], states: States, read: StreamRead, chunk: Chunk) -> Chunk:
         """A chunk without foreign items, except strays."""
         layout = layouts[read.part]
         if not layout.foreign:

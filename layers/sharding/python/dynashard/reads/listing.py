@@ -17,10 +17,9 @@ from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.enumeration import Enumeration
 from dynashard.reads.fences import Fences
-from dynashard.reads.fetch import Fetch
+from dynashard.reads.fetch import Fetch, States
 from dynashard.reads.limits import MAX_LIMIT
 from dynashard.reads.ordered import list_ordered
-from dynashard.reads.positions import Positions
 from dynashard.reads.query import Order, Page, Query
 from dynashard.reads.scan import scan_shards
 from dynashard.reads.sources import Chunk, Convert, queries_of
@@ -65,7 +64,7 @@ class Listing(Generic[E]):
             raise InvalidQueryError("distinct lists one entity; several have no value in common", field="distinct")
         asked = Enumeration(self._store, self._decoders, query)
         fingerprint = query.fingerprint(asked.filters)
-        positions: Sequence[Positions] | None = None
+        positions: States = None
         dedup, fences = asked.dedup, None
         if cursor is not None:
             recent, known, *states = self._cursors.read(cursor, fingerprint)
@@ -153,9 +152,7 @@ class Listing(Generic[E]):
             allowance.demand(needed, reason, field="partition" if query.several else None)
         return found
 
-    def _by_shard(
-        self, fetch: Fetch, query: Query, positions: Sequence[Positions] | None
-    ) -> tuple[list[Any], Sequence[Positions] | None]:
+    def _by_shard(self, fetch: Fetch, query: Query, positions: States) -> tuple[list[Any], States]:
         if positions and query.index is None and not self._entity.rule.powers_of_two:
             for at, layout in zip(positions, fetch.layouts(), strict=True):
                 if at.size != len(layout.streams):
@@ -163,13 +160,8 @@ class Listing(Generic[E]):
         return list_by_shard(fetch, positions, limit=query.limit, in_turn=query.order == Order.ROUND_ROBIN)
 
     def _ordered(
-        self,
-        fetch: Fetch,
-        query: Query,
-        dedup: Dedup | None,
-        positions: Sequence[Positions] | None,
-        fences: Fences | None,
-    ) -> tuple[list[Wire], Sequence[Positions] | None, Fences | None]:
+        self, fetch: Fetch, query: Query, dedup: Dedup | None, positions: States, fences: Fences | None
+    ) -> tuple[list[Wire], States, Fences | None]:
         item_bytes = self._item_bytes.get(query.slot, _FIRST_GUESS)
         if dedup is not None:
             dedup.excess = self._excess.get(query.slot, dedup.excess)

@@ -59,7 +59,7 @@ class Positions:
     def under(self, count: int) -> "Positions":
         """Return the same positions over `count` shards in which hashes place items."""
         if count <= self.size:
-            return replace(self, turn=self.turn % count)
+            return self if self.turn < count else replace(self, turn=self.turn % count)
         children = _every(self.size, count)
         open_ = tuple((position, where * children) for position, where in self.open)
         return replace(self, size=count, done=self.done * children, open=open_)
@@ -114,7 +114,7 @@ class Positions:
         moved = _every(count, self.size) * shards
         if last is None:
             open_ = tuple((position, rest) for position, where in self.open if (rest := where & ~moved))
-            return replace(self, done=self.done | moved, open=open_)
+            return Positions(self.size, self.done | moved, open_, self.turn, self.version)
         moved &= ~self.done
         for position, where in self.open:
             beyond = (position.sort > last.sort) is forward
@@ -126,7 +126,8 @@ class Positions:
                 moved |= where
             elif rest := where & ~moved:
                 kept.append((position, rest))
-        return replace(self, open=(*kept, (last, moved)) if moved else tuple(kept))
+        open_ = (*kept, (last, moved)) if moved else tuple(kept)
+        return Positions(self.size, self.done, open_, self.turn, self.version)
 
     def _served(self, shard: int, count: int) -> int:
         """The virtual shards whose items a shard holds."""
