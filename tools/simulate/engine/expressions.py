@@ -26,6 +26,9 @@ _EXPRESSIONS: Final = (
 )  # fmt: skip
 
 
+_NO_PLACEHOLDERS: Final[frozenset[str]] = frozenset()
+
+
 def names_of(request: Mapping[str, Any]) -> Names:
     """Return the names that a request gives to its placeholders."""
     names: Names = request.get("ExpressionAttributeNames", _NONE)
@@ -41,11 +44,7 @@ def values_of(request: Mapping[str, Any]) -> Values:
 def check_placeholders(request: Mapping[str, Any]) -> None:
     """Refuse placeholders that no expression of a request uses, and used ones that it does not define."""
     names, values = names_of(request), values_of(request)
-    used: frozenset[str] = frozenset()
-    for expression in _EXPRESSIONS:
-        text = request.get(expression)
-        if text is not None:
-            used |= _placeholders(text)
+    used = _NO_PLACEHOLDERS.union(*[_placeholders(request[name]) for name in _EXPRESSIONS if name in request])
     if len(used) != len(names) + len(values) or not used.issuperset(names) or not used.issuperset(values):
         raise invalid(f"Placeholders are unused, or not defined: {sorted(used ^ {*names, *values})}")
 

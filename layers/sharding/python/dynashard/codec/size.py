@@ -19,7 +19,11 @@ _ELEMENT: Final = 1
 
 def item_size(item: Mapping[str, Mapping[str, Any]]) -> int:
     """Return the bytes of an item in DynamoDB's JSON: its names and its values. Keys count like all attributes."""
-    return sum(_text_size(name) + value_size(attribute) for name, attribute in item.items())
+    size = 0
+    for name, attribute in item.items():
+        ((tag, value),) = attribute.items()
+        size += _text_size(name) + _SIZES[tag](value)
+    return size
 
 
 def value_size(attribute: Mapping[str, Any]) -> int:

@@ -49,8 +49,7 @@ class Leases(Generic[K, V]):
             return held.value
         with self._reading[hash(key) % _STRIPES]:
             for _ in range(_TRIES):
-                held = self._held.get(key)
-                if held is not None and self._lasts(held):
+                if (held := self._held.get(key)) is not None and self._lasts(held):
                     return held.value
                 forgotten, now, monotonic = self._forgotten, self._clock(), self._monotonic()
                 value, lease = read(now)

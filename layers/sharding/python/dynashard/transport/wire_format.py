@@ -51,8 +51,7 @@ def parsed_body(body: bytes | bytearray) -> Wire | None:
 
 def refusal_of(operation: str, answer: Mapping[str, Any], attempt: int = 1) -> Refusal:
     """Return what a parsed error answer says; `attempt` is the number of the attempt that it answers."""
-    metadata = answer["ResponseMetadata"]
-    error = answer["Error"]
+    metadata, error = answer["ResponseMetadata"], answer["Error"]
     wait = str(metadata["HTTPHeaders"].get("x-amz-retry-after", ""))
     return Refusal(
         operation=operation,
