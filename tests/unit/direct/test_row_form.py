@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ConfigDict, Field, HttpUrl, PrivateAttr, StringConstraints, field_validator, model_validator
 
-from dynashard import Entity, Key, Registry, definition, schema
+from dynashard import Entity, Key, Registry, created_at, definition, schema, updated_at
 from dynashard.entity import record
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
@@ -57,10 +57,14 @@ TYPES: dict[str, tuple[Any, list[Any]]] = {
     "clock": (time, [time(1)]),
     "uid": (UUID, [UUID(int=1)]),
     "colour": (Colour, [Colour.RED, "red"]),
+    "made": (datetime, [created_at()]),
+    "changed": (datetime, [updated_at()]),
     "page": (HttpUrl | None, [None]),
     "strict": (Annotated[str, Field(strict=True)], ["x"]),
 }
 """Types of fields that are read from bytes, except the last, and defaults."""
+STAMPS = ("made", "changed")
+"""Fields whose defaults are the time of day."""
 CONFIGS: list[ConfigDict] = [
     {},
     {},
@@ -88,6 +92,7 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(TYPES, stored_texts),
     **dict.fromkeys(("whole", "few", "ratio"), stored_numbers),
     "flag": st.sampled_from([{"BOOL": True}, {"BOOL": False}]),
+    **dict.fromkeys(STAMPS, st.sampled_from([{"S": "2021-02-24T19:28:41.000001Z"}, {"S": "2022-01-01"}, {"S": "x"}])),
 }
 
 
@@ -176,8 +181,10 @@ def found(item: Any) -> Any:
     if not isinstance(item, Entity):
         return repr(item)
     revision: Any = item.revision
+    given = item.model_fields_set
+    values = [(name, "now" if name in {*STAMPS} - given else value) for name, value in item.__dict__.items()]
     return (
-        type(item), repr(list(item.__dict__.items())), item.model_fields_set, item.__pydantic_extra__, repr(revision),
+        type(item), repr(values), item.model_fields_set, item.__pydantic_extra__, repr(revision),
         type(revision), getattr(revision, "replaced", None), getattr(revision, "born", None),
         repr(item.__pydantic_private__),
     )  # fmt: skip

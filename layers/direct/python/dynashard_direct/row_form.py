@@ -41,6 +41,35 @@ class _Flag(Struct, gc=False, frozen=True):
 _STRUCTURES: Final[Mapping[str, type[Struct]]] = {"S": _Text, "N": _Number, "BOOL": _Flag}
 
 
+class _Field:
+    """A plain field.
+
+    Attributes:
+        at: the member of a row with its attribute.
+        value: the variable with its value.
+        tag: the type of the attribute; None if the field is not plain.
+        required: whether it has no default.
+        unchanged: whether its value is a text, as it is stored, of which only the length may be restricted.
+        refused: expressions that say so of such a value.
+        often_same: an earlier field of the same type, whose value is often the same; None for none.
+    """
+
+    often_same: "_Field | None" = None
+
+    def __init__(self, number: int, name: str, schema: Any) -> None:
+        self.name, self.schema = name, schema
+        self.at, self.value = f"field{number}", f"value{number}"
+        self.tag = plain_tag(schema)
+        self.required = schema["type"] != "default"
+
+        plain = schema
+        while plain["type"] in ("default", "nullable"):
+            plain = plain["schema"]
+        lengths = {each: plain[name] for each, name in (("<", "min_length"), (">", "max_length")) if name in plain}
+        self.unchanged = plain["type"] == "str" and plain.keys() <= {"type", "metadata", "min_length", "max_length"}
+        self.refused = [f"len({self.value}) {each} {length}" for each, length in lengths.items()]
+
+
 class RowForm(NamedTuple):
     """How the stored items of an entity are read.
 
@@ -84,6 +113,7 @@ def row_form(entity: Any, schema: Any, record: Any) -> RowForm | None:
         return None
     if not all(field.tag for field in fields) or not all(map(_after_fields, outer)):
         return None
+    _pair_stamps(fields, entity)
     function = _Function(fields, schema, record)
     if _only_fields(entity.model, outer):
         function.assemble(entity.model, outer[0].get("config"))
@@ -105,6 +135,16 @@ def fields_form(entity: Any, names: Sequence[str], schema: Any, record: Any) -> 
     function = _Function(fields, schema, record)
     function.select(outer[-1].get("config"))
     return function.form(entity.name)
+
+
+def _pair_stamps(fields: Sequence[_Field], entity: Any) -> None:
+    """Note that an item which was never changed has one text for the times of its creation and of its last change."""
+    created = None
+    for field in fields:
+        if field.name in entity.created_fields:
+            created = field
+        elif created and field.name in entity.updated_fields and field.schema["schema"] == created.schema["schema"]:
+            field.often_same = created
 
 
 def _after_fields(part: Any) -> bool:
@@ -131,32 +171,6 @@ def _shared_keys(model: type[BaseModel]) -> dict[str, Any]:
     for name in model.model_fields:
         object.__setattr__(item, name, None)
     return item.__dict__
-
-
-class _Field:
-    """A plain field.
-
-    Attributes:
-        at: the member of a row with its attribute.
-        value: the variable with its value.
-        tag: the type of the attribute; None if the field is not plain.
-        required: whether it has no default.
-        unchanged: whether its value is a text, as it is stored, of which only the length may be restricted.
-        refused: expressions that say so of such a value.
-    """
-
-    def __init__(self, number: int, name: str, schema: Any) -> None:
-        self.name, self.schema = name, schema
-        self.at, self.value = f"field{number}", f"value{number}"
-        self.tag = plain_tag(schema)
-        self.required = schema["type"] != "default"
-
-        plain = schema
-        while plain["type"] in ("default", "nullable"):
-            plain = plain["schema"]
-        lengths = {each: plain[name] for each, name in (("<", "min_length"), (">", "max_length")) if name in plain}
-        self.unchanged = plain["type"] == "str" and plain.keys() <= {"type", "metadata", "min_length", "max_length"}
-        self.refused = [f"len({self.value}) {each} {length}" for each, length in lengths.items()]
 
 
 class _Function:
@@ -219,6 +233,8 @@ class _Function:
                 self._names[f"default_{field.at}"] = validator.get_default_value
                 default = f"{field.value} = default_{field.at}().value"
                 present = [f"if {problem}: return None" for problem in problems]
+                if same := field.often_same:
+                    taken = f"{same.value} if stored == row.{same.at} else {taken}"
                 self._optional(field, [default, *absent(field)], [*present, f"{field.value} = {taken}"])
         return values
 
