@@ -106,12 +106,16 @@ def _upper(_cls: type, value: str) -> str:
     return value.upper()
 
 
+def _refuse(_cls: type, *_arguments: Any, **_named: Any) -> Any:
+    raise RuntimeError("not to be made")
+
+
 SPECIALS: dict[str, Callable[[], dict[str, Any]]] = {
     "": dict,
     "after": lambda: {"after": model_validator(mode="after")(_after)},
     "private": lambda: {"__annotations__": {"_seen": list[int]}, "_seen": PrivateAttr(default_factory=list)},
     "post_init": lambda: {"model_post_init": lambda self, _context: self.__dict__.update(id="changed")},
-    "new": lambda: {"__new__": lambda cls, *_arguments, **_named: object.__new__(cls)},
+    "new": lambda: {"__new__": _refuse},
     "before": lambda: {"before": model_validator(mode="before")(lambda _cls, values: {"id": "before", **values})},
     "field": lambda: {"field": field_validator("id")(classmethod(_upper))},
     "init": lambda: {"__init__": lambda self, **values: super(Entity, self).__init__(**values)},
@@ -248,6 +252,37 @@ def test_what_is_not_an_answer_is_refused_as_by_the_parser(data: st.DataObject) 
     body = orjson.dumps(data.draw(answers(model)))
     for _ in range(data.draw(st.integers(1, 2))):
         body = data.draw(st.composite(lambda draw, body=body: spoilt(draw, body))())
+
+    assert outcome(pages, body, ordinary=False) == outcome(pages, body, ordinary=True)
+
+
+PLAIN = {"made": {"S": "2021-02-24T19:28:41Z"}, "changed": {"S": "2022-02-24T19:28:41Z"}}
+CASES: list[tuple[dict[str, int], int, str, dict[str, Any]]] = [
+    ({"made": 0, "changed": 0}, 0, "", PLAIN),
+    ({"made": 0, "changed": 0}, 0, "", {"changed": {"S": "2022-02-24T19:28:41Z"}}),
+    ({"made": 0, "changed": 0}, 0, "", {**PLAIN, "changed": PLAIN["made"]}),
+    ({"text": -1}, 3, "", {"text": {"S": " x "}}),
+    ({"text": 1}, 3, "", {"text": {"S": " x "}}),
+    ({"text": -1}, 0, "new", {"text": {"S": "x"}}),
+    ({"text": -1}, 0, "private", {"text": {"S": "x"}}),
+    ({"text": -1}, 0, "", {"text": {"S": "x"}, TYPE: {"N": "1"}}),
+    ({"text": -1}, 0, "", {"text": {"S": "x"}, TYPE: {"S": "another"}}),
+    ({"short": -1}, 0, "", {"short": {"S": "four"}}),
+    ({"short": 0}, 0, "", {"short": {"S": ""}}),
+    ({"short": -1}, 0, "", {"short": {"S": "\U0001f600\U0001f600\U0001f600"}}),
+    ({"checked": 1}, 0, "", {}),
+    ({"colour": 1}, 5, "", {}),
+]
+
+
+@pytest.mark.parametrize("names", [None, ()], ids=["entity", "fields"])
+@pytest.mark.parametrize(("fields", "config", "special", "row"), CASES, ids=str)
+def test_an_unusual_row_is_that_of_decoding_it(
+    fields: dict[str, int], config: int, special: str, row: dict[str, Any], names: tuple[str, ...] | None
+) -> None:
+    pages = pages_of(model_of(tuple(fields.items()), config, special), None if names is None else tuple(fields))
+    whole = {TYPE: {"S": KIND}, "Rev": {"S": "r"}, "SK": {"S": "a"}, "id": {"S": "a"}, **row}
+    body = orjson.dumps({"Items": [whole]})
 
     assert outcome(pages, body, ordinary=False) == outcome(pages, body, ordinary=True)
 

@@ -20,7 +20,10 @@ _MODEL: Final = frozenset({"type", "cls", "schema", "custom_init", "root_model",
 _CONFIG: Final = frozenset({
     "title", "extra_fields_behavior", "validate_assignment", "allow_inf_nan", "ser_json_bytes", "val_json_bytes",
 })  # fmt: skip
-"""Parts of a model, and settings, with which it is validated field by field, and a text is not changed."""
+"""Parts of a model, and settings, with which it is validated field by field, and a text is not changed.
+
+Private attributes are initialised by another part.
+"""
 
 
 _SLOTS: Final = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__")
@@ -160,7 +163,6 @@ def _only_fields(model: type[BaseModel], outer: list[Any]) -> bool:
         and _MODEL.issuperset(outer[0])
         and _CONFIG.issuperset(outer[0].get("config", {}))
         and not outer[0].get("root_model")
-        and not model.__private_attributes__
         and model.__new__ is object.__new__
     )
 

@@ -49,7 +49,7 @@ def item_validator(model: type[BaseModel], attributes: Mapping[str, str], decode
 def plain_tag(schema: Any) -> str | None:
     """How a field's values are stored if its core schema is plain, and accepts all that is stored; None for others."""
     while schema["type"] in ("default", "nullable"):
-        if "strict" in schema or "on_error" in schema or schema.get("default_factory_takes_data"):
+        if "on_error" in schema or schema.get("default_factory_takes_data"):
             return None
         schema = schema["schema"]
     return None if schema.get("strict") else _tag(schema)
