@@ -270,6 +270,11 @@ MADE: Sequence[tuple[Entity, bool]] = [
     (Plain(tenant="t", id="i", mail="m@x", seen=NOW.astimezone(timezone(timedelta(hours=1)))), False),
     (Plain(tenant="t", id="i", mail="m@x", note=LARGE), False),
     (Plain.model_construct(tenant="t", id="i", mail="m@x", note="\ud800"), False),
+    (Plain.model_construct(tenant="t", id="i", mail="\ud800"), False),
+    (Plain(tenant="t", id="i", mail="m" * 1024), True),
+    (Plain(tenant="t", id="i", mail="m" * 1025), False),
+    (Plain(tenant="t", id="i", mail="\U0001f600" * 256), True),
+    (Plain(tenant="t", id="i", mail="\U0001f600" * 257), False),
     (Plain.model_construct(tenant="t", id="i", mail="m@x", count=True), False),
 ]
 

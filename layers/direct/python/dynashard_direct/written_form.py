@@ -45,7 +45,7 @@ def key_former(entity: Any, make: Callable[[tuple[str, str]], Any]) -> Former:
 
     `make` returns a key from its logical partition and its sort key.
     """
-    source = _Source()
+    source = _Source(whole=False)
     for name in entity.key_fields:
         source.take(name, frozenset({str}) if entity.model.model_fields[name].annotation is str else frozenset())
     partition, sort = source.key(entity, source.lines)
@@ -60,7 +60,7 @@ def item_former(entity: Any, rule: Any, classes_of: Callable[[Any], frozenset[ty
     new revision, and the shard counts of indexes by name, 0 for the unsharded layout. `rule` is their placement;
     `classes_of` returns the classes that an annotation allows, or none if it is not plain.
     """
-    source = _Source()
+    source = _Source(whole=True)
     stamps = dict.fromkeys(entity.updated_fields, "stamp") | dict.fromkeys(entity.created_fields, "created")
     source.lines.append(f"if len(values) != {len(entity.model.model_fields)}: return None")
     if stamps:
@@ -134,11 +134,13 @@ class _Field(NamedTuple):
 class _Source:
     """The lines of a function, which return None for what they do not know, and the objects that they use."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool) -> None:
         self.lines: list[str] = []
         self.fields: dict[str, _Field] = {}
         self.rendered: set[str] = set()
         """The fields whose texts in keys the layer makes."""
+        self._whole = whole
+        """Whether the function makes a whole item, and not only its key."""
         self._used: dict[str, Any] = {}
         self._bound: dict[str, str] = {}
 
@@ -221,7 +223,9 @@ class _Source:
             name = f"key{len(self._bound)}"
             lines.append(f'{name} = f"{text}"')
         self._bound[name] = text
-        self._check(f"len({name} if {name}.isascii() else {name}.encode()) > {most}", lines)
+        problem = f"len({name} if {name}.isascii() else {name}.encode()) > {most}"
+        # No character has more than 4 bytes; halves of surrogate pairs are found when the item is written as JSON.
+        self._check(f"len({name}) > {most // 4} and {problem}" if self._whole else problem, lines)
         return name
 
     def _check(self, problem: str, lines: list[str]) -> None:

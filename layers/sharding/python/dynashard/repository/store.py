@@ -1,10 +1,11 @@
 """What every operation on stored items needs, in one frozen object, and the deadline of each operation."""
 
-import secrets
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
+from os import urandom
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from dynashard.entity import EntityDefinition
@@ -41,7 +42,7 @@ class Store:
     table: str
     router: Router
     runtime: Runtime = SYSTEM
-    new_revision: Callable[[], str] = lambda: secrets.token_urlsafe(12)
+    new_revision: Callable[[], str] = lambda: urlsafe_b64encode(urandom(12)).decode()
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     throttled: Throttled = ignore_throttles
     batch_concurrency: int = 16

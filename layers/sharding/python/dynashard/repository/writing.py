@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
@@ -100,12 +101,10 @@ class HomeWriter:
     def _hindrance(self, write: Write) -> EngineError | None:
         """Do a write of a batch; return the error if it must be tried again or its outcome is unknown."""
         try:
-            self.write(write, iter(()))
+            with suppress(ConditionFailedError):  # Only deletes demand a live item here, and theirs is gone.
+                self.write(write, iter(()))
         except (ThrottledError, TransactionConflictError, OutcomeUnknownError) as error:
             return error
-        except ConditionFailedError:
-            # Only deletes demand a live item here, and theirs is gone.
-            return None
         return None
 
     def _step(self, write: Write, places: Places, found: Next) -> Done | Next:
