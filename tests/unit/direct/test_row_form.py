@@ -195,12 +195,13 @@ def found(item: Any) -> Any:
 
 
 def outcome(pages: Any, body: bytes, *, ordinary: bool) -> Any:
-    """The answer that a reader makes of a body, None if it refuses it, or the error that a model raises."""
+    """The answer that a reader makes of a body, None if it refuses it, or that there was an error."""
     read = pages._decoded if ordinary else pages.reader
     try:
         answer = read(READING, READ, body) if ordinary else read(READING, READ)(body)
-    except Exception as error:  # noqa: BLE001 - system attributes of other types are not foreseen
-        return type(error)
+    except Exception:  # noqa: BLE001 - system attributes of other types are not foreseen
+        # If several rows have errors, another may be found first.
+        return "an error"
     if answer is None:
         return None
     chunk = answer.pop("Items")
@@ -218,6 +219,7 @@ def pages_of(model: type[Entity], names: tuple[str, ...] | None) -> Any:
     return made.__self__
 
 
+@st.composite
 def spoilt(draw: st.DrawFn, body: bytes) -> bytes:
     """Draw a change of a body: other bytes at some place, or a cut."""
     at = draw(st.integers(0, len(body)))
@@ -251,7 +253,7 @@ def test_what_is_not_an_answer_is_refused_as_by_the_parser(data: st.DataObject) 
     pages = pages_of(model, names)
     body = orjson.dumps(data.draw(answers(model)))
     for _ in range(data.draw(st.integers(1, 2))):
-        body = data.draw(st.composite(lambda draw, body=body: spoilt(draw, body))())
+        body = data.draw(spoilt(body))
 
     assert outcome(pages, body, ordinary=False) == outcome(pages, body, ordinary=True)
 
