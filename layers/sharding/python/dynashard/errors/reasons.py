@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 
@@ -53,7 +52,6 @@ class ThrottleKind(StrEnum):
 
 
 _REASON: Final = re.compile(r"(?P<resource>Table|Index)(?P<operation>Read|Write)(?P<limit>[A-Za-z]+)Exceeded")
-_matched: Final = lru_cache(maxsize=64)(_REASON.fullmatch)
 _KEY_RANGE: Final = "KeyRangeThroughput"
 _REMEDIES: Final = {
     _KEY_RANGE: "One key range of {where} is hot: raise its shard count.",
@@ -103,5 +101,5 @@ class ThrottleReason:
 
     def _part(self, name: str) -> str:
         """Return the resource, operation or limit in the reason; empty if it is not written like the known ones."""
-        match = _matched(self.reason)
+        match = _REASON.fullmatch(self.reason)
         return match[name] if match else ""

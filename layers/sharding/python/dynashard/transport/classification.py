@@ -5,6 +5,7 @@ A cancelled transaction has one code for each action, and names no throttled res
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from dynashard.errors import (
@@ -183,18 +184,21 @@ def _cancellation_reasons(body: Mapping[str, Any]) -> tuple[CancellationReason, 
 
 
 def _throttled(refusal: Refusal) -> ThrottledError:
-    """A key range among several reasons decides, because more shards help against it."""
-    reasons = _throttle_reasons(refusal.body)
+    if reasons := _throttle_reasons(refusal.body):
+        return refusal.throttle(*_judged(reasons), reasons=reasons)
+    kind = TableThrottledError if refusal.code == _ACCOUNT else ThrottledError
+    why = (refusal.message or refusal.code).rstrip(".")
+    return refusal.throttle(kind, why, index_blamed=_INDEX_BLAMED in refusal.message)
+
+
+@lru_cache(maxsize=64)
+def _judged(reasons: tuple[ThrottleReason, ...]) -> tuple[type[ThrottledError], str, str]:
+    """Return the error for a throttle, its reasons in words, and what to do. A key range decides: more shards help."""
     kinds = {reason.kind for reason in reasons} - {ThrottleKind.UNKNOWN}
-    kind: type[ThrottledError] = ThrottledError
-    if ThrottleKind.KEY_RANGE in kinds:
-        kind = KeyRangeThrottledError
-    elif kinds or (not reasons and refusal.code == _ACCOUNT):
-        kind = TableThrottledError
-    advice = " ".join(sorted({r.remedy for r in reasons if r.kind in kinds}))
-    why = ", ".join(sorted({reason.reason for reason in reasons})) or refusal.message or refusal.code
-    blamed = not reasons and _INDEX_BLAMED in refusal.message
-    return refusal.throttle(kind, why.rstrip("."), advice, reasons=reasons, index_blamed=blamed)
+    advice = " ".join(sorted({reason.remedy for reason in reasons if reason.kind in kinds}))
+    known = KeyRangeThrottledError if ThrottleKind.KEY_RANGE in kinds else TableThrottledError
+    why = ", ".join(sorted({reason.reason for reason in reasons})).rstrip(".")
+    return known if kinds else ThrottledError, why, advice
 
 
 def _conflict(refusal: Refusal) -> TransactionConflictError:
