@@ -46,7 +46,7 @@ def entities_of(layer: Layer, entity: Any) -> Callable[[Any, Any], Reader]:
     return _Pages(layer, form, entity.decode).reader
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def fields_of(layer: Layer, entity: Any, fields: tuple[str, ...]) -> Callable[[Any, Any], Reader]:
     """Return what `entities_of` returns, but with mappings of these fields in place of entities.
 
