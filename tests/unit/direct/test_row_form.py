@@ -206,7 +206,7 @@ def outcome(pages: Any, body: bytes, *, ordinary: bool) -> Any:
         return None
     chunk = answer.pop("Items")
     known = {name: answer[name] for name in page_form._MEMBERS if name in answer}
-    return known, chunk.last, [found(item) for item in chunk.rows]
+    return known, chunk.last, chunk.end, [found(item) for item in chunk.rows]
 
 
 def pages_of(model: type[Entity], names: tuple[str, ...] | None) -> Any:

@@ -99,6 +99,8 @@ class _Pages:
                 item = self._decode(stored[number])
             items.append(item)
             shown = row
+        if shown is not None and shown.sk.S is UNSET:
+            return None
         at = None if shown is None else reading.position({self._layer.schema.SK: {"S": shown.sk.S}})
         return {**found, "Items": self._layer.chunk(items, None if last is None else reading.position(last), at)}
 
