@@ -61,6 +61,7 @@ class Transacted(Operation):
 
     parts: dict[Key, Part] = field(default_factory=dict)
     held: bool = False
+    stored: dict[Key, Any] = field(default_factory=dict)
 
     def begin(self) -> None:
         """See `Operation.begin`. The checker judges each step by itself, which is less than a transaction promises."""
@@ -80,14 +81,19 @@ class Transacted(Operation):
         if part.kind == "drop" and after == before == frozenset([None]):
             return
         mine = self.applied.setdefault(key, [])
-        if before == after == frozenset(mine):
+        if before == after == frozenset(mine) and self._unchanged(key, mine[0]):
             # The answer came late, and the item was moved to where readers look for it now.
             return
         mine.append(self._written(key, before, after))
+        self.stored[key] = self.history.contents.get(mine[0] or "")
         if len(mine) > 1:
             raise AnomalyError(f"{part} was applied twice: {mine}")
         if part.if_match is not None and part.if_match not in before and not self._may_expire(part.if_match):
             raise AnomalyError(f"{part} was applied to {sorted(map(str, before))}")
+
+    def _unchanged(self, key: Key, value: Value) -> bool:
+        """Return whether an item is stored as it was applied; an item that has expired counts as absent."""
+        return self.history.expired(key) if value is None else self.history.contents[value] == self.stored[key]
 
     def _hold(self) -> None:
         for part in self.parts.values():
