@@ -1,5 +1,8 @@
 """Retries over real sockets: throttles, ambiguous attempts, the retry quota, and deadlines."""
 
+import gc
+import weakref
+
 import pytest
 
 from bench.canned import Asked, Reply, canned_server
@@ -16,7 +19,7 @@ from dynashard.runtime import Runtime
 from dynashard.transport import Call, Resend, metered
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.deadline import within
-from dynashard.transport.interface import Consumed, Settings
+from dynashard.transport.interface import Consumed, Settings, Wire
 from tests.unit.transport.scripted_server import FOUND, GET, HTTP_OK_BUT_CUT, Opened, Script, stored
 from tests.waiting import until
 
@@ -174,6 +177,25 @@ def test_an_empty_quota_ends_retries_and_successes_fill_it_again(scripted: Scrip
 
     assert exhausted == 101
     assert len(asked) == exhausted + 1
+
+
+def test_the_error_of_a_request_is_freed_without_a_search_for_cycles() -> None:
+    attempts = Attempts(2, runtime=Runtime(sleep=lambda _: None))
+
+    def refuse(_attempt: int) -> Wire:
+        raise ThrottledError("too much", operation="GetItem")
+
+    gc.disable()
+    try:
+        try:
+            attempts.run(refuse, "GetItem", Resend.ALWAYS)
+        except ThrottledError as error:
+            raised = weakref.ref(error)
+        left = raised()
+    finally:
+        gc.enable()
+
+    assert left is None
 
 
 def test_an_operation_whose_deadline_has_passed_sends_nothing(scripted: Script, asked: list[Asked]) -> None:

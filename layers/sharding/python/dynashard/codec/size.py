@@ -21,8 +21,7 @@ def item_size(item: Mapping[str, Mapping[str, Any]]) -> int:
     """Return the bytes of an item in DynamoDB's JSON: its names and its values. Keys count like all attributes."""
     size = 0
     for name, attribute in item.items():
-        ((tag, value),) = attribute.items()
-        size += _text_size(name) + _SIZES[tag](value)
+        size += _text_size(name) + value_size(attribute)
     return size
 
 

@@ -64,16 +64,14 @@ class Items(Generic[E]):
         try:
             return self._reader.read(item_key, reading)
         except (ThrottledError, UnprocessedError) as error:
-            reported = self._item_error(error, item_key, key)
-            raise reported from reported.__cause__
+            raise self._item_error(error, item_key, key)  # noqa: B904 - it has its cause
 
     def _write(self, write: Write, key: KeyLike) -> Done:
         """Do a write of the item with this key."""
         try:
             return self._writer.write(write)
         except (ThrottledError, UnprocessedError) as error:
-            reported = self._item_error(error, write.key, key)
-            raise reported from reported.__cause__
+            raise self._item_error(error, write.key, key)  # noqa: B904 - it has its cause
         except OutcomeUnknownError as unknown:
             return self._settled(write, key, unknown, None)
         except ConditionFailedError as failed:

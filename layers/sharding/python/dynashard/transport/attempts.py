@@ -129,9 +129,13 @@ class RetryState:
         if (pause := self._pause(error)) is not None:
             self.number += 1
             return pause
-        if self._doubt is not None and self.operation in WRITING:
-            raise self._after_doubt(error, self._doubt) from error
-        raise error
+        try:
+            if self._doubt is not None and self.operation in WRITING:
+                raise self._after_doubt(error, self._doubt) from error
+            raise error
+        finally:
+            self._before = self._doubt = None
+            del error  # Its traceback leads here: only a search for cycles would free it.
 
     def _pause(self, error: DynashardError) -> float | None:
         rules, doubtful = self.rules, self._doubt is not None
