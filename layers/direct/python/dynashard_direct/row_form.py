@@ -268,14 +268,12 @@ class _Function:
         """Add the lines that find an item's revision."""
         self._unusual.append("(revision := row.rev.S) is unset")
         self._lines += [
-            "if row.prev is row.born is row.moved is row.expires is unset:",
-            "    revision = plain_revision(revision)",
-            "elif row.moved is row.expires is unset:",
+            "if not (row.prev is row.born is row.moved is row.expires is unset):",
+            "    if not row.moved is row.expires is unset:",
+            "        return None",
             "    revision = later_revision(row)",
-            "else:",
-            "    return None",
         ]
-        self._names |= {"plain_revision": self._record.Revision, "later_revision": self._later_revision}
+        self._names["later_revision"] = self._later_revision
 
     def _later_revision(self, row: Any) -> str:
         schema = self._schema

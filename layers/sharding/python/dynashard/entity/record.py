@@ -67,7 +67,9 @@ class Record(BaseModel):
     @property
     def revision(self) -> str | None:
         """Id of the last write of the item; None if it was never stored, empty if it was stored before its adoption."""
-        return (self.__pydantic_private__ or {}).get(REVISION)
+        found = (self.__pydantic_private__ or {}).get(REVISION)
+        # Readers of pages leave it a string: few callers ask, and the garbage collector would look at each.
+        return Revision(found) if found and type(found) is str else found
 
 
 def with_revision(item: R, revision: str | None) -> R:

@@ -32,9 +32,7 @@ def work_of(context: Context, job: Job, homes: Homes) -> Work:
         return Sweeper(context, job.reversed, homes)
     if job.kind is Pass.SWEEP:
         return Sweeper(context, job, homes)
-    if job.scope.index is not None:
-        return Rewriter(context, job)
-    return Mover(context, job, homes)
+    return Mover(context, job, homes) if job.scope.index is None else Rewriter(context, job)
 
 
 class Slice:
