@@ -1,6 +1,7 @@
 """Listings whose answers become entities as they arrive are those of stored items that are decoded later."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -9,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard import Entity, Filter
-from dynashard.reads.query import Page
+from dynashard.reads.query import Page, Query
 from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Wire
+from dynashard_serving.documents import REVISION, item_texts, list_text
+from dynashard_serving.stored_texts import stored_text
 from tests.depth import examples
 from tests.engine.reads.listing_world import NOW, BareNote, Counts, ModuloNote, Note, World, tenant
 from tests.recording import RecordingTransport
@@ -90,6 +93,47 @@ def test_pages_and_cursors_are_those_of_stored_items(
         if model is Note and random.random() < 0.2:
             # Nothing is moved: what a listing returns then is compared elsewhere.
             world.counts.count = random.choice([1, 2, 4, 8, 16, 32])
+
+
+@settings(max_examples=examples(40))
+@given(
+    seed=st.integers(0, 2**32),
+    model=st.sampled_from([BareNote, ModuloNote]),
+    asked=st.fixed_dictionaries(
+        {"order": st.sampled_from(["round_robin", "round_robin", "shard", "ordered"])},
+        optional={"direction": st.just("desc"), "filters": st.just(KEPT)},
+    ),
+)
+def test_pages_of_documents_are_those_of_entities(
+    world: World, seed: int, model: type[Entity], asked: dict[str, Any]
+) -> None:
+    random, of = Random(seed), tenant()
+    world.counts = Counts(random.choice([1, 4, 16]))
+    notes = world.collection(model)
+    notes.batch_write(put=items_of(random, model, random.choice([0, 5, 60]), of))
+    text_of, cursor = stored_text(model), None
+    assert text_of is not None
+
+    while True:
+        more = {"limit": random.choice([1, 3, 20, 100]), **asked}
+        page = notes.list({"tenant": of}, cursor=cursor, **more)
+        documents = notes.listing.page(Query(notes.entity, {"tenant": of}, **more), cursor, revision_as=REVISION)
+        assert text_of(documents.items) == list_text(item_texts(page.items))
+        assert whole(replace(documents, items=[])) == whole(replace(page, items=[]))
+        cursor = page.cursor
+        if cursor is None:
+            break
+
+
+def test_documents_are_made_without_stored_items(world: World) -> None:
+    world.counts, of = Counts(4), tenant()
+    notes = world.collection(BareNote)
+    notes.batch_write(put=[BareNote(tenant=of, id=f"{n}") for n in range(9)])
+
+    page = notes.listing.page(Query(notes.entity, {"tenant": of}, limit=9), revision_as=REVISION)
+
+    assert len(page.items) == 9
+    assert {type(item) for item in page.items} == {tuple}
 
 
 @pytest.mark.parametrize("fields", [None, ["id"], []])

@@ -6,16 +6,22 @@ from decimal import Decimal
 from typing import Annotated, Any
 from uuid import UUID
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, Field, computed_field, field_serializer, model_serializer, model_validator
 
 from domain import Incident, Shift, Team, User
-from dynashard import Entity, Key, Registry, definition
+from dynashard import Entity, Key, Registry, definition, schema
+from dynashard.entity import record
 from dynashard.errors import UndecodableItemError
-from dynashard.schema import EXPIRES_AT
-from dynashard_serving.documents import item_texts, list_text
+from dynashard.reads.bounds import Bounds
+from dynashard.reads.filters import FilterExpression
+from dynashard.reads.sources import Chunk, Reading, Source, StreamRead
+from dynashard.schema import EXPIRES_AT, MOVED_TO, TYPE
+from dynashard_direct import page_form
+from dynashard_serving.documents import REVISION, item_texts, list_text
 from dynashard_serving.stored_texts import stored_text
 from tests.depth import examples
 from tests.every_field import Colour, Everything
@@ -26,7 +32,7 @@ pytestmark = pytest.mark.unit
 Row = Mapping[str, Any]
 NEVER_BEFORE = datetime(2000, 1, 1, tzinfo=UTC)
 EPOCH, LATER = datetime(1970, 1, 1), datetime(2200, 1, 1)  # noqa: DTZ001 - a strategy adds time zones
-SYSTEM: Row = {"PK": {"S": "p"}, "SK": {"S": "s"}, "Type": {"S": "t"}, "GSI1PK": {"S": "g"}}
+SYSTEM: Row = {"PK": {"S": "p"}, "SK": {"S": "s"}, TYPE: {"S": "form.v1.Plain"}, "GSI1PK": {"S": "g"}}
 UNUSUAL = st.sampled_from(
     [
         {"S": "text"}, {"S": ""}, {"S": "7"}, {"S": "true"}, {"S": "2021-02-24"}, {"S": "2021-02-24T19:28:41"},
@@ -68,7 +74,7 @@ class Plain(Entity, name="form.v1.Plain", key=Key("{id}"), expires="until", regi
     until: datetime | None = None
 
 
-def written(text_of: Any, rows: Sequence[Row]) -> Any:
+def written(text_of: Any, rows: Sequence[Any]) -> Any:
     """What writes items as JSON returns, or the error that it raises."""
     try:
         return text_of(rows)
@@ -78,6 +84,22 @@ def written(text_of: Any, rows: Sequence[Row]) -> Any:
 
 def decoded(rows: Sequence[Row]) -> bytes:
     return list_text(item_texts(map(definition(Plain).decode, rows)))
+
+
+LAYER = page_form.Layer(Chunk, record, schema)
+READING = Reading(
+    "table", None, Bounds(), forward=True, visible=lambda row: MOVED_TO not in row, filters=FilterExpression("", {}, {})
+)
+
+
+def as_read(model: type[Entity], found: Sequence[Row]) -> list[Any]:
+    """What a page of the API has of stored items: documents, in tuples, of those that its reader knows."""
+    readers = page_form.documents_of(LAYER, definition(model), REVISION)
+    assert readers is not None
+    answer = readers(READING, StreamRead(Source(0, "p"), 10))(orjson.dumps({"Items": found}))
+    assert answer is not None
+    rows: list[Any] = answer["Items"].rows
+    return rows
 
 
 usual = st.builds(
@@ -104,7 +126,7 @@ def rows(draw: st.DrawFn) -> list[Row]:
     for item in draw(st.lists(usual, max_size=3)):
         row = {**SYSTEM, **definition(Plain).encode(item.__dict__)}
         row |= draw(st.sampled_from([{"Rev": {"S": "r-1"}}, {}, {"Rev": {"S": "r"}, "Prev": {"S": "a b"}}]))
-        names = [*definition(Plain).attributes_of(Plain.model_fields), "removed"]
+        names = [*definition(Plain).attributes_of(Plain.model_fields), "removed", "until", TYPE]
         for name in draw(st.lists(st.sampled_from(names), max_size=2)):
             row[name] = draw(UNUSUAL)
         for name in draw(st.lists(st.sampled_from(names), max_size=2)):
@@ -117,6 +139,58 @@ def rows(draw: st.DrawFn) -> list[Row]:
 @given(rows())
 def test_the_text_of_a_stored_item_is_that_of_the_decoded_one(found: list[Row]) -> None:
     assert written(stored_text(Plain), found) == written(decoded, found)
+    assert written(stored_text(Plain), as_read(Plain, found)) == written(decoded, found)
+
+
+def test_items_as_they_are_usually_stored_become_documents_when_they_are_read() -> None:
+    items = [Plain(id="a", at=NEVER_BEFORE, day=date(2021, 2, 24)), Plain(id="b", uid=UUID(int=7), few=3)]
+    found = [{**SYSTEM, "Rev": {"S": "r"}, **definition(Plain).encode(item.__dict__)} for item in items]
+
+    read = as_read(Plain, found)
+
+    assert [type(row) for row in read] == [tuple, tuple]
+    assert list(read[0][0]) == [*Plain.model_fields, REVISION]
+    assert written(stored_text(Plain), read) == written(decoded, found)
+
+
+@pytest.mark.parametrize(
+    "unusual",
+    [
+        {EXPIRES_AT: {"N": "86400.7"}},
+        {"few": {"N": "6"}},
+        {"few": {"NULL": True}},
+        {"text": {"S": "longer than thirty characters: " * 2}},
+        {TYPE: {"S": "another"}},
+        {"Rev": {"N": "1"}},
+    ],
+    ids=str,
+)
+def test_an_unusual_item_stays_as_it_is_stored_and_the_others_of_its_page_do_not(unusual: Row) -> None:
+    usual_row = {**SYSTEM, "Rev": {"S": "r"}, "id": {"S": "a"}}
+    found = [usual_row, {**usual_row, **unusual}, usual_row]
+
+    read = as_read(Plain, found)
+
+    assert read[1] == found[1]
+    assert [type(row) for row in read] == [tuple, dict, tuple]
+
+
+@pytest.mark.parametrize("changed", ["2021-02-24T19:28:41.000001Z", "2022-02-24T19:28:41.100000Z", "2022-02-24"])
+def test_the_times_of_creation_and_of_the_last_change_are_those_of_the_item(changed: str) -> None:
+    item = User(tenant_id="t", email="ada@example.com", display_name="Ada", created_at=NEVER_BEFORE)
+    row = {**SYSTEM, TYPE: {"S": "user.v1.User"}, "Rev": {"S": "r"}, **definition(User).encode(item.__dict__)}
+    row |= {"created_at": {"S": "2021-02-24T19:28:41.000001Z"}, "updated_at": {"S": changed}}
+
+    [read] = as_read(User, [row])
+
+    assert isinstance(read, tuple)
+    assert written(stored_text(User), [read]) == list_text(item_texts([definition(User).decode(row)]))
+
+
+def test_a_marker_is_not_part_of_a_page() -> None:
+    usual_row = {**SYSTEM, "Rev": {"S": "r"}, "id": {"S": "a"}}
+
+    assert len(as_read(Plain, [usual_row, {**usual_row, MOVED_TO: {"N": "4"}}])) == 1
 
 
 @pytest.mark.parametrize(
@@ -154,17 +228,19 @@ TIMES = [
 @pytest.mark.parametrize("field", ["at", "late", "until"])
 @pytest.mark.parametrize("text", TIMES)
 def test_a_time_is_written_as_it_would_be_after_parsing(field: str, text: str) -> None:
-    page = [{**SYSTEM, field: {"S": text}}]
+    page = [{**SYSTEM, "Rev": {"S": "r"}, field: {"S": text}}]
 
     assert written(stored_text(Plain), page) == written(decoded, page)
+    assert written(stored_text(Plain), as_read(Plain, page)) == written(decoded, page)
 
 
 def test_what_orjson_does_not_write_is_written_by_the_entity() -> None:
-    page = [{**SYSTEM, "whole": {"N": "18446744073709551616"}}]
+    page = [{**SYSTEM, "Rev": {"S": "r"}, "whole": {"N": "18446744073709551616"}, "at": {"S": "2021-02-24T19:28:41Z"}}]
     text_of = stored_text(Plain)
 
     assert text_of is not None
     assert b'"whole":18446744073709551616' in text_of(page)
+    assert text_of(as_read(Plain, page)) == text_of(page)
 
 
 def test_a_time_of_expiry_is_written_under_its_own_name() -> None:
@@ -240,11 +316,17 @@ class Priced(Declared, name="form.v1.Priced", key=Key("{id}"), registry=Registry
 )  # fmt: skip
 def test_a_model_with_rules_of_its_own_is_written_by_the_entity(model: type[Entity]) -> None:
     assert stored_text(model) is None
+    assert page_form.documents_of(LAYER, definition(model), REVISION) is None
 
 
 @pytest.mark.parametrize("model", [User, Team])
 def test_plain_entities_of_the_domain_are_written_without_one(model: type[Entity]) -> None:
     assert stored_text(model) is not None
+
+
+def test_only_items_that_share_no_partition_become_documents_when_they_are_read() -> None:
+    assert page_form.documents_of(LAYER, definition(User), REVISION) is not None
+    assert page_form.documents_of(LAYER, definition(Team), REVISION) is None
 
 
 def test_without_the_package_of_validators_entities_are_written(monkeypatch: pytest.MonkeyPatch) -> None:

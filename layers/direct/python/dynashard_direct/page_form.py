@@ -16,7 +16,7 @@ from orjson import JSONDecodeError, loads
 
 from dynashard.errors import UndecodableItemError
 from dynashard.transport.interface import Reader, Wire
-from dynashard_direct.row_form import RowForm, fields_form, parser_of, row_form
+from dynashard_direct.row_form import RowForm, documents_form, fields_form, parser_of, row_form
 
 _MEMBERS: Final = ("LastEvaluatedKey", "ConsumedCapacity", "Count", "ScannedCount")
 
@@ -54,6 +54,17 @@ def fields_of(layer: Layer, entity: Any, fields: tuple[str, ...]) -> Callable[[A
     """
     form = fields_form(entity, fields, layer.schema, layer.record) if entity.prefix == entity.name else None
     return _Pages(layer, form, lambda stored: (entity.decode_fields(stored, fields),)).reader
+
+
+@lru_cache(maxsize=128)
+def documents_of(layer: Layer, entity: Any, revision: str) -> Callable[[Any, Any], Reader] | None:
+    """Return what `entities_of` returns, but with mappings that are written as JSON in place of entities.
+
+    Each mapping is the only member of a tuple, and ends with the revision by this name. Items that the form does not
+    know are left as they are stored. None if the entity has no such form.
+    """
+    form = documents_form(entity, revision, layer.schema, layer.record) if entity.prefix == entity.name else None
+    return None if form is None else _Pages(layer, form, lambda stored: stored).reader
 
 
 class _Pages:

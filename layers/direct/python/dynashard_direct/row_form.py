@@ -14,7 +14,8 @@ from msgspec.json import Decoder
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator
 
-from dynashard_direct.stored_form import given, plain_tag, unwrapped
+from dynashard_direct.stored_documents import as_text, written_as_fields
+from dynashard_direct.stored_form import NOWHERE, given, plain_tag, unwrapped
 
 _MODEL: Final = frozenset({"type", "cls", "schema", "custom_init", "root_model", "config", "metadata", "model_name"})
 _CONFIG: Final = frozenset({
@@ -49,6 +50,7 @@ class _Field:
 
     Attributes:
         at: the member of a row with its attribute.
+        attribute: the name of the attribute.
         value: the variable with its value.
         tag: the type of the attribute; None if the field is not plain.
         required: whether it has no default.
@@ -60,7 +62,7 @@ class _Field:
     often_same: "_Field | None" = None
 
     def __init__(self, number: int, name: str, schema: Any) -> None:
-        self.name, self.schema = name, schema
+        self.name, self.attribute, self.schema = name, name, schema
         self.at, self.value = f"field{number}", f"value{number}"
         self.tag = plain_tag(schema)
         self.required = schema["type"] != "default"
@@ -140,6 +142,30 @@ def fields_form(entity: Any, names: Sequence[str], schema: Any, record: Any) -> 
     return function.form(entity.name)
 
 
+def documents_form(entity: Any, revision: str, schema: Any, record: Any) -> RowForm | None:
+    """Return the form of rows that are only written as JSON; None if it could differ from the JSON of entities.
+
+    Its function returns a mapping of the fields, and of the revision by this name, as the only member of a tuple.
+    Orjson writes its values as pydantic does, or refuses them.
+    """
+    outer, inner, _ = unwrapped(entity.model)
+    found: Mapping[str, Any] = inner["fields"]
+    if entity.attachments or revision in found or not written_as_fields(entity.model):
+        return None
+    fields = [_Field(number, name, each["schema"]) for number, (name, each) in enumerate(found.items())]
+    if not all(field.tag for field in fields):
+        return None
+    for field in fields:
+        field.schema = as_text(field.schema)
+        if field.name == entity.expires:
+            # Its attribute is that of a row's time of expiry, without which it has its default.
+            field.attribute = NOWHERE
+    _pair_stamps(fields, entity)
+    function = _Function(fields, schema, record)
+    function.select(outer[0].get("config"), revision)
+    return function.form(entity.name)
+
+
 def _pair_stamps(fields: Sequence[_Field], entity: Any) -> None:
     """Note that an item which was never changed has one text for the times of its creation and of its last change."""
     created = None
@@ -209,10 +235,16 @@ class _Function:
             "return item",
         ]
 
-    def select(self, config: Any) -> None:
-        """Validate the fields one by one, and return a mapping of them as the only member of a tuple."""
+    def select(self, config: Any, revision: str | None = None) -> None:
+        """Validate the fields one by one, and return a mapping of them as the only member of a tuple.
+
+        The mapping ends with the item's revision, if there is a name for it.
+        """
         self._unusual.append("row.moved is not unset or row.expires is not unset")
         values = self._checked(config, lambda _: [])
+        if revision is not None:
+            self._unusual.append("(revision := row.rev.S) is unset")
+            values[revision] = "revision"
         self._lines.append(f"return ({{{', '.join(f'{name!r}: {value}' for name, value in values.items())}}},)")
 
     def _checked(self, config: Any, absent: Callable[[_Field], list[str]]) -> dict[str, str]:
@@ -286,7 +318,7 @@ class _Function:
         """Return the structure of a row. Its members have other names than attributes, which can be any."""
         schema = self._schema
         first = {"pk": schema.PK, "sk": schema.SK, "kind": schema.TYPE, "rev": schema.REV}
-        fields = {field.at: field.name for field in self._fields}
+        fields = {field.at: field.attribute for field in self._fields}
         texts = {"prev": schema.PREV, "born": schema.BORN}
         others = {"moved": schema.MOVED_TO, "expires": schema.EXPIRES_AT}
         members: list[Any] = [(name, _Text, _Text()) for name in first]

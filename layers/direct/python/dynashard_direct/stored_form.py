@@ -20,7 +20,7 @@ _TAGS: Final = {
     "bool": "BOOL",
 }
 """How pydantic's plain types are stored. None of them accepts a whole attribute in place of its value."""
-_NOWHERE: Final = ""
+NOWHERE: Final = ""
 """An attribute that no item has: DynamoDB refuses empty names."""
 
 
@@ -32,7 +32,7 @@ def item_validator(model: type[BaseModel], attributes: Mapping[str, str], decode
     """
     outer, inner, definitions = unwrapped(model)
     found = {
-        name: stored_field(field, attributes.get(name, _NOWHERE), name, decode)
+        name: stored_field(field, attributes.get(name, NOWHERE), name, decode)
         for name, field in inner["fields"].items()
     }
     made = {**inner, "fields": found, "extra_behavior": "ignore"}
@@ -122,7 +122,7 @@ def stored_field(field: Any, attribute: str, name: str, decode: Decode) -> Any:
     while plain["type"] in ("default", "nullable") and "on_error" not in plain:
         plain = plain["schema"]
     # A time of expiry is stored under another name, and as a number.
-    if attribute in (name, _NOWHERE) and (tag := _tag(plain)):
+    if attribute in (name, NOWHERE) and (tag := _tag(plain)):
         # An attribute of another type is found by the second path, and refused.
         return {**field, "validation_alias": [[attribute, tag], [attribute]]}
 

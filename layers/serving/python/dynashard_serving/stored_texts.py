@@ -1,14 +1,16 @@
 """The JSON of stored items, written without an entity of each, wherever that gives the same text.
 
-`dynashard_direct.stored_documents` checks the items of a page at once. It is optional, and does not know every model.
+`dynashard_direct.stored_documents` checks stored items; most have become documents when an answer was read, by
+`dynashard_direct.page_form`. Both are optional, and do not know every model.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import UndecodableItemError
@@ -16,8 +18,11 @@ from dynashard.runtime import direct_module
 from dynashard.schema import REV
 from dynashard_serving.documents import REVISION, item_texts, list_text
 
-Text = Callable[[Sequence[Mapping[str, Any]]], bytes]
-"""Returns the JSON list of some stored items; raises `UndecodableItemError` as decoding them does."""
+Text = Callable[[Sequence[Any]], bytes]
+"""Returns the JSON list of some stored items; raises `UndecodableItemError` as decoding them does.
+
+An item may be a document instead, as the only member of a tuple.
+"""
 
 
 @lru_cache(maxsize=256)
@@ -42,11 +47,15 @@ def stored_text(model: type[Entity]) -> Text | None:
         return None
     validate, dumps = validator.validate_python, orjson.dumps
 
-    def text(items: Sequence[Mapping[str, Any]]) -> bytes:
+    def text(items: Sequence[Any]) -> bytes:
         try:
-            return dumps(validate(items), option=orjson.OPT_UTC_Z)
+            documents = [item[0] if item.__class__ is tuple else validate(item) for item in items]
+            return dumps(documents, option=orjson.OPT_UTC_Z)
         except (ValidationError, UndecodableItemError, TypeError):
-            # Decoding has the errors, and accepts what orjson does not write.
-            return list_text(item_texts(map(known.decode, items)))
+            return list_text(map(singly, items))
+
+    def singly(item: Any) -> bytes:
+        # Decoding has the errors, and pydantic writes what orjson does not.
+        return to_json(item[0]) if item.__class__ is tuple else item_texts([known.decode(item)])[0]
 
     return text

@@ -7,7 +7,7 @@ from typing import Any
 from dynashard import Collection
 from dynashard.entity import Entity
 from dynashard.reads import Page, Partitions, Query
-from dynashard_serving.documents import item_texts, list_text, part, written
+from dynashard_serving.documents import REVISION, item_texts, list_text, part, written
 from dynashard_serving.operations.choosing import chosen, listed
 from dynashard_serving.operations.item_reads import CollectionOf
 from dynashard_serving.operations.requests import Choice, List
@@ -54,7 +54,7 @@ class Listings:
 
 def _as_stored(items: Collection[Any], partition: Partitions, *, cursor: str | None, **arguments: Any) -> Page[Any]:
     query = Query(items.entity, partition, **arguments)
-    return items.listing.page(query, cursor, stored=True)
+    return items.listing.page(query, cursor, revision_as=REVISION)
 
 
 def _text(model: type[Entity], fields: Sequence[str] | None, items: Sequence[Any]) -> bytes:

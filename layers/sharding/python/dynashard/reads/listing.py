@@ -55,9 +55,10 @@ class Listing(Generic[E]):
         self._item_bytes: dict[str | None, float] = {}
         self._excess: dict[str | None, float] = {}
 
-    def page(self, query: Query, cursor: str | None = None, *, stored: bool = False) -> Page[Any]:
-        """Return one page, or its items as they are `stored`; `Collection.list` has errors and costs.
+    def page(self, query: Query, cursor: str | None = None, *, revision_as: str | None = None) -> Page[Any]:
+        """Return one page; `Collection.list` has errors and costs.
 
+        With `revision_as`, its items are as they are stored, or tuples of a JSON document with a revision of this name.
         Raises `QueryTooWideError` if it has more shards than the request may send Queries; none was sent.
         """
         if query.distinct is not None and len(self._decoders) > 1:
@@ -73,7 +74,7 @@ class Listing(Generic[E]):
             if dedup is not None:
                 dedup.recent = recent
         # More items may pass a filter than the page has room for: then its last stored item is the position.
-        fetch = asked.fetch(query.budget, None if stored or query.filters else self._convert(query.fields))
+        fetch = asked.fetch(query.budget, None if query.filters else self._convert(query.fields, revision_as))
         with self._reporting_throttles(query):
             _refuse_wide(fetch, query)
             if query.order == Order.ORDERED:
@@ -86,7 +87,7 @@ class Listing(Generic[E]):
             recent = {} if dedup is None else dedup.recent
             state = [recent, known, *map(encode_positions, after, query.partitions)]
         return Page(
-            items=fetch.items(rows) if stored else list(self._entities(fetch.items(rows), query.fields)),
+            items=fetch.items(rows) if revision_as else list(self._entities(fetch.items(rows), query.fields)),
             cursor=None if state is None else self._cursors.issue(state, fingerprint),
             consumed=fetch.consumed,
             rounds=fetch.rounds,
@@ -94,12 +95,10 @@ class Listing(Generic[E]):
 
     def pages(self, query: Query, cursor: str | None = None) -> Iterator[Page[Any]]:
         """Return all pages, from the cursor or the start on. Cost: as `page`, for each."""
-        while True:
-            page = self.page(query, cursor)
-            yield page
-            cursor = page.cursor
-            if cursor is None:
-                return
+        page = self.page(query, cursor)
+        yield page
+        while page.cursor is not None:
+            yield (page := self.page(query, page.cursor))
 
     def scan(self, query: Query, *, workers: int) -> Iterator[Any]:
         """Stream all items, read by a pool of workers; `Collection.scan` has order and costs.
@@ -189,12 +188,13 @@ class Listing(Generic[E]):
             self._store.throttled(self._entity, query.partitions[0] if known else None, error)
             raise
 
-    def _convert(self, fields: Sequence[str] | None) -> Convert | None:
-        """What makes entities, or fields, of answers, so that no stored items are held; None if nothing does."""
+    def _convert(self, fields: Sequence[str] | None, revision_as: str | None = None) -> Convert | None:
+        """What makes entities, fields or documents of answers, so no stored items are held; None if nothing does."""
         if len(self._decoders) > 1 or (page_form := direct_module("page_form")) is None:
             return None
         how = (page_form.Layer(Chunk, record, schema), self._entity)
-        made: Convert = page_form.entities_of(*how) if fields is None else page_form.fields_of(*how, tuple(fields))
+        whole = page_form.entities_of if revision_as is None else partial(page_form.documents_of, revision=revision_as)
+        made: Convert | None = whole(*how) if fields is None else page_form.fields_of(*how, tuple(fields))
         return made
 
     def _entities(self, rows: Iterable[Any], fields: Sequence[str] | None) -> Iterator[Any]:
