@@ -17,8 +17,8 @@ from hypothesis.internal.constants_ast import Constants
 Profile = Literal["default", "deep"]
 VARIABLE: Final = "TEST_PROFILE"
 FEWEST: Final = 5
-FRACTION: Final = 16
-"""By default a test draws a sixteenth of its examples, but at least five."""
+FRACTION: Final = 24
+"""By default a test draws a 24th of its examples, but at least five."""
 
 
 def profile() -> Profile:

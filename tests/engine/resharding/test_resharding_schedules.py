@@ -14,7 +14,7 @@ from tests.resharding.wire import LeanWire, engine_in_memory
 pytestmark = pytest.mark.engine
 
 DEEP: Final = profile() == "deep"
-CHUNKS, CHUNK = (20, 100) if DEEP else (1, 60)
+CHUNKS, CHUNK = (20, 100) if DEEP else (1, 40)
 MOST: Final = 1000
 """The number of schedules in which a mutant must be caught."""
 CAUGHT_BY: Final[Mapping[str, int]] = {
