@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize(("deep", "default"), [(480, 30), (160, 10), (8, 5), (5, 5), (2, 2)])
+@pytest.mark.parametrize(("deep", "default"), [(480, 20), (240, 10), (8, 5), (5, 5), (2, 2)])
 def test_the_profile_decides(monkeypatch: pytest.MonkeyPatch, deep: int, default: int) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     assert examples(deep) == default
@@ -37,7 +37,7 @@ def test_by_default_each_run_draws_the_same_examples(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv(VARIABLE, raising=False)
     try:
         load_profile()
-        assert (settings().derandomize, settings().max_examples, settings().deadline) == (True, 6, None)
+        assert (settings().derandomize, settings().max_examples, settings().deadline) == (True, 5, None)
         assert len(providers.HypothesisProvider(None)._local_constants) == 0
         monkeypatch.setenv(VARIABLE, "deep")
         load_profile()

@@ -54,6 +54,7 @@ class _Field:
         value: the variable with its value.
         tag: the type of the attribute; None if the field is not plain.
         required: whether it has no default.
+        none_by_default: whether its default is None, which is not validated.
         unchanged: whether its value is a text, as it is stored, of which only the length may be restricted.
         refused: expressions that say so of such a value.
         often_same: an earlier field of the same type, whose value is often the same; None for none.
@@ -66,6 +67,7 @@ class _Field:
         self.at, self.value = f"field{number}", f"value{number}"
         self.tag = plain_tag(schema)
         self.required = schema["type"] != "default"
+        self.none_by_default = schema.get("default", ...) is None and not schema.get("validate_default")
 
         plain = schema
         while plain["type"] in ("default", "nullable"):
@@ -264,8 +266,10 @@ class _Function:
                 values[field.name] = taken
                 self._unusual += [f"({field.value} := row.{field.at}.{field.tag}) is unset", *problems]
             else:
-                self._names[f"default_{field.at}"] = validator.get_default_value
-                default = f"{field.value} = default_{field.at}().value"
+                default = f"{field.value} = None"
+                if not field.none_by_default or (config or {}).get("validate_default"):
+                    self._names[f"default_{field.at}"] = validator.get_default_value
+                    default = f"{field.value} = default_{field.at}().value"
                 present = [f"if {problem}: return None" for problem in problems]
                 if same := field.often_same:
                     taken = f"{same.value} if stored == row.{same.at} else {taken}"
