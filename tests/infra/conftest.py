@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.infra import reshard_world
 from tests.infra.prewarm_world import World, definition_in, world
 from tests.infra.templates import PREWARMS, PRIME_TIME, Templates, context, synthesise
+from tests.resharding.wire import port_of_engine_in_memory
 from tests.shared import made_once
 
 Synthesised = Callable[[str, str | None], Templates]
@@ -57,3 +59,18 @@ def here(definition: dict[str, Any]) -> Iterator[World]:
     """A table, a schedule and a memory for the provisioned pre-warm."""
     with world(definition) as fresh:
         yield fresh
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """An engine for changes of counts."""
+    with port_of_engine_in_memory() as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def parcels(dev: Templates, endpoint: str) -> Iterator[reshard_world.World]:
+    """A world with some parcels in 2 shards."""
+    with reshard_world.world(dev, endpoint) as made:
+        reshard_world.fill(made)
+        yield made

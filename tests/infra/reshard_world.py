@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from uuid import uuid4
@@ -14,7 +14,7 @@ from botocore.session import get_session
 from domain import Exposed
 from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards
 from dynashard.runtime import Runtime
-from dynashard.transport import Resend, Transport, Wire
+from dynashard.transport import Transport
 from dynashard_serving.table_load import TableLoad
 from functions.reshard.backend import resharder_of, scope_of
 from functions.reshard.dispatch import Dispatcher
@@ -30,10 +30,10 @@ from tests.direct_transport import direct_transport
 from tests.faults import Fault as EngineFault
 from tests.faults import FaultyTransport
 from tests.infra.prewarm_world import definition_in
+from tests.infra.reshard_aws import CalmMetrics, FunctionTransport, KilledError, StepFunctions, passes
 from tests.infra.states_language import Clock, Execution, Machine, TaskFailedError
 from tests.infra.templates import Templates, of_type
-from tests.one_by_one import OneByOne
-from tests.roles import Grant, Role, RoleClient, logical_id, used_by
+from tests.roles import Role, RoleClient
 
 START = 1_800_000_000.0
 SETTINGS = {"topology_lease_seconds": 30.0, "topology_operation_seconds": 29.0, "topology_skew_seconds": 1.0}
@@ -67,89 +67,8 @@ class Note(
 
 EXPOSED = (Exposed(Parcel, path="parcels"), Exposed(Note, path="notes"))
 ASKED = {"entity": "parcels", "partition": {"tenant": "abc"}}
-
-
-class KilledError(BaseException):
-    """The function's process was killed."""
-
-
-@dataclass
-class FunctionTransport(OneByOne):
-    """Refuses what the role of the function that runs lacks, and dies before the request after `requests_left`.
-
-    Attributes:
-        roles: the roles by their functions' names.
-        tables: the tables' logical ids by their names.
-        who: the function that runs; empty for others, who may do everything.
-        used: what each function has asked for.
-    """
-
-    inner: Transport
-    roles: dict[str, Role]
-    tables: dict[str, str] = field(default_factory=dict)
-    who: str = ""
-    used: dict[str, set[Grant]] = field(default_factory=dict)
-    requests_left: int | None = None
-
-    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        if self.who:
-            self._check(operation, request)
-        if self.requests_left is not None:
-            self.requests_left -= 1
-            if self.requests_left < 0:
-                raise KilledError
-        return self.inner.call(operation, request, resend=resend)
-
-    def close(self) -> None:
-        self.inner.close()
-
-    @contextmanager
-    def acting_as(self, who: str) -> Iterator[None]:
-        """Send requests with the role of a function."""
-        before, self.who = self.who, who
-        try:
-            yield
-        finally:
-            self.who = before
-
-    def _check(self, operation: str, request: Mapping[str, Any]) -> None:
-        used = {(logical_id(resource, self.tables), action) for resource, action in used_by(operation, request)}
-        self.used.setdefault(self.who, set()).update(used)
-        refusal = self.roles[self.who].refusal(operation, used)
-        if refusal is not None:
-            raise refusal
-
-
-class StepFunctions:
-    """The part of Step Functions that is called: it starts one execution for each name."""
-
-    class exceptions:  # noqa: N801 - botocore's name
-        class ExecutionAlreadyExists(Exception):  # noqa: N818 - botocore's name
-            """There was one of this name."""
-
-    def __init__(self) -> None:
-        self.started: dict[str, dict[str, Any]] = {}
-        self.ended: set[str] = set()
-        self.broken = 0
-
-    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> None:  # noqa: A002, N803 - botocore's
-        assert stateMachineArn
-        if self.broken:
-            self.broken -= 1
-            raise ConnectionError("Step Functions cannot be reached")
-        assert 1 <= len(name) <= 80
-        assert name.replace("-", "").isalnum()
-        if name in self.started:
-            raise self.exceptions.ExecutionAlreadyExists
-        self.started[name] = json.loads(input)
-
-    def list_executions(self, **request: Any) -> dict[str, Any]:
-        assert request["statusFilter"] == "RUNNING"
-        return {"executions": [{"name": name} for name in self.started if name not in self.ended]}
-
-    @property
-    def waiting(self) -> list[str]:
-        return [name for name in self.started if name not in self.ended]
+IDS = [f"{number:03}" for number in range(12)]
+"""Of the parcels that tests begin with."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +176,9 @@ class World:
 
     def shrink(self) -> list[str]:
         """Run the watch for quiet counts, and return its lines. Nothing was throttled."""
-        metrics = RoleClient(_Calm(), "cloudwatch", self.wire.roles["Watch"], self.wire.used.setdefault("Watch", set()))
+        metrics = RoleClient(
+            CalmMetrics(), "cloudwatch", self.wire.roles["Watch"], self.wire.used.setdefault("Watch", set())
+        )
         load = TableLoad(self.wire, self.table, metrics=lambda: metrics, clock=self.clock)
         with self.wire.acting_as("Watch"):
             return shrink(self.settings, self._resharder(), log=self.log.append, load=load)
@@ -374,33 +295,19 @@ class World:
         return self._next
 
 
-class _Calm:
-    """Stands for a client of CloudWatch that knows of no throttle."""
-
-    def get_metric_data(self, **_request: Any) -> dict[str, Any]:
-        return {"MetricDataResults": []}
-
-
-def passes(value: Any, pattern: Any) -> bool:
-    """Return whether a value matches a Lambda event filter, as far as our filters use them."""
-    if isinstance(pattern, dict):
-        return isinstance(value, Mapping) and all(
-            name in value and passes(value[name], inner) for name, inner in pattern.items()
-        )
-    (wanted,) = pattern
-    if isinstance(wanted, dict):
-        assert wanted == {"exists": True}
-        # Filters apply only to leaves.
-        return not isinstance(value, Mapping)
-    return type(value) is type(wanted) and bool(value == wanted)
-
-
 @contextmanager
 def world(dev: Templates, endpoint: str, **options: Any) -> Iterator[World]:
     """Open a world with new tables, which are deleted afterwards."""
     made = World(dev, endpoint, **options)
     yield made
     made.close()
+
+
+def fill(made: World) -> None:
+    """Create the parcels of `IDS`."""
+    collection = made.parcels()
+    for name in IDS:
+        collection.create(Parcel(tenant="abc", id=name))
 
 
 @cache
