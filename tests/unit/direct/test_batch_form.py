@@ -57,6 +57,8 @@ def test_only_unusual_items_are_left_as_they_are_stored() -> None:
         {**item, TYPE: {"S": "page.v1.Other"}},
         {**item, "id": {"S": "longer than allowed"}},
         {**item, "whole": {"S": "7"}},
+        {**item, "PK": {"N": "1"}},
+        {name: value for name, value in item.items() if name != "SK"},
     ]
 
     found = read(Plain, {"Responses": {"t": [item, *odd, {**item, PREV: {"S": "q"}}]}})["Responses"]["t"]

@@ -16,7 +16,7 @@ def entities_of(entity: Any, schema: Any, record: Any, place: str) -> Reader | N
     """Return a reader that puts the key and the entity, under `place`, in place of each stored item of this definition.
 
     Items that `row_form` does not know are left as they are stored: among them relocation markers, items that expire,
-    and those with errors. The reader is None if a field is not plain.
+    those with errors and those without a key. The reader is None if a field is not plain.
 
     `schema` and `record` are the modules `dynashard.schema` and `dynashard.entity.record`.
     """
@@ -39,7 +39,7 @@ def entities_of(entity: Any, schema: Any, record: Any, place: str) -> Reader | N
             items = found["Responses"][table] = []
             for number, row in enumerate(rows):
                 item = make(row)
-                if item is None:
+                if item is None or row.pk.S is UNSET or row.sk.S is UNSET:
                     stored = stored or loads(body)["Responses"]
                     items.append(stored[table][number])
                 else:

@@ -23,10 +23,8 @@ _CONFIG: Final = frozenset({
 })  # fmt: skip
 """Parts of a model, and settings, with which it is validated field by field, and a text is not changed.
 
-Private attributes are initialised by another part.
+A part that is not among them, such as the one that initialises private attributes, makes the model validate its items.
 """
-
-
 _SLOTS: Final = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__")
 
 
