@@ -24,7 +24,6 @@ from dynashard.repository.retry_policy import Unfinished, map_concurrently, run_
 from dynashard.repository.store import Store, write_operation
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import Places, home
-from dynashard.topology import Phase
 
 
 class HomeWriter:
@@ -109,8 +108,6 @@ class HomeWriter:
 
     def _step(self, write: Write, places: Places, found: Next) -> Done | Next:
         """Send one request, chosen by the phase and by the result of the request before it."""
-        if places.view.phase is Phase.STABLE:
-            return self._at(places.old, write, places, write.direct_condition())
         creates = write.kind is Kind.CREATE or found is Next.DECIDE
         target = plan(places, creates=creates, followed=found is Next.FOLLOW)
         if target.how is How.WITH_MARKER:

@@ -52,6 +52,9 @@ def connect(
     # Importing the SDK is slow, and code that only declares entities or reads `schema` does not need it.
     from dynashard.transport.sdk import SdkTransport  # noqa: PLC0415
 
-    where = endpoint_url, region, access_key, secret_key, token
-    settings = Settings(*where, attempts, connect_timeout, read_timeout, max_connections, operation_seconds, profile)
+    settings = Settings(
+        endpoint_url=endpoint_url, region=region, access_key=access_key, secret_key=secret_key, token=token,
+        attempts=attempts, connect_timeout=connect_timeout, read_timeout=read_timeout, max_connections=max_connections,
+        operation_seconds=operation_seconds, profile=profile,
+    )  # fmt: skip
     return SdkTransport(settings)
