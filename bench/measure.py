@@ -45,7 +45,7 @@ class Contender(Protocol):
         ...
 
     def sample(self, repeat: int, items: int | None) -> Sample:
-        """Do the work so often, and return what one run of it cost.
+        """Do the work so often at least, and return what one run of it cost.
 
         Raises `WrongAnswerError` if a run answers another number of items than `items`.
         """
@@ -60,26 +60,39 @@ class WrongAnswerError(Exception):
 class Here:
     """A contender in this process: `run` does the work once, and returns an item, a list of items, or their number.
 
-    With a `loop`, `run` returns an awaitable, and a sample awaits its runs one after the other inside one call of the
-    loop, as a program on asyncio would.
+    With a `loop`, `run` returns an awaitable, and runs are awaited one after the other inside one call of the loop, as
+    a program on asyncio would.
+
+    A sample begins with a collection of garbage, so that no contender collects what another one left, and with a run
+    that is not measured: the collection visits the objects of all contenders, and whoever runs next finds little of its
+    own in the processor's caches. The sample then lasts for `seconds` of the clock at least. The same number of runs
+    would be a much shorter sample of a quick contender than of a slow one, and a noisier one.
     """
 
     name: str
     run: Callable[[], object]
     loop: AbstractEventLoop | None = None
+    seconds: float = 0.05
+    clock: Callable[[], float] = time.perf_counter
 
     def sample(self, repeat: int, items: int | None) -> Sample:
-        """See `Contender`."""
+        """See `Contender`. The number of measured runs is a multiple of `repeat`."""
         gc.collect()
-        wall, cpu = time.perf_counter(), time.process_time()
-        if self.loop is None:
-            for _ in range(repeat):
-                answer = self.run()
-        else:
-            answer = self.loop.run_until_complete(self._awaited(repeat))
-        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        answer = self._answer(1)
+        runs, wall, cpu = 0, self.clock(), time.process_time()
+        while not runs or self.clock() - wall < self.seconds:
+            answer = self._answer(repeat)
+            runs += repeat
+        cpu, wall = time.process_time() - cpu, self.clock() - wall
         require(self.name, how_many(answer), items)
-        return Sample(cpu / repeat, wall / repeat)
+        return Sample(cpu / runs, wall / runs)
+
+    def _answer(self, repeat: int) -> object:
+        if self.loop is not None:
+            return self.loop.run_until_complete(self._awaited(repeat))
+        for _ in range(repeat):
+            answer = self.run()
+        return answer
 
     async def _awaited(self, repeat: int) -> object:
         answer: object = None
@@ -141,7 +154,7 @@ class Row:
     Attributes:
         name: what is done, such as `get an item`.
         contenders: the ways to do it.
-        repeat: how often a sample runs a contender.
+        repeat: how often a sample runs a contender at least.
         clock: whether ratios compare client CPU or wall time. Both are reported.
         limits: by contender.
         items: what each run must answer; None demands nothing.

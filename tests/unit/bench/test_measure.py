@@ -42,11 +42,12 @@ def scripted(name: str, *seconds: float, wall: float = 1.0, megabytes: float | N
 
 def test_contenders_run_once_unmeasured_and_then_take_turns_at_being_first() -> None:
     turns: list[str] = []
-    contenders = [Here(name, partial(turns.append, name)) for name in ("a", "b", "c")]
+    contenders = [Here(name, partial(turns.append, name), seconds=0.0) for name in ("a", "b", "c")]
 
     figures = measure(Row("turns", contenders, repeat=2), rounds=3)
 
-    assert "".join(turns) == "abc" + "aabbcc" + "bbccaa" + "ccaabb"
+    # The first run of each sample is not measured either.
+    assert "".join(turns) == "aabbcc" + "aaabbbccc" + "bbbcccaaa" + "cccaaabbb"
     assert [figure.contender for figure in figures] == ["a", "b", "c"]
 
 
@@ -122,10 +123,31 @@ def test_an_awaited_contender_is_awaited_in_its_own_loop() -> None:
         loops.append(asyncio.get_running_loop())
         return 5
 
-    Here("a", run, loop).sample(3, 5)
+    Here("a", run, loop, seconds=0.0).sample(3, 5)
     loop.close()
 
-    assert loops == [loop] * 3
+    assert loops == [loop] * 4
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_sample_lasts_for_a_time_and_does_not_measure_its_first_run(*, awaited: bool) -> None:
+    now = [0.0]
+
+    def run() -> None:
+        # The first run is slow, as it is after the caches were emptied.
+        now[0] += 0.02 if now[0] else 7.0
+
+    async def run_awaited() -> None:
+        run()
+
+    loop = asyncio.new_event_loop()
+    works = run_awaited if awaited else run
+    sample = Here("a", works, loop if awaited else None, seconds=0.1, clock=lambda: now[0]).sample(2, None)
+    loop.close()
+
+    # Three times two runs: after the second two the sample had lasted for 0.08 seconds.
+    assert sample.wall == pytest.approx(0.02)
+    assert now[0] == pytest.approx(7.12)
 
 
 @pytest.mark.parametrize("awaited", [False, True])
