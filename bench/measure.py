@@ -63,10 +63,10 @@ class Here:
     With a `loop`, `run` returns an awaitable, and runs are awaited one after the other inside one call of the loop, as
     a program on asyncio would.
 
-    A sample begins with a collection of garbage, so that no contender collects what another one left, and with a run
-    that is not measured: the collection visits the objects of all contenders, and whoever runs next finds little of its
-    own in the processor's caches. The sample then lasts for `seconds` of the clock at least. The same number of runs
-    would be a much shorter sample of a quick contender than of a slow one, and a noisier one.
+    A sample begins with a collection of garbage, so that no contender collects what another one left. The collection
+    visits the objects of all contenders, and whoever runs next finds little of its own in the processor's caches. A
+    sample shorter than `seconds` of the clock therefore does not count, and the work is done for so long once more: the
+    same number of runs would be a much shorter sample of a quick contender than of a slow one, and a noisier one.
     """
 
     name: str
@@ -78,9 +78,13 @@ class Here:
     def sample(self, repeat: int, items: int | None) -> Sample:
         """See `Contender`. The number of measured runs is a multiple of `repeat`."""
         gc.collect()
-        answer = self._answer(1)
+        sample = self._measured(repeat, items, 0.0)
+        return sample if sample.wall * repeat >= self.seconds else self._measured(repeat, items, self.seconds)
+
+    def _measured(self, repeat: int, items: int | None, seconds: float) -> Sample:
+        answer: object = None
         runs, wall, cpu = 0, self.clock(), time.process_time()
-        while not runs or self.clock() - wall < self.seconds:
+        while not runs or self.clock() - wall < seconds:
             answer = self._answer(repeat)
             runs += repeat
         cpu, wall = time.process_time() - cpu, self.clock() - wall
