@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, cast
 
@@ -63,10 +64,10 @@ class Here:
     With a `loop`, `run` returns an awaitable, and runs are awaited one after the other inside one call of the loop, as
     a program on asyncio would.
 
-    A sample begins with a collection of garbage, so that no contender collects what another one left. The collection
-    visits the objects of all contenders, and whoever runs next finds little of its own in the processor's caches. A
-    sample shorter than `seconds` of the clock therefore does not count, and the work is done for so long once more: the
-    same number of runs would be a much shorter sample of a quick contender than of a slow one, and a noisier one.
+    A sample begins with a collection of garbage, so that no contender collects what another one left. Whoever runs next
+    finds little of its own in the processor's caches. A sample shorter than `seconds` of the clock therefore does not
+    count, and the work is done for so long once more: the same number of runs would be a much shorter sample of a quick
+    contender than of a slow one, and a noisier one.
     """
 
     name: str
@@ -255,6 +256,20 @@ class Fact:
         return cls(**{name: value for name, value in content.items() if name != "met"})
 
 
+@contextmanager
+def _left_out_of_collections() -> Iterator[None]:
+    """Let collections of garbage leave out what exists: they would visit the objects of all clients, for each sample.
+
+    A round then takes a third of the time, so the machine changes less between the samples that are compared.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def measure(row: Row, *, rounds: int) -> list[Figure]:
     """Measure the contenders of a row.
 
@@ -273,10 +288,11 @@ def measure(row: Row, *, rounds: int) -> list[Figure]:
     with processors(row.processors):
         for contender in contenders if row.warmed else ():
             contender.sample(1, row.items)
-        for turn in range(min(rounds, row.rounds)):
-            first = turn % len(contenders)
-            for contender in contenders[first:] + contenders[:first]:
-                samples[contender.name].append(contender.sample(row.repeat, row.items))
+        with _left_out_of_collections():
+            for turn in range(min(rounds, row.rounds)):
+                first = turn % len(contenders)
+                for contender in contenders[first:] + contenders[:first]:
+                    samples[contender.name].append(contender.sample(row.repeat, row.items))
     return [_figure(row, contender.name, samples) for contender in contenders]
 
 

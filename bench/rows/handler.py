@@ -45,7 +45,7 @@ def rows(world: World) -> Iterator[Row]:
     place = [world.engine_url, stored.TABLE, stored.TOPOLOGY, stored.REGION, stored.KEYS[0], identity]
     apart = [Apart(name, ["-m", "bench.peers.handlers", module, *place]) for name, module in MODULES]
     limits = {DYNASHARD: Limit(0.45)}
-    yield Row("API handler, cold start to the first GET", apart, repeat=1, items=1, rounds=9, limits=limits)
+    yield Row("API handler, cold start to the first GET", apart, repeat=1, items=1, limits=limits)
 
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]

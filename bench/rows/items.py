@@ -7,6 +7,7 @@ from typing import Final
 from bench.clients.interface import DIRECT
 from bench.contenders import clients, contenders
 from bench.measure import Limit, Row
+from bench.processors import processors
 from bench.stored import BATCH, PAGE
 from bench.world import World, canned_process
 
@@ -33,7 +34,7 @@ _WORK: Final = (
 def rows(world: World) -> Iterator[Row]:
     """Yield get and put of one item, a BatchWriteItem of 25, and a BatchGetItem of 100."""
     del world
-    with canned_process() as url, clients(url) as opened:
+    with processors(1), canned_process() as url, clients(url) as opened:
         for work in _WORK:
             yield Row(
                 work.name,

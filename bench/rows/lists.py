@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from bench.clients.interface import DIRECT
 from bench.contenders import clients, contenders
 from bench.measure import Limit, Row
+from bench.processors import processors
 from bench.stored import PAGE
 from bench.world import World, canned_process
 
@@ -13,7 +14,7 @@ def rows(world: World) -> Iterator[Row]:
     """Yield a page of 100 whole items, and one of three fields. The layer lists all shards; a page comes from one."""
     del world
     # More than a page in each shard, so that every answer has a key to continue from.
-    with canned_process(per_shard=2 * PAGE) as url, clients(url) as opened:
+    with processors(1), canned_process(per_shard=2 * PAGE) as url, clients(url) as opened:
         for name, operation, limit in (
             (f"list {PAGE} items", "page", 0.13),
             (f"list {PAGE} items, three fields of each", "three_fields", 0.25),
