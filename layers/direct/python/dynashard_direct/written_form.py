@@ -29,6 +29,10 @@ from dynashard.schema import (
 
 MOST_BYTES: Final = MAX_ITEM_BYTES - 4096
 """Of an item without its stored key, as JSON, which is never shorter than the item's size."""
+_JSON_BYTES: Final = 6
+"""Of an ASCII character as JSON, at most: `\\u0000`."""
+_LONGEST_OTHER: Final = 60
+"""Bytes, at least, of an attribute as JSON besides its name, if it is a number, a time or a bool."""
 _MOST_PARTITION_BYTES: Final = MAX_PARTITION_KEY_BYTES - len(f":{MAX_SHARDS}")
 _TAGS: Final = {str: "S", int: "N", datetime: "S", bool: "BOOL"}
 """How values of these classes, but not of their subclasses, are stored."""
@@ -89,10 +93,26 @@ def item_former(entity: Any, rule: Any, classes_of: Callable[[Any], frozenset[ty
     source.lines += later
     fields = ", ".join(["**values", *(f"{name!r}: {stamp}" for name, stamp in stamps.items())])
     source.lines.append(f"for check in {source.use(entity.checks)}.values(): check({{{fields}}})")
-    source.lines.append(f"return wire if len({source.use(orjson.dumps)}(wire)) <= {MOST_BYTES} else None")
+    source.lines.append(f"return wire if {_fits(entity, source)} else None")
     if not stamps.keys().isdisjoint(source.rendered):
         source.lines.insert(0, f"values = {{{fields}}}")
     return source.function("values, key, stamp, created, revision, counts")
+
+
+def _fits(entity: Any, source: "_Source") -> str:
+    """Return the condition that an item fits: by the lengths of its texts, or else by all of it as JSON.
+
+    The lengths take a tenth of the time. They suffice for ASCII, of which JSON has at most six bytes a character.
+    """
+    exact = f"len({source.use(orjson.dumps)}(wire)) <= {MOST_BYTES}"
+    if not all(field.tag for field in source.fields.values()):
+        return exact
+    texts = [f"{field.value} or ''" for field in source.fields.values() if field.tag == "S" and field.text == field.value]
+    others = sum(len(orjson.dumps(name)) + _LONGEST_OTHER for name in (*source.fields, entity.name, TYPE, REV))
+    keys = 2 * _LONGEST_OTHER + MAX_PARTITION_KEY_BYTES + MAX_SORT_KEY_BYTES
+    most = (MOST_BYTES - others) // _JSON_BYTES - keys * len(entity.indexes)
+    joined = f"{source.use(''.join)}(({', '.join(['revision', *texts])}))"
+    return f"(texts := {joined}).isascii() and len(texts) <= {most} or {exact}"
 
 
 def _attributes(entity: Any, source: "_Source", always: dict[str, str]) -> Iterable[str]:
