@@ -17,12 +17,14 @@ from pydantic import ConfigDict, Field, HttpUrl, PrivateAttr, StringConstraints,
 
 from dynashard import Entity, Key, Registry, created_at, definition, schema, updated_at
 from dynashard.entity import record
+from dynashard.errors import UndecodableItemError
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
 from dynashard.reads.sources import Chunk, Reading, Source, StreamRead
 from dynashard.repository.conditions import is_live
 from dynashard.schema import TYPE
 from dynashard_direct import page_form
+from dynashard_direct.item_form import item_form
 from dynashard_direct.row_form import row_form
 from tests.depth import examples
 
@@ -209,6 +211,23 @@ def outcome(pages: Any, body: bytes, *, ordinary: bool) -> Any:
     return known, chunk.last, chunk.end, [found(item) for item in chunk.rows]
 
 
+def decoded(decode: Callable[[Any], Any], item: Any) -> Any:
+    """What a caller can see of a decoded item, or the error."""
+    try:
+        return found(decode(item))
+    except UndecodableItemError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - system attributes of other types are not foreseen
+        return type(error)
+
+
+def formed_of(entity: Any, item: Any) -> Any:
+    """What a caller can see of an item that is made by a generated function; None if there is none, or it has none."""
+    form = item_form(entity, record)
+    made = None if form is None else form(item)
+    return None if made is None else found(made)
+
+
 def pages_of(model: type[Entity], names: tuple[str, ...] | None) -> Any:
     """What reads answers as entities, or as mappings of some fields."""
     made: Any = (
@@ -243,6 +262,27 @@ def test_rows_are_those_of_decoding_one_by_one(data: st.DataObject) -> None:
     body = orjson.dumps(data.draw(answers(model)))
 
     assert outcome(pages, body, ordinary=False) == outcome(pages, body, ordinary=True)
+
+
+@settings(max_examples=examples(3000))
+@given(data=st.data())
+def test_items_are_those_of_decoding_their_attributes_one_by_one(data: st.DataObject) -> None:
+    entity = definition(data.draw(models()))
+    item = data.draw(rows(entity.model, 0))
+    formed = formed_of(entity, item)
+
+    assert formed is None or formed == decoded(entity.decode_singly, item)
+
+
+@pytest.mark.parametrize("name", ["text", "maybe", "whole", "few", "flag", "at"])
+def test_an_odd_attribute_is_left_to_decoding_it(name: str) -> None:
+    entity = definition(model_of(((name, 0),), 0, ""))
+    usual = {TYPE: {"S": KIND}, "Rev": {"S": "r"}, "id": {"S": "a"}}
+
+    assert formed_of(entity, usual) == decoded(entity.decode_singly, usual)
+    for odd in [*OTHERS, {"S": 7}, {"N": True}, {"BOOL": 1}]:
+        if odd != {"S": "x", "N": "7"}:
+            assert formed_of(entity, {**usual, name: odd}) is None
 
 
 @settings(max_examples=examples(3000))

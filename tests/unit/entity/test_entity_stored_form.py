@@ -197,3 +197,20 @@ def test_a_revision_is_kept_beside_private_attributes() -> None:
     assert (found.revision, found.model_copy().revision, found._seen) == ("r", "r", [7])
     assert with_revision(found.model_copy(), None).revision is None
     assert found.revision == "r"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {EXPIRES_AT: {"N": "86400"}}, {EXPIRES_AT: {"N": "x"}}, {"until": {"S": "2021-02-24T19:28:41Z"}}],
+    ids=str,
+)
+def test_an_item_of_plain_fields_may_expire(more: dict[str, Any]) -> None:
+    class Plain(Entity, name="form.v1.Plain", key=Key("{id}"), expires="until", registry=Registry()):
+        id: str
+        until: datetime | None = None
+
+    entity, item = definition(Plain), {**SYSTEM, "id": {"S": "1"}, **more}
+    # What makes items quickly is made when a second one is decoded.
+    entity.decode({**SYSTEM, "id": {"S": "0"}})
+
+    assert outcome(entity.decode, item) == outcome(entity.decode_singly, item)

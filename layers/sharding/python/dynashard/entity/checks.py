@@ -35,11 +35,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
 _OTHER_SEPARATORS: Final = "_-.~#/|+@,;="
 _KEY_TYPES: Final = (str, int, UUID, date, Enum)
 _NUMBER_SPEC: Final = re.compile(r"(0?[1-9]\d*)?[dxXob]")
-_CALLS: Final = {
-    new_id: "str = new_id()",
-    created_at: "datetime = created_at()",
-    updated_at: "datetime = updated_at()",
-}
+_CALLS: Final = {new_id: "str = new_id()", created_at: "datetime = created_at()", updated_at: "datetime = updated_at()"}
 _SAMPLES: Final = {
     datetime: datetime(2026, 12, 31, 23, 59, 58, 987654, UTC),
     date: date(2026, 12, 31),
@@ -70,10 +66,8 @@ def holds_json(annotation: Any, seen: frozenset[Any] = frozenset()) -> bool:
     if annotation is JsonValue:
         return True
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        if annotation in seen:
-            return False
-        fields = annotation.model_fields.values()
-        return any(holds_json(field.annotation, seen | {annotation}) for field in fields)
+        fields = {} if annotation in seen else annotation.model_fields
+        return any(holds_json(field.annotation, seen | {annotation}) for field in fields.values())
     inside = (getattr(annotation, "__value__", None), *get_args(annotation))
     return any(holds_json(each, seen) for each in inside if each is not None)
 

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property, lru_cache, partial
 from math import floor
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from pydantic import ValidationError
 from pydantic_core import PydanticUndefined
 
 from dynashard.codec import decode_value, encode_value
+from dynashard.entity import record
 from dynashard.entity.assignment import Assignment
 from dynashard.entity.checks import checked_template, holds_json, plain_types, sample_problems
 from dynashard.entity.declaration import (
@@ -145,7 +146,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         self._validate: Callable[..., T] = partial(model.__pydantic_validator__.validate_python, **self._options)
         self._fields_validator = lru_cache(maxsize=64)(partial(self._validator, "fields_validator"))
         self.checks: dict[str, Callable[[Mapping[str, Any]], object]] = {}
-        self._made_key = False
+        self._made_key = self._has_decoded = False
 
     @cached_property
     def replicas(self) -> tuple[IndexDefinition, ...]:
@@ -187,15 +188,11 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
     @cached_property
     def form(self) -> Callable[..., dict[str, Any] | None]:
         """The function that makes stored items, index keys included; see `dynashard_direct.written_form`."""
-        return self._generated("item_former", CALCULATED, plain_types)
+        return _direct("written_form", "item_former", self, CALCULATED, plain_types) or _unknown
 
     @cached_property
     def _form_key(self) -> Callable[[Mapping[str, Any]], ItemKey | None]:
-        return self._generated("key_former", partial(tuple.__new__, ItemKey))
-
-    def _generated(self, kind: str, *how: Any) -> Callable[..., Any]:
-        made: Callable[..., Any] = _direct("written_form", kind, lambda *_: lambda *_: None)(self, *how)
-        return made
+        return _direct("written_form", "key_former", self, partial(tuple.__new__, ItemKey)) or _unknown
 
     def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the stored attributes of an item's fields, without system attributes except `ExpiresAt`.
@@ -254,10 +251,9 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         names = tuple(fields)
         if (validator := self._fields_validator(names)) is not None:
             try:
-                values: dict[str, Any] = validator.validate_python(wire, extra="ignore")[0]
+                return cast("dict[str, Any]", validator.validate_python(wire, extra="ignore")[0])
             except (ValidationError, UndecodableItemError):
                 return self.decode_fields_singly(wire, names)
-            return values
         return self.decode_fields_singly(wire, names)
 
     def decode_fields_singly(self, wire: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
@@ -279,13 +275,15 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
 
     def decode(self, wire: Mapping[str, Any]) -> T:
         """Return the item from its stored attributes; raises `UndecodableItemError` if they do not fit its fields."""
-        if self._item_validator is None:
-            return self.decode_singly(wire)
-        try:
-            item: T = self._item_validator(wire)
-        except (ValidationError, UndecodableItemError):
-            return self.decode_singly(wire)
-        return with_revision(item, revision_in(wire))
+        # What decodes many quickly takes longer to make than the one item that a process decodes when it starts.
+        if self._has_decoded:
+            if (item := self._form_item(wire)) is not None:
+                return item
+            with suppress(ValidationError, UndecodableItemError):
+                if self._item_validator is not None:
+                    return with_revision(self._item_validator(wire), revision_in(wire))
+        self._has_decoded = True
+        return self.decode_singly(wire)
 
     def decode_singly(self, wire: Mapping[str, Any]) -> T:
         """Return what `decode` returns, by decoding each attribute before all are checked. Takes twice the CPU time."""
@@ -302,14 +300,18 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         return with_revision(item, revision_in(wire))
 
     @cached_property
+    def _form_item(self) -> Callable[[Mapping[str, Any]], T | None]:
+        """Makes items whose fields are all plain; see `dynashard_direct.item_form`."""
+        return _direct("item_form", "item_form", self, record) or _unknown
+
+    @cached_property
     def _item_validator(self) -> Callable[[Mapping[str, Any]], T] | None:
         """The validator of stored items; built when first needed. None if there is none for this model."""
         made = self._validator("item_validator", {*self._stored, self.expires or ""} - {""})
         return None if made is None else partial(made.validate_python, **self._options)
 
     def _validator(self, kind: str, names: Iterable[str]) -> Any:
-        make = _direct("stored_form", kind, lambda *_: None)
-        return make(self.model, {name: self._attribute(name) for name in names}, self._decoded)
+        return _direct("stored_form", kind, self.model, {name: self._attribute(name) for name in names}, self._decoded)
 
     def _decoded(self, name: str, attribute: Any) -> Any:
         is_expiry = name == self.expires
@@ -332,11 +334,15 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         return UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {problem}")
 
 
-def _direct(module: str, name: str, otherwise: Callable[..., Any]) -> Any:
-    """A function of the optional package."""
+def _direct(module: str, name: str, *about: Any) -> Any:
+    """What a function of the optional package makes; None without the package."""
     from dynashard.runtime import direct_module  # noqa: PLC0415 - a declaration needs neither clocks nor randomness
 
-    return getattr(direct_module(module), name, otherwise)
+    return getattr(direct_module(module), name, _unknown)(*about)
+
+
+def _unknown(*_: Any) -> None:
+    """In place of a generated function, and of what makes one: it knows nothing."""
 
 
 def _encoded_expiry(name: str, value: datetime) -> dict[str, str]:
