@@ -64,10 +64,10 @@ class Here:
     With a `loop`, `run` returns an awaitable, and runs are awaited one after the other inside one call of the loop, as
     a program on asyncio would.
 
-    A sample begins with a collection of garbage, so that no contender collects what another one left. The first runs of
-    a contender find little of their own in the processor's caches. A sample shorter than `seconds` of the clock therefore does not
-    count, and the work is done for so long once more: the same number of runs would be a much shorter sample of a quick
-    contender than of a slow one, and a noisier one.
+    A sample begins with a collection of garbage, so that no contender collects what another one left. The first runs
+    then find little of their own in the processor's caches. A sample shorter than `seconds` of the clock therefore does
+    not count, and the work is done for so long once more: the same number of runs would be a much shorter sample of a
+    quick contender than of a slow one, and a noisier one.
     """
 
     name: str
