@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, cast
 
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.errors import ConfigurationError
@@ -81,8 +81,7 @@ def _connect(environ: Mapping[str, str], endpoint: str | None, region: str | Non
     selection = direct_module("selection")
     if selection is None:
         return connect(endpoint, region, **more)
-    found: Transport = selection.connect_by(selection.name_in(environ), endpoint, region, **more)
-    return found
+    return cast("Transport", selection.connect_by(selection.name_in(environ), endpoint, region, **more))
 
 
 def _outputs(stack: str, *wanted: str, region: str | None, profile: str | None) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ is where readers look for it now; if necessary it is moved there (rule A). A ref
 
 from contextlib import suppress
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import (
@@ -37,8 +37,7 @@ _TRIES: Final = 4
 def stored_at(store: Store, place: str, sort: str) -> Wire | None:
     """Return the item or marker at a stored key, None if it is empty. Cost: 1 read unit for 4 KB, 1 round trip."""
     request = {"TableName": store.table, "Key": wire_key((place, sort)), "ConsistentRead": True}
-    item: Wire | None = store.transport.call("GetItem", request).get("Item")
-    return item
+    return cast("Wire | None", store.transport.call("GetItem", request).get("Item"))
 
 
 def bring_home(store: Store, item: Wire, places: Places) -> Wire | None:

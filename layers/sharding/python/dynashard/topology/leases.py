@@ -45,7 +45,9 @@ class Leases(Generic[K, V]):
 
         Raises `EngineUnavailableError` if reading took longer than the lease, repeatedly; and what `read` raises.
         """
-        if (held := self._held.get(key)) is not None and self._lasts(held):
+        held = self._held.get(key)
+        # As in `_lasts`, which would take as long to call as to run.
+        if held is not None and held.read <= self._clock() < held.until and self._monotonic() < held.monotonic_until:
             return held.value
         with self._reading[hash(key) % _STRIPES]:
             for _ in range(_TRIES):
