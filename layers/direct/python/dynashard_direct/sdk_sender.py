@@ -128,8 +128,8 @@ class PooledSender:
                 decode_content=False,
                 timeout=self._timeout(),
             )
-        except (HTTPError, MemoryError, OverflowError) as error:
-            # A damaged chunk may claim any size, and `http.client` allocates what it claims.
+        except (HTTPError, MemoryError, OverflowError, ValueError) as error:
+            # A damaged chunk may claim any size, even below 0, and `http.client` allocates what it claims.
             raise _failed(event_name.rpartition(".")[2], error) from error
         return Received(answer.status, answer.headers, answer.data)
 
