@@ -32,6 +32,7 @@ pytestmark = pytest.mark.unit
 Row = Mapping[str, Any]
 NEVER_BEFORE = datetime(2000, 1, 1, tzinfo=UTC)
 EPOCH, LATER = datetime(1970, 1, 1), datetime(2200, 1, 1)  # noqa: DTZ001 - a strategy adds time zones
+FIRST, LAST = datetime(1, 1, 2), datetime(9999, 12, 30)  # noqa: DTZ001 - in all of them within the calendar
 SYSTEM: Row = {"PK": {"S": "p"}, "SK": {"S": "s"}, TYPE: {"S": "form.v1.Plain"}, "GSI1PK": {"S": "g"}}
 UNUSUAL = st.sampled_from(
     [
@@ -110,7 +111,7 @@ usual = st.builds(
     few=st.none() | st.integers(-5, 5),
     ratio=floats,
     flag=st.none() | st.booleans(),
-    at=st.none() | st.datetimes(timezones=st.timezones()),
+    at=st.none() | st.datetimes(FIRST, LAST, timezones=st.timezones()),
     late=st.none() | st.datetimes(datetime(2000, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
     day=st.none() | st.dates(),
     uid=st.none() | st.uuids(),
