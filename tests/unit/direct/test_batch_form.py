@@ -75,5 +75,15 @@ def test_what_is_not_an_answer_is_left_to_the_transport(body: bytes) -> None:
     assert read(Plain, body) is None
 
 
+def test_a_body_that_only_the_parser_refuses_is_refused_when_an_item_needs_the_parser() -> None:
+    item = b'{"PK":{"S":"p"},"SK":{"S":"a"},"Type":{"S":"page.v1.Other"},"Rev":{"S":"r"},"id":{"S":"a"}}'
+
+    assert read(Plain, b'{"Responses":{"t":[%b]},"unread":1e999}' % item) is None
+
+
+def test_an_integer_that_sums_of_capacity_could_not_hold_is_left_to_the_transport() -> None:
+    assert read(Plain, b'{"Responses":{},"ConsumedCapacity":[{"CapacityUnits":%b}]}' % (b"9" * 400)) is None
+
+
 def test_entities_with_nested_fields_have_no_reader() -> None:
     assert batch_form.entities_of(definition(Nested), schema, record, ENTITY) is None

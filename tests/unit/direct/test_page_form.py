@@ -192,6 +192,51 @@ def test_what_is_not_an_answer_is_left_to_the_transport(body: bytes) -> None:
     assert made(body) is None
 
 
+@pytest.mark.parametrize("bounds", [Bounds(), Bounds(low="0", high="2")])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"LastEvaluatedKey": {}},
+        {"LastEvaluatedKey": {"SK": {"S": None}}},
+        {"LastEvaluatedKey": "x"},
+        {"SK": {}},
+        {"SK": None},
+        {TYPE: {"N": "1"}},
+        {EXPIRES_AT: {"S": "soon"}},
+        {PREV: "x"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("model", [Plain, Nested])
+def test_an_answer_that_the_layer_cannot_read_fails_only_when_its_turn_comes(
+    model: type[Entity], odd: dict[str, Any], bounds: Bounds
+) -> None:
+    item: dict[str, Any] = {TYPE: {"S": definition(model).name}, REV: {"S": "r"}, "SK": {"S": "1"}, "id": {"S": "a"}}
+    of_item = {name: value for name, value in odd.items() if name != "LastEvaluatedKey"}
+    answer: dict[str, Any] = {"Items": [{**item, **of_item}], **({} if of_item else odd)}
+    asked, read = reading(model, bounds), StreamRead(Source(0, "p"), 10)
+
+    made = page_form.entities_of(LAYER, definition(model))(asked, read)(orjson.dumps(answer))
+
+    assert made is not None
+    assert turn(asked, read, model, made) == turn(asked, read, model, answer)
+
+
+def turn(asked: Reading, read: StreamRead, model: type[Entity], answer: Wire) -> Any:
+    """What a listing returns of an answer, or the class of its error."""
+    try:
+        chunk = asked.chunk(answer, read)
+        return chunk.last, [outcome(model, row) for row in chunk.rows], chunk.end or asked.position(chunk.rows[-1])
+    except Exception as error:  # noqa: BLE001 - system attributes of other types are not foreseen
+        return type(error)
+
+
+def test_an_integer_that_sums_of_capacity_could_not_hold_is_left_to_the_transport() -> None:
+    made = page_form.entities_of(LAYER, definition(Plain))(reading(Plain, Bounds()), StreamRead(Source(0, "p"), 10))
+
+    assert made(b'{"Items":[],"ConsumedCapacity":{"CapacityUnits":%b}}' % (b"9" * 400)) is None
+
+
 def test_times_of_stored_items_keep_their_zone() -> None:
     item = {TYPE: {"S": "page.v1.Plain"}, REV: {"S": "r"}, "SK": {"S": "a"}, "id": {"S": "a"}}
     item["at"] = {"S": "2021-02-24T19:28:41.000001Z"}

@@ -1,14 +1,15 @@
 """Readers of the answers of BatchGetItem, which make entities of an answer's bytes, as `page_form` does of Queries."""
 
+from contextlib import suppress
 from functools import lru_cache
 from types import GenericAlias
 from typing import Any
 
-from msgspec import UNSET, defstruct
-from orjson import loads
+from msgspec import UNSET, UnsetType, defstruct
+from orjson import JSONDecodeError, loads
 
 from dynashard.transport.interface import Reader, Wire
-from dynashard_direct.row_form import parser_of, row_form
+from dynashard_direct.row_form import Capacity, parser_of, row_form
 
 
 @lru_cache(maxsize=1024)
@@ -24,14 +25,17 @@ def entities_of(entity: Any, schema: Any, record: Any, place: str) -> Reader | N
     if form is None:
         return None
     rows = GenericAlias(dict, (str, GenericAlias(list, form.row)))
-    others = [(name, Any, UNSET) for name in ("UnprocessedKeys", "ConsumedCapacity")]
+    others = [("UnprocessedKeys", Any, UNSET), ("ConsumedCapacity", list[Capacity] | UnsetType, UNSET)]
     parse, make = parser_of(defstruct("Answer", [("Responses", rows), *others], gc=False)), form.make
     partition, sort = schema.PK, schema.SK
 
     def reader(body: bytes | bytearray) -> Wire | None:
         answer = parse(body)
-        if answer is None:
-            return None
+        with suppress(JSONDecodeError):
+            return None if answer is None else read(answer, body)
+        return None
+
+    def read(answer: Any, body: bytes | bytearray) -> Wire:
         found: Wire = {"Responses": {}}
         found |= {name: value for name, *_ in others if (value := getattr(answer, name)) is not UNSET}
         stored = None

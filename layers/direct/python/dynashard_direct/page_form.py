@@ -5,20 +5,24 @@ them. Only models whose fields are all plain can do without; `row_form` has the 
 the ordinary way, and so does an answer that is not as DynamoDB writes it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from types import GenericAlias
 from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET, defstruct
+from msgspec import UNSET, UnsetType, defstruct
 from orjson import JSONDecodeError, loads
 
 from dynashard.errors import UndecodableItemError
 from dynashard.transport.interface import Reader, Wire
-from dynashard_direct.row_form import RowForm, documents_form, fields_form, parser_of, row_form
+from dynashard_direct.row_form import Capacity, RowForm, documents_form, fields_form, parser_of, row_form
 
-_MEMBERS: Final = ("LastEvaluatedKey", "ConsumedCapacity", "Count", "ScannedCount")
+_MEMBERS: Final[Mapping[str, Any]] = {
+    "LastEvaluatedKey": Any, "ConsumedCapacity": Capacity | UnsetType, "Count": Any, "ScannedCount": Any,
+}  # fmt: skip
+_UNUSUAL: Final = (UndecodableItemError, AttributeError, KeyError, TypeError, ValueError)
+"""What is raised for items and keys that are not as the layer writes them. Reading them again has the error."""
 
 
 class Layer(NamedTuple):
@@ -73,8 +77,8 @@ class _Pages:
     def __init__(self, layer: Layer, form: RowForm | None, decode: Callable[[Wire], Any]) -> None:
         self._layer, self._form, self._decode = layer, form, decode
         if form is not None:
-            members: list[Any] = [("Items", GenericAlias(list, form.row)), *((name, Any, UNSET) for name in _MEMBERS)]
-            self._parse = parser_of(defstruct("Answer", members, gc=False))
+            members = [(name, kind, UNSET) for name, kind in _MEMBERS.items()]
+            self._parse = parser_of(defstruct("Answer", [("Items", GenericAlias(list, form.row)), *members], gc=False))
 
     def reader(self, reading: Any, read: Any) -> Reader:
         """Return the reader of the answer to a `StreamRead`."""
@@ -82,7 +86,7 @@ class _Pages:
         def reader(body: bytes | bytearray) -> Wire | None:
             page = None
             if self._form is not None and reading.slot is None:
-                with suppress(JSONDecodeError, UndecodableItemError):
+                with suppress(*_UNUSUAL):
                     page = self._page(self._form, reading, read, body)
             return page or self._decoded(reading, read, body)
 
@@ -96,7 +100,7 @@ class _Pages:
         found = {name: value for name in _MEMBERS if (value := getattr(answer, name)) is not UNSET}
         last, rows = found.get("LastEvaluatedKey"), answer.Items
         end = last[self._layer.schema.SK]["S"] if last is not None else rows[-1].sk.S if rows else None
-        if end is not None and (end is UNSET or not (read.bounds or reading.bounds).contains(end)):
+        if (last is not None or rows) and (end is UNSET or not (read.bounds or reading.bounds).contains(end)):
             return None
         items, make, stored, shown = [], form.make, None, None
         for number, row in enumerate(rows):
@@ -132,8 +136,8 @@ class _Pages:
             return None
         if not isinstance(answer, dict):
             return None
-        chunk = reading.chunk(answer, read)
-        with suppress(UndecodableItemError):
+        with suppress(*_UNUSUAL):
+            chunk = answer["Items"] = reading.chunk(answer, read)
             end = reading.position(chunk.rows[-1]) if chunk.rows else None
-            chunk = self._layer.chunk([self._decode(row) for row in chunk.rows], chunk.last, end)
-        return {**answer, "Items": chunk}
+            answer["Items"] = self._layer.chunk([self._decode(row) for row in chunk.rows], chunk.last, end)
+        return answer

@@ -29,6 +29,8 @@ class _Flag(Struct, gc=False, frozen=True):
     BOOL: bool | UnsetType = UNSET
 
 
+Capacity = dict[str, str | float]
+"""What an answer says of the capacity of a table. As numbers of Python, integers could be too large for sums."""
 _STRUCTURES: Final[Mapping[str, type[Struct]]] = {"S": _Text, "N": _Number, "BOOL": _Flag}
 
 
@@ -173,7 +175,8 @@ class _RowFunction(Function):
         self._names["validate"] = model.__pydantic_validator__.validate_python
 
     def _revise(self) -> None:
-        self._unusual.append("(revision := row.rev.S) is unset")
+        # An empty one is as unusual as none.
+        self._unusual.append("not (revision := row.rev.S)")
         self._lines += [
             "if not (row.prev is row.born is row.moved is row.expires is unset):",
             "    if not row.moved is row.expires is unset:",
