@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from pydantic_core import core_schema
 
-from bench.fuzz_readers import DECODED, READ, REFUSED, Fuzzer, main, watched
+from bench.fuzz_readers import Fuzzer, main
 from bench.reader_cases import USUAL
+from bench.reader_trials import DECODED, READ, REFUSED, watched
 from dynashard_direct import batch_form, page_form
 from dynashard_direct.row_form import _RowFunction
 from tests.depth import examples
