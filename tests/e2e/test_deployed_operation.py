@@ -12,6 +12,7 @@ from xxhash import xxh64_intdigest
 
 from dynashard import schema
 from tests.e2e.deployment import PREFIX, Deployment
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -53,13 +54,18 @@ def test_a_user_is_stored_under_its_calculated_shard(deployment: Deployment) -> 
 
 
 def written_by(deployment: Deployment, request_id: str) -> list[dict[str, Any]]:
-    """Return the log lines of the function about a request."""
+    """Return the log lines of the function about a request, once there are any: answers do not wait for them."""
     function = deployment.resource("Api", "AWS::Lambda::Function")
     configuration = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)
-    found = deployment.aws.client("logs").filter_log_events(
-        logGroupName=configuration["LoggingConfig"]["LogGroup"], filterPattern=f'"{request_id}"'
-    )
-    return [json.loads(event["message"]) for event in found["events"]]
+    about = {"logGroupName": configuration["LoggingConfig"]["LogGroup"], "filterPattern": f'"{request_id}"'}
+    events: list[Any] = []
+
+    def found() -> bool:
+        events[:] = deployment.aws.client("logs").filter_log_events(**about)["events"]
+        return bool(events)
+
+    until(found)
+    return [json.loads(event["message"]) for event in events]
 
 
 def test_a_request_leaves_one_line_with_its_metrics(deployment: Deployment) -> None:
