@@ -204,7 +204,7 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    """Return all entities, each with the same items in every process. Those that readers know are there four times."""
+    """Return all entities, each with the same items in every process. Those that readers know are there more often."""
     found = {each for each in vars(declared).values() if isinstance(each, type) and issubclass(each, Entity)}
     in_order: list[type[Entity]] = sorted(found, key=lambda model: definition(model).name)
     read: list[type[Entity]] = [Plain, Trimmed, Checked, declared.User, declared.Follow, declared.Licence]

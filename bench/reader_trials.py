@@ -121,7 +121,7 @@ def _observed(reader: Reader, way: list[str], at: int) -> Reader:
     """The reader, which reports how it has read a body. Every other body arrives in pieces."""
 
     def observed(body: bytes | bytearray) -> Wire | None:
-        before, answer = _Parses.made, None
+        before = _Parses.made
         way.append(RAISED)
         answer = reader(bytearray(body) if at % 2 else body)
         way.append(READ if _Parses.made == before else DECODED)
