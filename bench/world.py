@@ -4,11 +4,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.clients.layer import opened
+from bench.processors import processors
 from bench.stored import KEYS, PAGE, REGION, SHARDS, TABLE, TOPOLOGY
 from dynashard import Dynashard, schema
 from dynashard.transport import Transport, connect
@@ -35,11 +36,13 @@ class World:
 
 @contextmanager
 def world(*, deep: bool = False) -> Iterator[World]:
-    """Start the engine, create the tables, and stop the engine at the end of the block."""
-    with (
-        tempfile.TemporaryDirectory(prefix="dynashard-bench-") as folder,
-        running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
-    ):
+    """Start the engine, create the tables, and stop the engine at the end of the block.
+
+    The engine runs on the processor of clients that may use one, so that waking each other costs the same each time.
+    """
+    with tempfile.TemporaryDirectory(prefix="dynashard-bench-") as folder, ExitStack() as stack:
+        with processors(1):
+            engine = stack.enter_context(running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)))
         made = World(engine.endpoint, deep)
         create_tables(made)
         yield made
