@@ -7,7 +7,9 @@ nothing grows.
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import count, islice
+from functools import partial
+from itertools import chain, count, islice
+from statistics import fmean
 from typing import Any, Final
 
 from bench.clients.layer import SETTINGS, opened
@@ -26,6 +28,9 @@ TENANTS: Final = (1, 1_000, 100_000)
 STEADY: Final = 1.15
 """The highest ratio of what should not grow; the rest is noise."""
 _PAGE: Final = 10
+_ORDERED_PAGE: Final = 50
+_FOLLOWED: Final = ITEMS[1]
+"""Items of a listing whose pages are read one after the other."""
 _LOAD_AT_ONCE: Final = 1_000
 _MEASURED_TENANTS: Final = 10_000
 
@@ -33,6 +38,7 @@ _MEASURED_TENANTS: Final = 10_000
 def rows(world: World) -> Iterator[Row | Fact]:
     """Yield growth by shards, by tenants and by items. `sizes` has growth by the size of items."""
     yield from _by_shards()
+    yield from _ordered_by_shards(world)
     yield from _by_tenants()
     yield from _by_items(world)
 
@@ -44,17 +50,15 @@ def _by_shards() -> Iterator[Row]:
             url = stack.enter_context(canned_process(per_shard=64 * 1024 // shards, shards=shards))
             collections[shards] = _canned(stack, url).collection(users_of(shards))
         key, item = {"tenant_id": TENANT, "id": user(1).id}, user(1)
-        yield _row("get an item", collections, lambda users: lambda: users.get(key), _SHARDS_STEADY, items=1)
-        yield _row("put an item", collections, lambda users: lambda: users.replace(item), _SHARDS_STEADY, items=1)
+        yield _row("get an item", collections, lambda users: lambda: users.get(key), items=1)
+        yield _row("put an item", collections, lambda users: lambda: users.replace(item), items=1)
         yield _row(
             f"a round-robin page of {_PAGE}, from a cursor",
             collections,
             _round_robin,
-            _SHARDS_STEADY,
             items=_PAGE,
             repeat=20,
         )
-        yield _row("an ordered page of 50, from a cursor", collections, _ordered, {}, items=50, repeat=2)
 
 
 def _canned(stack: ExitStack, url: str) -> Dynashard:
@@ -74,13 +78,12 @@ def _row(
     name: str,
     collections: dict[int, Collection[Any]],
     work: Callable[[Collection[Any]], Callable[[], object]],
-    limits: dict[str, Limit],
     *,
     items: int,
     repeat: int = 50,
 ) -> Row:
     contenders = [Here(_label(shards), work(users)) for shards, users in collections.items()]
-    return Row(f"{name}, by shards", contenders, repeat=repeat, limits=limits, items=items)
+    return Row(f"{name}, by shards", contenders, repeat=repeat, limits=_SHARDS_STEADY, items=items)
 
 
 def _round_robin(users: Collection[Any]) -> Callable[[], object]:
@@ -90,10 +93,26 @@ def _round_robin(users: Collection[Any]) -> Callable[[], object]:
     return lambda: users.list(partition, limit=_PAGE, cursor=cursor).items
 
 
-def _ordered(users: Collection[Any]) -> Callable[[], object]:
-    partition = {"tenant_id": TENANT}
-    cursor = _cursor_after(users.pages(partition, limit=50, order="ordered"), 3)
-    return lambda: users.list(partition, limit=50, order="ordered", cursor=cursor).items
+def _ordered_by_shards(world: World) -> Iterator[Row | Fact]:
+    """Pages that follow each other, of real keys: which shards a page asks depends on what the last one has learned."""
+    transport = connect(world.engine_url, **SETTINGS)
+    contenders = []
+    for shards in SHARDS:
+        model = wide(shards)
+        records = opened(transport).collection(model)
+        _load(records, model, _FOLLOWED)
+        pages = partial(records.pages, {"tenant_id": f"items{_FOLLOWED}"}, limit=_ORDERED_PAGE, order="ordered")
+        queries = round(fmean(page.consumed.requests for page in islice(pages(), 1, 41)), 2)
+        yield Fact("growth", f"Queries of an ordered page of {_ORDERED_PAGE}, {_label(shards)}", queries, "Queries")
+        contenders.append(Here(_label(shards), _following(pages)))
+    yield Row(f"the next ordered page of {_ORDERED_PAGE}, by shards", contenders, repeat=5, items=_ORDERED_PAGE)
+    transport.close()
+
+
+def _following(pages: Callable[[], Iterator[Any]]) -> Callable[[], object]:
+    """Return what reads the next page of a listing, which begins again after its end."""
+    endless = chain.from_iterable(pages() for _ in count())
+    return lambda: next(endless).items
 
 
 def _cursor_after(pages: Iterator[Any], number: int) -> str:
@@ -155,7 +174,7 @@ def _by_items(world: World) -> Iterator[Row | Fact]:
     records = opened(transport).collection(model)
     for items in sizes:
         _load(records, model, items)
-    for order, size in (("round_robin", _PAGE), ("ordered", 50)):
+    for order, size in (("round_robin", _PAGE), ("ordered", _ORDERED_PAGE)):
         contenders = []
         for items in sizes:
             page = _page(records, items, order, size)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard.reads.bounds import Bounds
-from dynashard.reads.by_shard import decode_positions, encode_positions
+from dynashard.reads.by_shard import FILTERED_READ, decode_positions, encode_positions
 from dynashard.reads.fences import MAX_AGE_SECONDS, Fences
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import first_limit, list_ordered
+from dynashard.reads.ordered import MAX_ROUND_BYTES, first_limit, list_ordered
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Reading, Source
 from dynashard.transport.interface import Wire
@@ -181,10 +181,27 @@ def test_two_rounds_suffice_if_no_answer_is_cut_or_filtered(seed: int, *, forwar
 def test_the_first_round_fills_the_blocks_it_pays_for() -> None:
     assert first_limit(50, 16, 1024) == 8
     assert first_limit(50, 16, 4096) == 5
-    assert first_limit(50, 16, 100) == 40
+    assert first_limit(50, 16, 256) == 14
     assert first_limit(10, 1, 1024) == 10
     assert first_limit(1, 64, 1024) == 1
     assert first_limit(1000, 4, 5000) == 266
+
+
+@given(st.integers(1, 1000), st.integers(1, 1024), st.integers(50, 400_000))
+def test_the_first_round_reads_no_items_that_hardly_any_page_needs(limit: int, sources: int, size: int) -> None:
+    share = limit / sources
+
+    read = first_limit(limit, sources, size)
+
+    assert 1 <= read <= min(limit, share + 6 * share**0.5 + 1)
+    if limit * sources * size <= MAX_ROUND_BYTES:
+        assert read >= min(limit, share + share**0.5)
+
+
+def test_a_filtered_first_round_fills_its_blocks_four_times() -> None:
+    assert first_limit(50, 16, 1024, filtered=True) == 32
+    assert first_limit(50, 16, 100, filtered=True) == 160
+    assert first_limit(1000, 1, 100, filtered=True) == FILTERED_READ
 
 
 def test_an_exhausted_source_is_read_once_a_page() -> None:

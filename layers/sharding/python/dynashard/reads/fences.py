@@ -115,19 +115,19 @@ def _number(key: str, digits: int) -> int:
     """Return a number of the first characters of a sort key, which never falls as keys rise."""
     number = 0
     for used, character in enumerate(key[:digits].ljust(digits, "\0")):
-        digit = min(max(ord(character) - _BEFORE, 0), _BASE - 1)
-        number = number * _BASE + digit
-        if digit in {0, _BASE - 1}:
+        digit = ord(character) - _BEFORE
+        if not 0 < digit < _BASE - 1:
             # Characters after one that shares its digit with others say nothing about the order.
-            return int(number * _BASE ** (digits - used - 1))
+            return int((number * _BASE + min(max(digit, 0), _BASE - 1)) * _BASE ** (digits - used - 1))
+        number = number * _BASE + digit
     return number
 
 
 def _text(number: int, digits: int, *, forward: bool) -> str:
     """Return a text that comes, in reading order, before all texts with this number or later ones."""
     text = ""
-    for place in reversed(range(digits)):
-        digit = number // _BASE**place % _BASE
+    for power in [_BASE**place for place in range(digits)][::-1]:
+        digit = number // power % _BASE
         if digit == 0:
             return text if forward else text + " "
         text += chr(_BEFORE + digit) if forward or digit < _BASE - 1 else ""

@@ -158,9 +158,7 @@ def _first_round(
             asked = [runs[rank] for rank in first]
             for rank in others:
                 runs[rank].place = fences.place(rank, forward=layouts[0].reading.forward)
-        share = first_limit(limit, len(asked), item_bytes)
-        if layouts[0].reading.filters.text:
-            share = min(share * 4, FILTERED_READ)
+        share = first_limit(limit, len(asked), item_bytes, filtered=bool(layouts[0].reading.filters.text))
         try:
             chunks = fetch.wave(layouts, [run.first(share) for run in asked])
         except OvertakenError:
@@ -180,16 +178,18 @@ def _shape(layouts: Sequence[Layout]) -> list[Any]:
     return [layouts[0].reading.slot, *([layout.version, len(layout.streams)] for layout in layouts)]
 
 
-def first_limit(limit: int, sources: int, item_bytes: float) -> int:
+def first_limit(limit: int, sources: int, item_bytes: float, *, filtered: bool = False) -> int:
     """Return how many items round 1 reads from each source for a page of `limit`.
 
-    This is a source's share of the page, P/N, and its standard deviation, rounded up to fill the 4 KB blocks billed.
+    This is a source's share of the page, P/N, and its standard deviation, rounded up to fill the 4 KB blocks billed. No
+    more than 6 deviations without a filter: hardly any page needs more, and each item takes CPU time.
     """
     share = limit / sources
     items = ceil(share + sqrt(share))
     blocks = ceil(items * item_bytes / BLOCK_BYTES)
     most = max(1, int(MAX_ROUND_BYTES / sources / item_bytes))
-    return min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
+    filled = min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
+    return min(filled * 4, FILTERED_READ) if filtered else min(filled, ceil(share + 6 * sqrt(share)))
 
 
 def _runs(layouts: Sequence[Layout], after: Sequence[Positions] | None) -> list[_Run]:
