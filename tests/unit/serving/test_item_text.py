@@ -1,11 +1,13 @@
 """The JSON text of a stored item is that of its document."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import to_json
 
 from domain import Incident, User
 from dynashard import definition
@@ -15,12 +17,28 @@ from tests.every_field import items
 
 pytestmark = pytest.mark.unit
 
-REVISIONS = st.none() | st.just("") | st.text(st.characters(exclude_categories=["Cs"]))
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
+JSON_VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner))
+REVISIONS = st.none() | st.just("") | TEXTS
 
 
 def text_of(item: Any, *, with_type: bool = False) -> str:
     [text] = item_texts([item], with_type=with_type)
     return text.decode()
+
+
+@given(JSON_VALUES)
+def test_the_text_of_a_document_is_that_of_pydantic(document: Any) -> None:
+    assert written(document) == to_json(document).decode()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)}, [User(tenant_id="a", email="a@example.com", display_name="A")]],
+)
+def test_the_text_of_what_is_not_json_yet_is_that_of_pydantic(document: Any) -> None:
+    assert written(document) == to_json(document).decode()
 
 
 @given(items, REVISIONS)
