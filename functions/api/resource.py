@@ -63,7 +63,7 @@ class Resource(Served):
             raise NotFoundError(f"{incoming.path} is not the address of an item: {self.template}")
         given = dict(zip(self.path_fields, values, strict=True))
         try:
-            return self.key(given, incoming.tenant)
+            return self.read_key(given, incoming.tenant)
         except ValidationFailedError as error:
             name = error.errors[0].field.removeprefix("key.")
             raise NotFoundError(f"No item has the {name} {given[name]!r}.") from error

@@ -47,8 +47,8 @@ class ItemReads:
         Cost: 1 read, and those of the attachments that it includes.
         """
         served.require("get")
-        known = tuple(served.definition.attachments)
-        if any(name not in known for name in request.include):
+        known = served.definition.attachments
+        if set(request.include).difference(known):
             message = f"Use a list of {', '.join(known) or 'nothing'}."
             raise ValidationFailedError(FieldError("include", message, "enum"))
         include = tuple(dict.fromkeys(request.include))

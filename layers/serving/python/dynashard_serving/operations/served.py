@@ -70,6 +70,9 @@ class Served:
         self.indexes = {n: i for n, i in declared if TENANT in i.partition.fields and not i.replica}
         self.key_fields = tuple(name for name in self.definition.key_fields if name != TENANT)
         self.address = exposed.address or self.key_fields
+        allowed = exposed.operations
+        self._able = tuple(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
+        self._texts = frozenset(name for name in self.key_fields if self._annotation(name) is str)
         self._adapters: dict[tuple[str, bool], TypeAdapter[Any]] = {}
 
     @property
@@ -83,11 +86,9 @@ class Served:
         Raises:
             OperationError: it names those it is served with.
         """
-        allowed = self.exposed.operations
-        if all(name in allowed for name in NEEDS[operation]):
-            return
-        able = ", ".join(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
-        raise OperationError(f"{self.name} is not served with {operation}; it is with {able or 'no operation'}.")
+        if operation not in self._able:
+            able = ", ".join(self._able) or "no operation"
+            raise OperationError(f"{self.name} is not served with {operation}; it is with {able}.")
 
     def value(self, name: str, given: Any, place: str, *, checked: bool = True) -> Any:
         """Return a field's value, from text or from other JSON.
@@ -105,7 +106,7 @@ class Served:
         Raises:
             ValidationFailedError: it is not a value of the field.
         """
-        if not checked and given.__class__ is str and given.isascii() and self._annotation(name) is str:
+        if not checked and name in self._texts and given.__class__ is str and given.isascii():
             return given
         adapter = self._adapter(name, checked=False)
         try:
@@ -128,6 +129,14 @@ class Served:
             ValidationFailedError: a field is missing, unknown, of another tenant or invalid.
         """
         exactly(self.key_fields, given, tenant, place)
+        return self.read_key(given, tenant, place)
+
+    def read_key(self, given: Mapping[str, Any], tenant: str, place: str = "key") -> Document:
+        """Return what `key` returns, if `given` certainly has each of the key's fields.
+
+        Raises:
+            ValidationFailedError: a field is invalid.
+        """
         values = {name: self.value(name, given[name], f"{place}.{name}", checked=False) for name in self.key_fields}
         return {TENANT: tenant, **values}
 
