@@ -210,18 +210,15 @@ def _problem_text(problem: Refusal, request_id: str) -> str:
 
 
 def _is_http_event(event: Any) -> bool:
-    if not isinstance(event, Mapping) or not isinstance(event.get("rawPath"), str):
+    try:
+        context = event["requestContext"]
+        path, stage, method = event["rawPath"], context["stage"], context["http"]["method"]
+    except (KeyError, TypeError):
         return False
-    context = event.get("requestContext")
-    return (
-        isinstance(context, Mapping)
-        and isinstance(context.get("http"), Mapping)
-        and isinstance(context["http"].get("method"), str)
-        and isinstance(context.get("stage"), str)
-    )
+    return isinstance(path, str) and isinstance(stage, str) and isinstance(method, str)
 
 
 def _request_id(event: Any, context: Any) -> str:
-    request = event.get("requestContext") if isinstance(event, Mapping) else None
-    found = request.get("requestId") if isinstance(request, Mapping) else None
+    request = event.get("requestContext") if isinstance(event, dict) else None
+    found = request.get("requestId") if isinstance(request, dict) else None
     return str(found or getattr(context, "aws_request_id", None) or "unknown")

@@ -30,6 +30,8 @@ def body_limit(resource: Resource) -> int:
 
 def asked_of_one(resource: Resource, query: Query) -> tuple[bool, tuple[str, ...]]:
     """Return whether the query of a single item asks for a consistent read, and the attachments to include."""
+    if not query:
+        return False, ()
     attachments = tuple(resource.definition.attachments)
     parameters = Parameters(query, ("consistent", INCLUDE) if attachments else ("consistent",))
     text = parameters.text(INCLUDE)

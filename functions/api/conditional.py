@@ -22,7 +22,8 @@ def etag(revision: str | None) -> dict[str, str]:
 
 def preferences(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return the preferences of the header `Prefer` (RFC 7240): each name in lower case with its value, or ""."""
-    for each in headers.get("prefer", "").split(","):
+    sent = headers.get("prefer")
+    for each in sent.split(",") if sent else ():
         name, _, value = each.partition(";")[0].partition("=")
         yield name.strip().lower(), value.strip().strip('"')
 

@@ -84,9 +84,11 @@ class ApiRequest(NamedTuple):
 
 def tenant_of(event: Mapping[str, Any], claim: TenantClaim) -> str:
     """Return the tenant in the claims that API Gateway verified. Refuse missing claims (401) or tenants (403)."""
-    authorizer = (event.get("requestContext") or {}).get("authorizer") or {}
-    claims = (authorizer.get("jwt") or {}).get("claims")
-    if not isinstance(claims, Mapping):
+    try:
+        claims = event["requestContext"]["authorizer"]["jwt"]["claims"]
+    except (KeyError, TypeError):
+        claims = None
+    if not isinstance(claims, dict):
         raise ProblemError(
             "unauthenticated",
             "Send a bearer token in the Authorization header.",
@@ -116,7 +118,9 @@ def refuse_long(event: Mapping[str, Any], path: str) -> None:
 
 def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return the query's names and values. Names may repeat. Escapes that are not UTF-8 are refused (400)."""
-    raw = event.get("rawQueryString") or ""
+    raw = event.get("rawQueryString")
+    if not raw:
+        return ()
     if len(raw) > MAX_QUERY_BYTES:
         raise ProblemError(
             "malformed_query", f"The query string has {len(raw)} bytes; at most {MAX_QUERY_BYTES} are allowed."
@@ -193,16 +197,17 @@ def path_values(path: str, prefix: str, count: int) -> tuple[str, ...] | None:
     Raises:
         ProblemError: 400 if an escape is not UTF-8.
     """
-    parts = path.removeprefix(prefix).split("/", count - 1)
+    values = path.removeprefix(prefix).split("/", count - 1)
+    plain = path.isascii() and "%" not in path
     try:
-        values = tuple(unquote(part, errors="strict") for part in parts)
+        values = values if plain else [unquote(value, errors="strict") for value in values]
     except UnicodeDecodeError as error:
         raise ProblemError("malformed_path", "The path cannot be decoded as UTF-8.") from error
     if len(values) < count or not all(values):
         return None
-    if not all(_is_text(value) for value in values):
+    if not plain and not all(map(_is_text, values)):
         raise ProblemError("malformed_path", "The path holds half of a surrogate pair.")
-    return values
+    return tuple(values)
 
 
 def _is_text(value: str) -> bool:

@@ -206,7 +206,10 @@ class Routes:
 
     def find(self, path: str) -> Endpoint | None:
         """Return the endpoint that a path leads to; None if nothing is served there."""
-        return next((endpoint for endpoint in self._of_root(root_of(path)) if endpoint.matches(path)), None)
+        for endpoint in self._of_root(root_of(path)):
+            if endpoint.matches(path):
+                return endpoint
+        return None
 
     def refuse(self, method: str, path: str) -> Response[Any]:
         """Refuse a request without an endpoint: 405 with `Allow` if the path is served, else 404."""
