@@ -53,7 +53,7 @@ class Admission(Generic[C]):
 
     def next(self) -> C | None:
         """Return the call that may run now; None if there is none. It runs until `done`."""
-        if self._pause() != 0:
+        if not self._waiting_calls or self._pause() != 0:
             return None
         for expensive in (False, True):
             if self._waiting[expensive] and not (expensive and self._most_expensive_run):

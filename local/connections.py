@@ -152,10 +152,11 @@ def header_lines(response: HttpResponse) -> list[tuple[bytes, bytes]]:
 
 
 def _text(response: HttpResponse, more: list[tuple[bytes, bytes]], method: str, *, keep_alive: bool) -> bytes:
-    parts = [STATUS_LINE[response.status]]
-    for name, value in (*more, *header_lines(response)):
-        if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
-            raise RuntimeError("Invalid HTTP header.")
+    parts, lines = [STATUS_LINE[response.status]], [*more, *header_lines(response)]
+    names, values = b"".join([name for name, _ in lines]), b"".join([value for _, value in lines])
+    if HEADER_RE.search(names) or HEADER_VALUE_RE.search(values):
+        raise RuntimeError("Invalid HTTP header.")
+    for name, value in lines:
         parts += [name, b": ", value, b"\r\n"]
     parts.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
     if method != "HEAD" and response.status not in _WITHOUT_LENGTH:

@@ -16,18 +16,21 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from local.frames import Frames
 
+if TYPE_CHECKING:
+    from ctypes import c_byte
+
 STOP_SECONDS: Final = 5.0
 """How long a process may take to end before it is killed."""
 _SPAWN: Final = multiprocessing.get_context("spawn")
-_BEGUN: Final = b"."
 
 
 class NotBegunError(Exception):
@@ -102,19 +105,18 @@ class Environment:
 
     def __init__(self, spec: FunctionSpec, log: Path, life: Life) -> None:
         self._pipe, theirs = _SPAWN.Pipe()
-        # A pipe of its own, because a byte among the answers would wake the caller for each event once more.
-        self._begun, begins = _SPAWN.Pipe(duplex=False)
+        # In shared memory, because a byte among the answers would wake the caller for each event once more.
+        self._begun = _SPAWN.RawValue("b", 0)
         self._frames = Frames(self._pipe.fileno())
         self._process = _SPAWN.Process(
             target=_serve,
-            args=(spec, str(log), sys.path, life.watched, (theirs, begins)),
+            args=(spec, str(log), sys.path, life.watched, (theirs, self._begun)),
             daemon=True,
         )
         with _no_interrupt():
             self._process.start()
-        # Our copies of its ends are closed, so that the pipes end with the process.
+        # Our copy of its end is closed, so that the pipe ends with the process.
         theirs.close()
-        begins.close()
 
     def problem(self) -> str:
         """Import the handler. Return its error in one line, or an empty text. The log has the traceback."""
@@ -140,6 +142,7 @@ class Environment:
         Raises:
             NotBegunError: the process had ended, and the handler was not called.
         """
+        self._begun.value = False
         try:
             self._frames.write(work)
         except OSError as error:
@@ -155,18 +158,14 @@ class Environment:
             ProcessEndedError: the process ended while the handler ran.
         """
         try:
-            answer = self._frames.read()
+            return self._frames.read()
         except (EOFError, OSError) as error:
-            raise (ProcessEndedError if os.read(self._begun.fileno(), 1) else NotBegunError) from error
-        if answer is not None:
-            os.read(self._begun.fileno(), 1)
-        return answer
+            raise (ProcessEndedError if self._begun.value else NotBegunError) from error
 
     def end(self) -> None:
         """Wait for the end of the process, which serves no event any more, or whose `Life` has ended."""
         # A process that waits for an event ends when its pipe does.
         self._pipe.close()
-        self._begun.close()
         self._process.join(STOP_SECONDS)
         if self._process.is_alive():
             self._process.kill()
@@ -202,17 +201,18 @@ def _no_interrupt() -> Iterator[None]:
 
 
 def _serve(
-    spec: FunctionSpec, log: str, path: list[str], life: Connection, pipes: tuple[Connection, Connection]
+    spec: FunctionSpec, log: str, path: list[str], life: Connection, shared: tuple[Connection, "c_byte"]
 ) -> None:
     """Serve one event after the other until the other end of the pipe closes. This runs in the new process."""
-    work, begins = pipes
+    work, begun = shared
     _enter(dict(spec.environment), log, path, life)
+    signal.signal(signal.SIGALRM, _time_out)
     frames = Frames(work.fileno())
     with suppress(EOFError, OSError):
         while True:
             request_id, _, payload = frames.next().partition(b"\n")
             # From here on the event may have been handled, so that no other process may get it.
-            os.write(begins.fileno(), _BEGUN)
+            begun.value = True
             frames.write(_invoke(spec, payload, request_id.decode()) if payload else _load(spec.handler).encode())
 
 
@@ -233,6 +233,7 @@ def _end_with(life: Connection) -> None:
     os._exit(0)
 
 
+@cache
 def _handler(name: str) -> Callable[[Any, LambdaContext], Any]:
     module, _, attribute = name.partition(":")
     handler: Callable[[Any, LambdaContext], Any] = getattr(importlib.import_module(module), attribute)
@@ -253,7 +254,6 @@ def _load(handler: str) -> str:
 
 def _invoke(spec: FunctionSpec, payload: bytes, request_id: str) -> bytes:
     context = LambdaContext(spec.name, spec.memory_mb, request_id, time.time() + spec.timeout_seconds)
-    signal.signal(signal.SIGALRM, _time_out)
     signal.alarm(spec.timeout_seconds)
     try:
         answer = _handler(spec.handler)(orjson.loads(payload), context)

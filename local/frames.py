@@ -42,6 +42,8 @@ class Frames:
             return None
         if not arrived:
             raise EOFError
+        if not self._received and len(arrived) == _LENGTH + int.from_bytes(arrived[:_LENGTH], "big"):
+            return arrived[_LENGTH:]
         self._received += arrived
         end = _LENGTH + int.from_bytes(self._received[:_LENGTH], "big")
         if len(self._received) < max(end, _LENGTH):

@@ -32,17 +32,20 @@ class Route:
     """HTTP method, or `ANY`."""
     segments: tuple[str, ...] = field(init=False)
     """The path's segments."""
+    greedy: bool = field(init=False)
+    """Whether the last segment stands for all that follow."""
 
     def __post_init__(self) -> None:
         method, _, path = ("ANY", "", "/{proxy+}") if self.key == DEFAULT_ROUTE else self.key.partition(" ")
         object.__setattr__(self, "method", method)
         object.__setattr__(self, "segments", tuple(path.strip("/").split("/")))
+        object.__setattr__(self, "greedy", self.segments[-1].endswith("+}"))
 
     @property
     def rank(self) -> tuple[bool, bool, tuple[bool, ...], bool]:
         """Smaller is more specific: whole paths, then greedy ones, then `$default`; a method before `ANY`."""
         variables = tuple(segment.startswith("{") for segment in self.segments)
-        return self.key == DEFAULT_ROUTE, self.segments[-1].endswith("+}"), variables, self.method == "ANY"
+        return self.key == DEFAULT_ROUTE, self.greedy, variables, self.method == "ANY"
 
     def match(self, method: str, path: str) -> dict[str, str] | None:
         """Return the path parameters if the route matches a request, else None."""
@@ -50,18 +53,21 @@ class Route:
 
     def match_segments(self, given: Sequence[str]) -> dict[str, str] | None:
         """Return the path parameters if the route matches the segments of a path, else None."""
+        length = len(self.segments)
+        if len(given) != length and not (self.greedy and len(given) > length):
+            return None
         parameters: dict[str, str] = {}
-        for position, segment in enumerate(self.segments):
-            if segment.endswith("+}") and position < len(given):
-                parameters[segment[1:-2]] = "/".join(given[position:])
-                return {} if self.key == DEFAULT_ROUTE else parameters
-            if position >= len(given):
+        for segment, part in zip(self.segments, given, strict=False):
+            if not segment.startswith("{"):
+                if segment != part:
+                    return None
+            elif segment.endswith("+}"):
+                parameters[segment[1:-2]] = "/".join(given[length - 1 :])
+            elif part:
+                parameters[segment[1:-1]] = part
+            else:
                 return None
-            if segment.startswith("{") and given[position]:
-                parameters[segment[1:-1]] = given[position]
-            elif segment != given[position]:
-                return None
-        return parameters if len(given) == len(self.segments) else None
+        return {} if self.key == DEFAULT_ROUTE else parameters
 
 
 @dataclass(frozen=True, slots=True)

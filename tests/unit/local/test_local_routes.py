@@ -89,6 +89,8 @@ def table_of(*keys: str) -> RouteTable:
         ("GET", "/v1/users/", "GET /v1/users", {}),
         ("POST", "/v1/users", "ANY /v1/{proxy+}", {"proxy": "users"}),
         ("GET", "/v1/users/7", "ANY /v1/users/{id}", {"id": "7"}),
+        ("GET", "/v1/users/{id}", "ANY /v1/users/{id}", {"id": "{id}"}),
+        ("GET", "/v1/{proxy+}", "ANY /v1/{proxy+}", {"proxy": "{proxy+}"}),
         ("GET", "/v1/users/me", "GET /v1/users/me", {}),
         ("PUT", "/v1/users/me", "ANY /v1/users/{id}", {"id": "me"}),
         ("GET", "/v1/a/b/c", "ANY /v1/{proxy+}", {"proxy": "a/b/c"}),
