@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -104,7 +105,7 @@ class Environment:
     """
 
     def __init__(self, spec: FunctionSpec, log: Path, life: Life) -> None:
-        self._pipe, theirs = _SPAWN.Pipe()
+        self._pipe, theirs = socket.socketpair()
         # In shared memory, because a byte among the answers would wake the caller for each event once more.
         self._begun = _SPAWN.RawValue("b", 0)
         self._frames = Frames(self._pipe.fileno())
@@ -128,9 +129,10 @@ class Environment:
     def invoke(self, work: bytes) -> bytes:
         """Send an event and wait for its answer. Raises as `send` and `receive`."""
         self.send(work)
-        while (answer := self.receive()) is None:
-            pass
-        return answer
+        try:
+            return self._frames.next()
+        except (EOFError, OSError) as error:
+            raise self._ended from error
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when an answer, or a part of one, has arrived."""
@@ -149,7 +151,7 @@ class Environment:
             raise NotBegunError from error
 
     def receive(self) -> bytes | None:
-        """Wait for a part of an answer; return the answer when it is whole, as JSON, else None.
+        """Read what has arrived of an answer; return the answer when it is whole, as JSON, else None.
 
         The answer is empty if the handler raised an error, which is in the log.
 
@@ -160,17 +162,23 @@ class Environment:
         try:
             return self._frames.read()
         except (EOFError, OSError) as error:
-            raise (ProcessEndedError if self._begun.value else NotBegunError) from error
+            raise self._ended from error
 
     def end(self) -> None:
         """Wait for the end of the process, which serves no event any more, or whose `Life` has ended."""
-        # A process that waits for an event ends when its pipe does.
+        # A process that waits for an event ends when its pipe does, which an event loop may still watch.
+        with suppress(OSError):
+            self._pipe.shutdown(socket.SHUT_RDWR)
         self._pipe.close()
         self._process.join(STOP_SECONDS)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
         self._process.close()
+
+    @property
+    def _ended(self) -> NotBegunError | ProcessEndedError:
+        return ProcessEndedError() if self._begun.value else NotBegunError()
 
 
 def work_of(payload: bytes, request_id: str) -> bytes:
@@ -201,7 +209,7 @@ def _no_interrupt() -> Iterator[None]:
 
 
 def _serve(
-    spec: FunctionSpec, log: str, path: list[str], life: Connection, shared: tuple[Connection, "c_byte"]
+    spec: FunctionSpec, log: str, path: list[str], life: Connection, shared: tuple[socket.socket, "c_byte"]
 ) -> None:
     """Serve one event after the other until the other end of the pipe closes. This runs in the new process."""
     work, begun = shared

@@ -13,6 +13,7 @@ import orjson
 
 from local import stopping
 from local.admission import Admission, FullError
+from local.arrivals import Arrivals
 from local.environment import (
     Environment,
     FunctionSpec,
@@ -124,8 +125,9 @@ class Environments:
         self._admission = Admission[_Call](limit, places, processors)
         self._timer: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
         """Starts what waits because others have begun a moment ago."""
-        self._serving: dict[Environment, _Call] = {}
+        self._serving: dict[Environment, tuple[_Call, Generation]] = {}
         """Those whose answer an event loop reads."""
+        self._arrivals = Arrivals(self._receive)
         # As many threads as environments: each starts or ends one, or waits for its answer.
         self._threads = ThreadPoolExecutor(limit, thread_name_prefix=spec.name)
 
@@ -241,7 +243,7 @@ class Environments:
             for environment in generation.idle:
                 environment.end()
             generation.idle.clear()
-        for environment, call in list(self._serving.items()):
+        for environment, (call, _) in list(self._serving.items()):
             # A loop that runs ends its environments itself.
             if call.loop.is_closed():
                 environment.end()
@@ -294,30 +296,30 @@ class Environments:
         except NotBegunError as error:
             self._threads.submit(self._replace_ended, call, generation, environment, error)
             return
-        self._serving[environment] = call
-        call.loop.add_reader(environment.fileno(), self._receive, call, generation, environment)
+        self._serving[environment] = call, generation
+        self._arrivals.watch(environment, call.loop)
 
-    def _receive(self, call: _Call, generation: Generation, environment: Environment) -> None:
-        """Read what has arrived of an answer, on the thread of the call's loop."""
+    def _receive(self, environment: Environment, loop: asyncio.AbstractEventLoop) -> bool:
+        """Read what has arrived of an answer for this loop. Return False if none is expected."""
+        serving = self._serving.get(environment)
+        if serving is None or serving[0].loop is not loop:
+            return False
+        call, generation = serving
         try:
             answer = environment.receive()
         except (NotBegunError, ProcessEndedError) as error:
-            self._received(call, environment)
+            with self._changed:
+                del self._serving[environment]
             try:
                 self._threads.submit(self._replace_ended, call, generation, environment, error)
             except RuntimeError:
                 # The threads have ended, because the local stack is ending.
                 self._replace_ended(call, generation, environment, error)
-            return
+            return False
         if answer is not None:
-            self._received(call, environment)
             self._returned(generation, environment)
-            self._done(call, answer, call.loop)
-
-    def _received(self, call: _Call, environment: Environment) -> None:
-        call.loop.remove_reader(environment.fileno())
-        with self._changed:
-            del self._serving[environment]
+            self._done(call, answer, loop)
+        return True
 
     def _replace_ended(
         self, call: _Call, generation: Generation, environment: Environment, error: NotBegunError | ProcessEndedError
@@ -396,5 +398,6 @@ class Environments:
         with self._changed:
             generation.busy -= 1
             if environment is not None:
+                self._serving.pop(environment, None)
                 generation.idle.append(environment)
             self._changed.notify_all()

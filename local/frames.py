@@ -13,7 +13,7 @@ _READ: Final = 256 * 1024
 class Frames:
     """One end of a stream. At most one frame is under way in each direction.
 
-    The descriptor may block or not. Event loops make it non-blocking, so both cases wait here.
+    The descriptor may block or not; event loops make it non-blocking.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -30,7 +30,9 @@ class Frames:
                 self._wait(select.POLLOUT)
 
     def read(self) -> bytes | None:
-        """Wait until bytes arrive, and return the frame that they complete; None if more must follow.
+        """Return the frame that the next bytes complete; None if more must follow.
+
+        Waits for bytes if the descriptor blocks; otherwise it returns None if there are none.
 
         Raises:
             EOFError, OSError: the other end is closed.
@@ -38,7 +40,6 @@ class Frames:
         try:
             arrived = os.read(self._descriptor, _READ)
         except BlockingIOError:
-            self._wait(select.POLLIN)
             return None
         if not arrived:
             raise EOFError
@@ -55,7 +56,7 @@ class Frames:
     def next(self) -> bytes:
         """Wait for a whole frame. Raises as `read`."""
         while (content := self.read()) is None:
-            pass
+            self._wait(select.POLLIN)
         return content
 
     def _wait(self, event: int) -> None:

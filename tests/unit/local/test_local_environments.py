@@ -4,12 +4,15 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Semaphore
 from typing import Any
 
 import orjson
 import pytest
+import uvloop
 
 from local.environment import Environment, Life, NotBegunError, ProcessEndedError, work_of
 from local.environments import (
@@ -241,6 +244,60 @@ def test_an_event_larger_than_a_buffer_of_the_system_is_answered(echo: Environme
     invoke(echo, {})
 
     assert invoke(echo, {"x": "x" * 1_000_000})["event"] == {"x": "x" * 1_000_000}
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_loops_and_threads_take_turns_with_one_environment(
+    tmp_path: Path, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    environments = environments_of(tmp_path, limit=1)
+    # Threads serve those that are larger than a buffer.
+    sizes = [1, 100_000, 2, 3, 100_001, 4] * 3
+
+    turns = {"a": Semaphore(1), "b": Semaphore(0)}
+
+    async def ask(name: str, following: str) -> list[Any]:
+        answers = []
+        for size in sizes:
+            # The loop runs while it waits, so it sees that something arrives for the other one.
+            await asyncio.to_thread(turns[name].acquire, timeout=60)
+            async with asyncio.timeout(60):
+                answers.append(await environments.invoke({"name": name, "x": "x" * size}, f"{name}{size}"))
+            turns[following].release()
+        return answers
+
+    def run(name: str, following: str) -> list[Any]:
+        # A loop in debug mode refuses work from another thread.
+        with asyncio.Runner(loop_factory=new_loop, debug=True) as runner:
+            return runner.run(ask(name, following))
+
+    with ThreadPoolExecutor(2) as threads:
+        answers = list(threads.map(run, "ab", "ba"))
+    environments.close()
+
+    for name, found in zip("ab", answers, strict=True):
+        assert [(each["event"]["name"], len(each["event"]["x"]), each["request_id"]) for each in found] == [
+            (name, size, f"{name}{size}") for size in sizes
+        ]
+    assert len({each["process"] for found in answers for each in found}) == 1
+
+
+def test_environments_that_were_killed_leave_no_descriptors_open(echo: Environments) -> None:
+    def descriptors() -> int:
+        return len(list(Path("/dev/fd").iterdir()))
+
+    async def kill() -> list[int]:
+        counts = []
+        for _ in range(8):
+            os.kill((await echo.invoke({}, "1"))["process"], signal.SIGKILL)
+            await echo.invoke({}, "2")
+            counts.append(descriptors())
+        return counts
+
+    counts = asyncio.run(kill())
+
+    # The loop may not have closed the last one yet.
+    assert counts[-1] <= counts[0] + 1
 
 
 def test_a_caller_that_goes_away_leaves_its_environment_to_the_next(tmp_path: Path) -> None:
