@@ -7,7 +7,8 @@ from typing import Final
 MAX_UNREAD: Final = 64 * 1024
 """A frame of at most this many bytes can be written without waiting if the other process has read all before it."""
 _LENGTH: Final = 4
-_READ: Final = 256 * 1024
+_READ: Final = 64 * 1024
+"""From 128 KB, the system maps the buffer of each read anew, which takes longer than the rest of it."""
 
 
 class Frames:
