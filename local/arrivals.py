@@ -1,4 +1,4 @@
-"""Tells event loops when something has arrived from environments."""
+"""Reports to event loops that something has arrived from environments."""
 
 import os
 from asyncio import AbstractEventLoop
