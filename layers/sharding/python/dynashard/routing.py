@@ -40,8 +40,7 @@ class Router:
 
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
         """Return the stored key of an item at its home, in DynamoDB JSON."""
-        view = self.topology.view(entity, key.partition)
-        return {PK: {"S": home(entity, key, view.count)}, SK: {"S": key.sort}}
+        return {PK: {"S": home(entity, key, self.topology.view(entity, key.partition).count)}, SK: {"S": key.sort}}
 
     def index_attributes(
         self, entity: EntityDefinition[Any], index: IndexDefinition, key: ItemKey, values: Mapping[str, Any]

@@ -7,8 +7,7 @@ Without an allowance nothing is bounded.
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from math import inf
 from threading import Lock
@@ -66,18 +65,21 @@ class Allowance:
 _ALLOWANCES: ContextVar[Allowance | None] = ContextVar("dynashard_allowance", default=None)
 
 
-@contextmanager
-def allowing(queries: int, seconds: float = inf) -> Iterator[Allowance]:
+class allowing:  # noqa: N801 - called like a function, as the contexts of `contextlib`
     """Bound all listings, scans and counts inside this context, including the threads of scans.
 
     `seconds` do not reach beyond the deadline of the operation around it.
     """
-    allowance = Allowance(queries, min(seconds, remaining()))
-    token = _ALLOWANCES.set(allowance)
-    try:
-        yield allowance
-    finally:
-        _ALLOWANCES.reset(token)
+
+    def __init__(self, queries: int, seconds: float = inf) -> None:
+        self._allowance = Allowance(queries, min(seconds, remaining()))
+
+    def __enter__(self) -> Allowance:
+        self._token = _ALLOWANCES.set(self._allowance)
+        return self._allowance
+
+    def __exit__(self, *_: object) -> None:
+        _ALLOWANCES.reset(self._token)
 
 
 def current_allowance() -> Allowance:

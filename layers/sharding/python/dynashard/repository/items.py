@@ -232,9 +232,8 @@ class Items(Generic[E]):
 
     def _created(self, item: E) -> datetime | None:
         """The creation stamp of an item that was read from the store."""
-        if item.revision is None:
-            return None
-        return next((item.__dict__[name] for name in self._entity.created_fields), None)
+        names = () if item.revision is None else self._entity.created_fields
+        return next((item.__dict__[name] for name in names), None)
 
     def _update_write(
         self,

@@ -98,8 +98,7 @@ class StepWrites(Items[Any]):
         delete = Write(Kind.CHANGE, self.key, "DeleteItem", now, if_match=step.if_match)
         if step.missing == "refuse":
             return Prepared(delete)
-        condition = absent_or_matching(now, if_match=step.if_match)
-        return Prepared(delete._replace(condition=condition), accepts_absent=True)
+        return Prepared(delete._replace(condition=absent_or_matching(now, if_match=step.if_match)), accepts_absent=True)
 
     def _changes(self, step: Update) -> Changes:
         return check_changes(self.entity, step.set or {}, remove=step.remove, add=step.add or {})

@@ -59,8 +59,7 @@ def abort(context: Context, scope: Scope) -> None:
         now = context.runtime.clock()
         if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
             stopped = replace(change, paused=False, error=None, seen=None).stored()
-            stable = record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped)
-            return [(record, stable)]
+            return [(record, record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped))]
         planned = replace(change, back_to=change.origin, paused=False, error=None)
         return [(record, record.changed(now, change=planned.stored()))]
 

@@ -46,17 +46,20 @@ class _Deadline(NamedTuple):
 _DEADLINE: ContextVar[_Deadline | None] = ContextVar("dynashard_deadline", default=None)
 
 
-@contextmanager
-def within(seconds: float, clock: Callable[[], float] | None = None, *, reserve: bool = False) -> Iterator[None]:
+class within:  # noqa: N801 - called like a function, as the contexts of `contextlib`
     """Bound everything that is sent inside this context, in this thread and in those that carry its context.
 
     `clock` is the wall clock, in epoch seconds; None uses that of the deadline around it, or the system's.
     """
-    token = begin(seconds, clock, reserve=reserve)
-    try:
-        yield
-    finally:
-        end(token)
+
+    def __init__(self, seconds: float, clock: Callable[[], float] | None = None, *, reserve: bool = False) -> None:
+        self._seconds, self._clock, self._reserve = seconds, clock, reserve
+
+    def __enter__(self) -> None:
+        self._token = begin(self._seconds, self._clock, reserve=self._reserve)
+
+    def __exit__(self, *_: object) -> None:
+        end(self._token)
 
 
 def begin(seconds: float, clock: Callable[[], float] | None = None, *, reserve: bool = False) -> Token[Any]:

@@ -3,8 +3,7 @@
 Requests and answers are DynamoDB JSON as it goes over HTTP: `{"PK": {"S": "a"}}`, binary values as base64 text.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -125,9 +124,9 @@ class Consumed:
 
 def consumed_of(operation: str, answer: Mapping[str, Any]) -> Consumed:
     """Return what an answered request consumed over all tables and indexes: 0 units if `ConsumedCapacity` is absent."""
-    capacity = answer.get("ConsumedCapacity") or ()
+    capacity = answer.get("ConsumedCapacity") or []
     consumed = Consumed(requests=1)
-    for entry in (capacity,) if isinstance(capacity, Mapping) else capacity:
+    for entry in capacity if isinstance(capacity, list) else (capacity,):
         units = entry.get("CapacityUnits", 0.0)
         if operation in READING:
             consumed.read_units += units
@@ -162,15 +161,15 @@ class Meter:
 _METERS: ContextVar[tuple[Meter, ...]] = ContextVar("dynashard_meters", default=())
 
 
-@contextmanager
-def metered() -> Iterator[Meter]:
+class metered:  # noqa: N801 - called like a function, as the contexts of `contextlib`
     """Meter everything that is sent inside this context, also by the transport's threads. Meters nest."""
-    meter = Meter()
-    token = _METERS.set((*_METERS.get(), meter))
-    try:
-        yield meter
-    finally:
-        _METERS.reset(token)
+
+    def __enter__(self) -> Meter:
+        self._token = _METERS.set((*_METERS.get(), meter := Meter()))
+        return meter
+
+    def __exit__(self, *_: object) -> None:
+        _METERS.reset(self._token)
 
 
 def meters() -> tuple[Meter, ...]:
