@@ -3,7 +3,7 @@
 import sys
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dynashard_serving import metric_names as names
 from dynashard_serving.metrics import Figure, metrics_line, write_line
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from dynashard_serving.growth.terms import Report
 
 __all__ = ["Observed", "Observer"]
+
+_INFO: Final = 20
+_ERROR: Final = 40
+"""Levels as `logging` numbers them. It is imported only if a line may be hidden."""
 
 
 class Observer:
@@ -59,6 +63,8 @@ class Observer:
             sys.stdout.flush()
 
     def _shows(self, observed: Observed) -> bool:
-        from logging import ERROR, INFO  # noqa: PLC0415 - with metrics, no level is asked for
+        return (_INFO if observed.error is None else _ERROR) >= self._level
 
-        return bool(self._logger.log_level <= (INFO if observed.error is None else ERROR))
+    @cached_property
+    def _level(self) -> int:
+        return int(self._logger.log_level)

@@ -61,8 +61,10 @@ class LoadSignal:
             code: the code of the error that it was answered with, if any.
         """
         accepted = float(meter.consumed.requests)
-        refused = float(sum(count for name, count in meter.throttles.items() if _KEY_RANGE not in name))
-        refused += code == _UNAVAILABLE
+        refused = float(code == _UNAVAILABLE)
+        for name, count in meter.throttles.items():
+            if _KEY_RANGE not in name:
+                refused += count
         if not expensive and accepted and seconds / accepted > SLOW_SECONDS:
             accepted, refused = 0.0, refused + accepted
         if not accepted and not refused:

@@ -53,10 +53,11 @@ class ItemReads:
             raise ValidationFailedError(FieldError("include", message, "enum"))
         include = tuple(dict.fromkeys(request.include))
         item = self._collection_of(served.entity).get(request.key, consistent=request.consistent, include=include)
-        if not request.conditions.match(item.revision):
-            request.conditions.demand(item.revision)
-        changed = request.conditions.none_match(item.revision)
-        return Found(item.revision, shown(item) if changed else None)
+        revision = item.revision
+        if not request.conditions.match(revision):
+            request.conditions.demand(revision)
+        changed = request.conditions.none_match(revision)
+        return Found(revision, representation(item, revision) if changed else None)
 
 
 def shown(item: Entity) -> Document:
