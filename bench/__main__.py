@@ -2,36 +2,18 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
-
-from rich.console import Console
 
 from bench.agreement import differences
 from bench.check import falls, in_both
 from bench.clients.interface import CLIENTS
 from bench.contenders import installed
-from bench.measure import Fact, Row, measure
 from bench.page import COMMITTED, Run, write_page
-from bench.report import Result, machine, print_facts, print_figures
-from bench.rows import cold, direct, fan_out, growth, handler, items, lists, pages, scans, simulator, sizes
-from bench.world import World, world
+from bench.report import Result, machine
+from bench.subjects import SUBJECTS, measured
 
-SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
-    "direct": direct.rows,
-    "items": items.rows,
-    "lists": lists.rows,
-    "fan-out": fan_out.rows,
-    "pages": pages.rows,
-    "scans": scans.rows,
-    "cold": cold.rows,
-    "handler": handler.rows,
-    "growth": growth.rows,
-    "sizes": sizes.rows,
-    "simulator": simulator.rows,
-}
 DEFAULT_ROUNDS: Final = 15
 DEFAULT_OUTPUT: Final = Path("build/bench.json")
 
@@ -115,24 +97,6 @@ def _checked(run: Run, asked: argparse.Namespace) -> int:
     for fall in fallen:
         print(f"fallen: {fall}", file=sys.stderr)
     return 1 if fallen else 0
-
-
-def measured(subjects: Sequence[str], rounds: int, *, deep: bool = False) -> Iterator[tuple[str, Result]]:
-    """Measure subjects, print each table when it is complete, and yield the result of each."""
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    with world(deep=deep) as where:
-        for subject in subjects:
-            result = Result()
-            for row in SUBJECTS[subject](where):
-                if isinstance(row, Fact):
-                    result.facts.append(row)
-                    continue
-                figures = measure(row, rounds=rounds)
-                print_figures(console, row, figures)
-                result.figures += figures
-            if result.facts:
-                print_facts(console, result.facts)
-            yield subject, result
 
 
 if __name__ == "__main__":
