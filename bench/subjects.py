@@ -1,7 +1,6 @@
 """The subjects of a run. Each is measured in a process of its own, with an engine of its own.
 
-Otherwise a figure depends on the subjects before it: with one process and one engine for all of them, a page of 50
-through the API handler took 0.24 of its peer's CPU time, and 0.18 to 0.19 when its subject was measured alone.
+What a subject leaves in memory or in the tables then costs no other one.
 """
 
 import sys
