@@ -27,6 +27,8 @@ class MovingMachine(Machine):
 
     def look(self, *, behind: bool) -> None:
         self.world.views.now = self.views[-2] if behind and len(self.views) > 1 else self.views[-1]
+        # Who is behind reads this when a marker tells that its view is out of date.
+        self.world.views.fresh = self.views[-1]
 
     def spots(self, view: View) -> list[Spot]:
         return [Spot(self.world, view.count, view.new_count, model=Person, identity=identity) for identity in IDS]
