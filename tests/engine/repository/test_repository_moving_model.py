@@ -27,7 +27,7 @@ class MovingMachine(Machine):
 
     def look(self, *, behind: bool) -> None:
         self.world.views.now = self.views[-2] if behind and len(self.views) > 1 else self.views[-1]
-        # Who is behind reads this when a marker tells that its view is out of date.
+        # A client that is behind reads this once it meets a marker of a later phase.
         self.world.views.fresh = self.views[-1]
 
     def spots(self, view: View) -> list[Spot]:
