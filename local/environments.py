@@ -1,39 +1,35 @@
-"""The execution environments of a function: started on demand, reused, and replaced when they die."""
+"""The calls of a function: each is served by an execution environment, or waits for one."""
 
 import asyncio
-import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from local import stopping
 from local.admission import Admission, FullError
 from local.arrivals import Arrivals
 from local.environment import (
     Environment,
     FunctionSpec,
     LambdaContext,
-    Life,
     NotBegunError,
     PayloadTooLargeError,
     ProcessEndedError,
     event_text,
     work_of,
 )
-from local.errors import LocalStackError
 from local.frames import MAX_UNREAD
+from local.generations import ENDING, FunctionError, Generation, Generations
 
 __all__ = [
     "MAX_PAYLOAD_BYTES",
     "Environments",
     "FunctionError",
     "FunctionSpec",
-    "HandlerError",
     "LambdaContext",
     "OverloadedError",
     "PayloadTooLargeError",
@@ -44,24 +40,11 @@ MAX_PAYLOAD_BYTES: Final = 6 * 1024 * 1024
 """Lambda's limit for the event and for the answer of a synchronous call."""
 PLACES: Final = 256
 """Default number of calls that may wait for an environment."""
-_ENDING: Final = "the local stack is ending"
 _ENDED: Final = "the function's process ended"
-
-
-class FunctionError(Exception):
-    """The function failed, or took too long; its log says how."""
 
 
 class OverloadedError(Exception):
     """All environments are busy and too many calls wait; the function was not called."""
-
-
-class HandlerError(LocalStackError):
-    """A handler cannot be imported; `problem` is its error in one line, and the log has the traceback."""
-
-    def __init__(self, handler: str, problem: str, log: Path) -> None:
-        super().__init__(f"{handler} cannot be started ({problem}): see {log}.")
-        self.problem = problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,27 +66,11 @@ class _Call:
             self.answer.set_result(outcome)
 
 
-@dataclass(slots=True, eq=False)
-class Generation:
-    """Environments that were started with the same code.
-
-    Attributes:
-        idle: those that wait for an event; the last one was used most recently.
-        busy: how many serve an event or are being started.
-    """
-
-    life: Life = field(default_factory=Life)
-    idle: list[Environment] = field(default_factory=list)
-    busy: int = 0
-
-
 class Environments:
     """The execution environments of one function; new ones start on demand, up to a limit, as on Lambda.
 
     If an environment was killed while idle, another one gets the event. If it dies while it serves an event, that call
-    fails with a FunctionError. If a new one cannot import changed code, the call waits for an older one.
-
-    After a change of the code, `prepare` and `replace` start new environments and end the old ones after they answer.
+    fails with a FunctionError. `generations` starts them, and replaces them after a change of the code.
 
     At most `limit` environments run, and at most `places` calls wait for one. Not many more calls than `processors` run
     at once, unless they take long. The log gets the standard output of all.
@@ -115,13 +82,8 @@ class Environments:
     def __init__(
         self, spec: FunctionSpec, *, limit: int, log: Path, places: int = PLACES, processors: int | None = None
     ) -> None:
-        self._spec = spec
-        self._log = log
-        self._ended = False
-        self._changed = threading.Condition()
-        self._current = Generation()
-        self._generations = [self._current]
-        self._retiring: list[threading.Thread] = []
+        self.generations = Generations(spec, log)
+        self._changed = self.generations.changed
         self._admission = Admission[_Call](limit, places, processors)
         self._timer: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
         """Starts what waits because others have begun a moment ago."""
@@ -130,78 +92,6 @@ class Environments:
         self._arrivals = Arrivals(self._receive)
         # As many threads as environments: each starts or ends one, or waits for its answer.
         self._threads = ThreadPoolExecutor(limit, thread_name_prefix=spec.name)
-
-    @property
-    def handler(self) -> str:
-        """What runs, such as `functions.api.handler:handler`."""
-        return self._spec.handler
-
-    @property
-    def in_use(self) -> bool:
-        """Whether there are environments."""
-        with self._changed:
-            return bool(self._current.idle or self._current.busy)
-
-    def warm(self) -> None:
-        """Start the first environment and import the handler.
-
-        Raises:
-            HandlerError: the handler cannot be imported.
-        """
-        # A signal between the two statements would leave a process that nothing ends.
-        with stopping.deferred():
-            environment = Environment(self._spec, self._log, self._current.life)
-            self._current.idle.append(environment)
-        if problem := environment.problem():
-            self._current.idle.remove(environment)
-            environment.end()
-            raise HandlerError(self._spec.handler, problem, self._log)
-
-    def prepare(self) -> Generation:
-        """Start an environment with the current code while the others serve. Pass the result to `replace` or `discard`.
-
-        Raises:
-            HandlerError: the handler cannot be imported; nothing has changed.
-        """
-        generation = Generation()
-        with self._changed:
-            if self._ended:
-                raise HandlerError(self._spec.handler, _ENDING, self._log)
-            # `abandon` ends it with all others.
-            self._generations.append(generation)
-        environment = Environment(self._spec, self._log, generation.life)
-        generation.idle.append(environment)
-        if problem := environment.problem():
-            self.discard(generation)
-            raise HandlerError(self._spec.handler, problem, self._log)
-        return generation
-
-    def replace(self, prepared: Generation) -> None:
-        """Serve by what was prepared; the others end when they have answered. Returns at once."""
-        with self._changed:
-            old, self._current = self._current, prepared
-            # Calls may wait for an environment.
-            self._changed.notify_all()
-        thread = threading.Thread(target=self._retire, args=[old], name=f"{self._spec.name}-retire", daemon=True)
-        self._retiring = [each for each in self._retiring if each.is_alive()] + [thread]
-        thread.start()
-
-    def discard(self, prepared: Generation) -> None:
-        """End what was prepared."""
-        with self._changed:
-            # `abandon` may end it from another thread.
-            prepared.life.end()
-        for environment in prepared.idle:
-            environment.end()
-        with self._changed:
-            self._generations.remove(prepared)
-
-    def _retire(self, old: Generation) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._ended or not old.busy)
-            if self._ended:
-                return
-        self.discard(old)
 
     async def invoke(self, event: Mapping[str, Any], request_id: str, *, expensive: bool = False) -> Any:
         """Return what the handler returns for an event, through JSON as on Lambda.
@@ -219,8 +109,8 @@ class Environments:
         loop = asyncio.get_running_loop()
         call = _Call(work_of(payload, request_id), expensive, loop, loop.create_future())
         with self._changed:
-            if self._ended:
-                raise FunctionError(_ENDING)
+            if self.generations.ended:
+                raise FunctionError(ENDING)
             try:
                 self._admission.join(call, expensive=expensive)
             except FullError as error:
@@ -237,12 +127,7 @@ class Environments:
         """End all environments at once; their callers get a FunctionError."""
         self.abandon()
         self._threads.shutdown(wait=True)
-        for thread in self._retiring:
-            thread.join()
-        for generation in self._generations:
-            for environment in generation.idle:
-                environment.end()
-            generation.idle.clear()
+        self.generations.close()
         for environment, (call, _) in list(self._serving.items()):
             # A loop that runs ends its environments itself.
             if call.loop.is_closed():
@@ -251,15 +136,12 @@ class Environments:
     def abandon(self) -> None:
         """As `close`, without waiting; may be called from any thread."""
         with self._changed:
-            self._ended = True
-            for generation in self._generations:
-                generation.life.end()
+            self.generations.abandon()
             waiting = self._admission.drain()
-            self._changed.notify_all()
         for call in waiting:
             with suppress(RuntimeError):
                 # A loop that is closed has no caller that waits.
-                call.loop.call_soon_threadsafe(call.finish, FunctionError(_ENDING))
+                call.loop.call_soon_threadsafe(call.finish, FunctionError(ENDING))
 
     def _dispatch(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Start every call that may run now. The lock is held; `loop` is the event loop of this thread, if it has one.
@@ -267,13 +149,12 @@ class Environments:
         Other loops may only be used by their own threads.
         """
         while call := self._admission.next():
-            idle = self._current.idle
             if call.answer.cancelled():
                 self._admission.done(call)
                 continue
-            if call.loop is loop and idle and len(call.work) <= MAX_UNREAD:
-                self._current.busy += 1
-                self._send(call, self._current, idle.pop())
+            small = len(call.work) <= MAX_UNREAD
+            if call.loop is loop and small and (taken := self.generations.take_idle()):
+                self._send(call, *taken)
             else:
                 self._threads.submit(self._run, call)
         if (
@@ -286,7 +167,7 @@ class Environments:
     def _dispatch_later(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._changed:
             self._timer = None
-            if not self._ended:
+            if not self.generations.ended:
                 self._dispatch(loop)
 
     def _send(self, call: _Call, generation: Generation, environment: Environment) -> None:
@@ -317,7 +198,9 @@ class Environments:
                 self._replace_ended(call, generation, environment, error)
             return False
         if answer is not None:
-            self._returned(generation, environment)
+            with self._changed:
+                del self._serving[environment]
+                self.generations.take_back(generation, environment)
             self._done(call, answer, loop)
         return True
 
@@ -326,7 +209,7 @@ class Environments:
     ) -> None:
         """Let another environment serve the call of one that has ended, unless the handler may have been called."""
         environment.end()
-        self._returned(generation)
+        self.generations.take_back(generation)
         self._run(call, FunctionError(_ENDED) if isinstance(error, ProcessEndedError) else None)
 
     def _run(self, call: _Call, outcome: bytes | Exception | None = None) -> None:
@@ -345,59 +228,22 @@ class Environments:
     def _done(self, call: _Call, outcome: bytes | Exception, loop: asyncio.AbstractEventLoop | None) -> None:
         with self._changed:
             self._admission.done(call)
-            if not self._ended:
+            if not self.generations.ended:
                 self._dispatch(loop)
         if loop is not None:
             call.finish(outcome)
 
     def _answer(self, call: _Call) -> bytes:
         while True:
-            generation, environment, idle = self._taken()
+            generation, environment, idle = self.generations.take()
             try:
                 answer = environment.invoke(call.work)
             except (NotBegunError, ProcessEndedError) as error:
                 environment.end()
-                self._returned(generation)
+                self.generations.take_back(generation)
                 if idle and isinstance(error, NotBegunError):
                     # It was killed while it was idle, so the event was not handled: the next one gets it.
                     continue
                 raise FunctionError(_ENDED) from None
-            self._returned(generation, environment)
+            self.generations.take_back(generation, environment)
             return answer
-
-    def _taken(self) -> tuple[Generation, Environment, bool]:
-        """Return an idle environment or a new one, and whether it was idle."""
-        with self._changed:
-            if self._ended:
-                raise FunctionError(_ENDING)
-            generation = self._current
-            generation.busy += 1
-            if generation.idle:
-                return generation, generation.idle.pop(), True
-        environment = Environment(self._spec, self._log, generation.life)
-        problem = environment.problem()
-        if not problem:
-            return generation, environment, False
-        environment.end()
-        self._returned(generation)
-        return self._waited_for(problem)
-
-    def _waited_for(self, problem: str) -> tuple[Generation, Environment, bool]:
-        """Wait for an environment with older code."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._ended or self._current.idle or not self._current.busy)
-            if self._ended:
-                raise FunctionError(_ENDING)
-            if not self._current.idle:
-                raise FunctionError(f"the function cannot be started: {problem}")
-            self._current.busy += 1
-            return self._current, self._current.idle.pop(), True
-
-    def _returned(self, generation: Generation, environment: Environment | None = None) -> None:
-        """Take an environment back that has answered; None if it has ended."""
-        with self._changed:
-            generation.busy -= 1
-            if environment is not None:
-                self._serving.pop(environment, None)
-                generation.idle.append(environment)
-            self._changed.notify_all()

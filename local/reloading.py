@@ -7,8 +7,9 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
-from local.environments import Environments, Generation, HandlerError
+from local.environments import Environments
 from local.errors import LocalStackError
+from local.generations import Generation, Generations, HandlerError
 from local.settings import ROOT
 from local.template import SCHEMA, SYNTHESIS_INPUTS
 from local.watching import Watch
@@ -85,7 +86,8 @@ class Reloader:
         for path in changed:
             # Python uses bytecode if the source has the same size and, in whole seconds, the same time.
             Path(importlib.util.cache_from_source(str(self._root / path))).unlink(missing_ok=True)
-        functions = [each for each in self._functions if each.in_use and _concerns(changed, each.handler)]
+        functions = [each.generations for each in self._functions]
+        functions = [each for each in functions if each.in_use and _concerns(changed, each.handler)]
         try:
             prepared = _all_prepared(functions)
         except HandlerError as error:
@@ -101,8 +103,8 @@ class Reloader:
         self._say(f"Reloaded in {time.monotonic() - begun:.1f} s: {_named(changed)}")
 
 
-def _all_prepared(functions: Iterable[Environments]) -> list[tuple[Environments, Generation]]:
-    prepared: list[tuple[Environments, Generation]] = []
+def _all_prepared(functions: Iterable[Generations]) -> list[tuple[Generations, Generation]]:
+    prepared: list[tuple[Generations, Generation]] = []
     try:
         for function in functions:
             prepared.append((function, function.prepare()))  # noqa: PERF401 - one by one, to be discarded after an error

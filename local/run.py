@@ -75,7 +75,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     served = specs(*{route.function for route in routes.routes})
     functions = {spec.name: _environments(spec, settings, stack) for spec in served}
     for environments in functions.values():
-        environments.warm()
+        environments.generations.warm()
     commands, writer, consumer = (
         specs(function_named(templates, handler))[0] for handler in (COMMANDS, WRITER, CONSUMER)
     )

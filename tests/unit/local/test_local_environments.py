@@ -94,7 +94,7 @@ def test_slow_events_run_at_once_on_one_processor(tmp_path: Path) -> None:
 def test_quick_events_share_an_environment_on_one_processor(tmp_path: Path) -> None:
     spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
     environments = Environments(spec, limit=1, log=tmp_path / "api.log", processors=1)
-    environments.warm()
+    environments.generations.warm()
 
     async def several() -> list[Any]:
         return await asyncio.gather(*(environments.invoke({"n": number}, "1") for number in range(20)))
@@ -335,7 +335,7 @@ def test_a_handler_that_cannot_be_imported_is_named_at_the_start(tmp_path: Path,
     environments = environments_of(tmp_path, handler=handler)
 
     with pytest.raises(LocalStackError, match=f"{handler} cannot be started .*missing.*: see .*api.log"):
-        environments.warm()
+        environments.generations.warm()
 
     environments.close()
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from local.environments import Environments, FunctionError, FunctionSpec, HandlerError
+from local.environments import Environments, FunctionError, FunctionSpec
+from local.generations import Generations, HandlerError
 from local.reloading import Reloader
 from local.watching import Watch
 from local.worker import Worker, WorkerSpec
@@ -58,14 +59,14 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Checko
     monkeypatch.setattr(sys, "path", [str(tmp_path / "functions"), *sys.path])
     spec = FunctionSpec("reloaded", "reloaded.handler:handler", {}, memory_mb=256)
     functions = Environments(spec, limit=2, log=tmp_path / "api.log")
-    monkeypatch.setattr(Environments, "handler", "functions.reloaded.handler:handler")
+    monkeypatch.setattr(Generations, "handler", "functions.reloaded.handler:handler")
     said: list[str] = []
     worker = Worker(
         WorkerSpec("tests.unit.local.local_probe", {"FOLDER": str(tmp_path)}, tmp_path / "log", "functions.reloaded"),
         report=said.append,
     )
     reloader = Reloader([functions], [worker], say=said.append, root=tmp_path)
-    functions.warm()
+    functions.generations.warm()
     yield Checkout(tmp_path, said, functions, reloader, worker)
     reloader.close()
     worker.close()
@@ -240,9 +241,9 @@ def test_a_stack_that_ends_does_not_wait_for_code_that_is_being_imported(checkou
 
 def test_prepared_environments_can_be_discarded(checkout: Checkout) -> None:
     before = checkout.invoke()
-    prepared = checkout.functions.prepare()
+    prepared = checkout.functions.generations.prepare()
 
-    checkout.functions.discard(prepared)
+    checkout.functions.generations.discard(prepared)
 
     assert checkout.invoke() == before
 
@@ -251,7 +252,7 @@ def test_nothing_is_prepared_once_a_function_has_ended(checkout: Checkout) -> No
     checkout.functions.close()
 
     with pytest.raises(HandlerError, match="is ending"):
-        checkout.functions.prepare()
+        checkout.functions.generations.prepare()
 
 
 def test_a_watch_reports_added_changed_and_removed_files_only(tmp_path: Path) -> None:
