@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -124,6 +124,30 @@ def test_more_copies_than_one_transaction_takes(world: World) -> None:
     died = meanwhile("TransactWriteItems", lambda: world.case("c", *people[:3]), nth=2)
     PARTS.materializer(world.db([died])).carry(KEY)
     assert world.stored() == dict.fromkeys(people[:3], "c")
+
+
+class Brief(
+    Entity, name="copies.v1.Brief", key=Key("{tenant}:{case}", "{person}"), expires="until", registry=_REGISTRY
+):
+    tenant: str
+    case: str
+    person: str
+    until: datetime | None = None
+
+
+def test_a_copy_that_has_expired_already_is_neither_written_nor_missed(world: World) -> None:
+    ends = {"ada": datetime(2020, 1, 1, tzinfo=UTC), "bob": datetime(2100, 1, 1, tzinfo=UTC)}
+
+    def briefs(case: Case) -> Iterator[Brief]:
+        for person in case.people:
+            yield Brief(tenant=case.tenant, case=case.id, person=person, until=ends[person])
+
+    carry = (
+        MaterializedCopies(of=Case, copy=Brief, make=briefs, partition={"case": "id"}).materializer(world.db()).carry
+    )
+    world.case("a", "ada", "bob")
+
+    assert [carry(KEY), carry(KEY)] == [Drift(missing=1), Drift()]
 
 
 @pytest.mark.parametrize("operation", ["GetItem", "Query", "TransactWriteItems"])

@@ -9,7 +9,17 @@ from dynashard import Create, Dynashard, Update
 from dynashard.errors import AlreadyExistsError, DynashardError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.repository.relocation import relocation
 from dynashard.transport import Transport
-from tests.engine.repository.late_world import HOW, client, judged, moving_ids, outcome, reach, things, without
+from tests.engine.repository.late_world import (
+    HOW,
+    answered_late,
+    client,
+    judged,
+    moving_ids,
+    outcome,
+    reach,
+    things,
+    without,
+)
 from tests.engine.resharding.mover_world import at
 from tests.engine.resharding.resharding_world import ABC, ENTITIES, STAGES, Moving, Thing, moving_world
 from tests.faults import conflict, lost_answer, lost_request, meanwhile, throttled
@@ -124,6 +134,22 @@ def test_a_late_write_that_finds_nothing_at_the_old_home_is_not_refused(world: M
     found = things(client(world)).find({"tenant": "abc", "id": identity}, consistent=True)
     assert (found is None) == (name == "delete")
     assert found is None or found.revision != item.revision
+
+
+@pytest.mark.parametrize(("stage", "proved"), [("move", True), ("settle", True), ("sweep", False), ("stable", False)])
+def test_a_delete_answered_late_is_acknowledged_while_the_old_home_still_decides(
+    world: Moving, stage: str, *, proved: bool
+) -> None:
+    [identity] = moving_ids(4, 8, 1)
+    item = things(client(world)).create(Thing(tenant="abc", id=identity))
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "prepare")
+    writer = client(world, [answered_late("DeleteItem", lambda: reach(world, stage))])
+
+    answer = outcome(lambda: things(writer).delete(item))
+
+    # After the second pass the item could also have been moved before the request was executed.
+    assert isinstance(answer, type(None) if proved else OutcomeUnknownError), answer
 
 
 @pytest.mark.parametrize("stage", ["sweep", "stable"])

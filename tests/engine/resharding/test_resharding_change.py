@@ -133,6 +133,22 @@ def test_a_partition_with_its_own_count_may_change_while_its_family_does(world: 
     assert [len(listed(world, tenant=tenant)) for tenant in ("abc", "b")] == [20, 20]
 
 
+def test_the_first_record_of_a_single_partition_takes_effect_one_wait_after_its_family_announces_such_records(
+    world: Moving,
+) -> None:
+    world.of(Event).find({"tenant": "abc", "id": "1"})
+    world.clock.now += 2 * WAIT
+    waits = []
+    for tenant in ("abc", "b"):
+        began = world.clock.now
+        world.resharder.start(partition(Event, tenant), 4)
+        world.until(partition(Event, tenant), "prepare")
+        waits.append(world.clock.now - began)
+
+    # Each time the last step waits after PREPARE is published.
+    assert waits == [2 * WAIT, WAIT]
+
+
 def test_a_family_sweeps_only_its_own_markers(world: Moving) -> None:
     for tenant in ("abc", "b"):
         world.fill(Thing, 20, tenant=tenant)
@@ -149,6 +165,20 @@ def test_a_family_sweeps_only_its_own_markers(world: Moving) -> None:
     assert world.marks() == marks
     world.finish(partition(Thing, "b"))
     assert (world.misplaced(Thing, 8), world.marks()) == ([], [])
+
+
+def test_a_family_leaves_the_markers_of_other_families(world: Moving) -> None:
+    world.fill(Thing, 20)
+    world.fill(Old, 20)
+    world.change(partition(Old), 4)
+    world.resharder.start(partition(Old), 8)
+    world.until(partition(Old), "sweep")
+    marks = world.marks()
+
+    world.change(whole(Thing), 8)
+
+    assert marks != []
+    assert world.marks() == marks
 
 
 def test_all_entities_of_a_family_move_together(world: Moving) -> None:

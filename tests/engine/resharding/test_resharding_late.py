@@ -1,11 +1,13 @@
 """Items stored at an old home after the mover has passed: the second pass, the sweep and the check."""
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from dynashard.resharding import Resharder, Scope
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK
+from tests.engine.repository.late_world import client, things
 from tests.engine.resharding.mover_world import Killed, Mortal, at_home, strays
 from tests.engine.resharding.resharding_world import ABC, WAIT, Moving, Old, Thing, partition, whole
 from tests.faults import conflict, lost_answer, lost_request, meanwhile, throttled
@@ -40,6 +42,19 @@ def test_an_item_stored_late_is_moved_home(world: Moving, change: str, stage: st
     assert (status.late, status.left, status.swept) == (3, 0, True)
     assert [model.__name__ for item in late if not world.of(model).find({"tenant": "abc", "id": item[SK]["S"]})] == []
     assert (world.misplaced(model, new), world.marks()) == ([], [])
+
+
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_a_listing_in_settle_asks_for_no_item_whose_home_it_reads_later(world: Moving, direction: str) -> None:
+    world.fill(Thing, 60)
+    world.resharder.start(ABC, 8)
+    world.until(ABC, "settle")
+    db = client(world)
+    items = [item for page in things(db).pages({"tenant": "abc"}, limit=5, direction=direction) for item in page.items]
+
+    wire: Any = db.store.transport
+    assert len(items) == 60
+    assert wire.sent("TransactGetItems") == 0
 
 
 def test_the_second_pass_begins_when_no_client_is_in_the_move_phase_any_more(world: Moving) -> None:

@@ -14,20 +14,23 @@ from dynashard.errors import (
     IdempotencyKeyReusedError,
     ItemTooLargeError,
     OutcomeUnknownError,
+    RequestInProgressError,
     ThrottledError,
 )
 from dynashard.repository import Repository
 from dynashard.topology import Phase
-from dynashard.transport import metered
+from dynashard.transport import Wire, metered
 from dynashard_serving.documents import REVISION, Document
+from dynashard_serving.environment import LONGEST_SECONDS
 from dynashard_serving.idempotency import KEPT_SECONDS
 from tests.engine.repository.late_world import outcome
 from tests.engine.repository.moving_states import build
 from tests.engine.repository.moving_things import CHANGES, PHASES, Spot
-from tests.engine.serving.idempotent_scene import KEY, NOTE, PERSON, TRANSACT, Scene, StoredItem, cancelled
+from tests.engine.serving.idempotent_scene import KEY, NOTE, PERSON, TRANSACT, Ended, Scene, StoredItem, cancelled
 from tests.engine.stored_things import Note, Person, World
 from tests.faults import (
     Fault,
+    Send,
     afterwards,
     conflict,
     lost_after,
@@ -273,6 +276,44 @@ def test_a_create_begun_in_steps_continues_in_steps(scene: Scene, lost: Callable
 
     assert [item["id"]["S"] for item in scene.living()] == [created["id"]]
     assert scene.create(PERSON, model=Person, items=InSteps(world.store, Person)) == (created, True)
+
+
+def killed(_send: Send, _request: Any) -> Wire:
+    raise Ended
+
+
+def test_a_create_in_steps_is_taken_over_only_when_the_first_request_can_no_longer_run(scene: Scene) -> None:
+    world = scene.world
+    world.faults(Fault("PutItem", killed, nth=2))
+    with pytest.raises(Ended):
+        scene.create(PERSON, model=Person, items=InSteps(world.store, Person))
+    [record] = scene.kept()
+    world.faults()
+
+    world.clock.at += LONGEST_SECONDS
+    with pytest.raises(RequestInProgressError):
+        scene.create(PERSON, model=Person, items=InSteps(world.store, Person))
+    world.clock.at += 1
+    created, _ = scene.create(PERSON, model=Person, items=InSteps(world.store, Person))
+
+    assert created["id"] in record["item_plan"]["S"]
+    assert [item["id"]["S"] for item in scene.living()] == [created["id"]]
+
+
+def test_a_record_without_an_answer_and_a_time_is_under_way(scene: Scene) -> None:
+    world = scene.world
+    world.faults(Fault("PutItem", killed, nth=2))
+    with pytest.raises(Ended):
+        scene.create(PERSON, model=Person, items=InSteps(world.store, Person))
+    [record] = scene.kept()
+    del record["in_progress_expiration"]
+    world.inner.call("PutItem", {"TableName": scene.records, "Item": record})
+    world.faults()
+
+    with pytest.raises(RequestInProgressError):
+        scene.create(PERSON, model=Person, items=InSteps(world.store, Person))
+
+    assert scene.living() == []
 
 
 class Quoting(Entity, name="test.v1.Quoting", key=Key("{tenant}", "{id}"), registry=Registry()):

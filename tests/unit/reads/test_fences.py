@@ -1,7 +1,9 @@
 """Fences of ordered listings: they never hide a key, and stay where they are when they are rounded again."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from random import Random
+from string import ascii_lowercase
 
 import orjson
 import pytest
@@ -62,6 +64,20 @@ def test_no_fence_lies_beyond_the_next_key(
         again = made(end, [place], forward=forward)
         assert again is not None
         assert not comes_before(ahead[shard], again.place(0, forward=forward)[0], forward=forward)
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_fence_separates_neighbouring_keys(*, forward: bool) -> None:
+    # Between a key and its own beginning the eight characters that count include the last one: no two keys are rounded
+    # to one fence.
+    end, *ahead = sorted(["partkey", *("partkey" + letter for letter in ascii_lowercase)], reverse=not forward)
+    fences = made(end, ahead, forward=forward)
+
+    assert fences is not None
+    for shard, (before, key) in enumerate(pairwise([end, *ahead])):
+        place, _ = fences.place(shard, forward=forward)
+        assert not comes_before(key, place, forward=forward)
+        assert comes_before(before, place, forward=forward)
 
 
 def identifiers(count: int) -> list[str]:

@@ -74,6 +74,13 @@ def test_a_guarded_delete_is_done_if_the_item_is_gone_or_was_created_again() -> 
     assert gone(write, None)
 
 
+def test_an_item_without_a_revision_is_gone_only_for_a_delete_that_read_one() -> None:
+    adopted = {"text": {"S": "stored before this layer was used"}}
+
+    assert gone(WRITES["cdel"], adopted)
+    assert not gone(Write(Kind.CHANGE, None, "DeleteItem", 0, if_match=""), adopted)  # type: ignore[arg-type]
+
+
 def test_a_compare_and_set_keeps_three_predecessors_and_the_birth() -> None:
     revision = revision_in(item("c", ("b", "a", "z"), "z"))
 

@@ -139,6 +139,21 @@ def test_a_transaction_with_a_token_is_sent_again_after_an_ambiguous_attempt(
     assert len(asked) == 2
 
 
+def test_a_throttled_transaction_is_left_to_its_caller(scripted: Script, asked: list[Asked]) -> None:
+    with pytest.raises(ThrottledError):
+        scripted(stored("transaction_throttled")).call("TransactWriteItems", {"ClientRequestToken": "mine"})
+
+    assert len(asked) == 1
+
+
+def test_a_throttled_transaction_is_sent_again_after_an_ambiguous_attempt(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(stored("internal_error"), stored("transaction_throttled"), Reply())
+
+    transport.call("TransactWriteItems", {"ClientRequestToken": "mine"})
+
+    assert len(asked) == 3
+
+
 @pytest.mark.parametrize(
     "later", ["key_range_throttled", "write_meets_transaction", "missing_table", "invalid_request"]
 )
