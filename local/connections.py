@@ -19,9 +19,8 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from local.events import HttpRequest, HttpResponse
+from local.hosts import names_us
 
-HOSTS: Final = ("127.0.0.1", "localhost")
-"""The names by which requests may address the stack."""
 OWN: Final = ("/local/", "/2015-03-31/")
 """The beginnings of the paths that do not belong to the gateway."""
 LATIN: Final = "latin-1"
@@ -125,11 +124,6 @@ class _Cycle(RequestResponseCycle):
         if not self.keep_alive:
             self.transport.close()
         self.on_response()
-
-
-def names_us(host: bytes) -> bool:
-    """Whether a `Host` header names this stack, with or without a port."""
-    return host.partition(b":")[0].decode(LATIN) in HOSTS
 
 
 def access_line(request: HttpRequest, port: int, status: int) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from threading import Event, Thread
@@ -31,17 +32,28 @@ LOG_TAIL_LINES = 15
 _WATCHED = 'exec 3<&0; (read -r _ <&3 && exit; kill -9 $$) & exec 3<&-; exec "$@" </dev/null'
 
 
+_Address = tuple[str, int]
+"""A host and a port."""
+
+
 class PortTakenError(LocalStackError):
     """Another process uses the engine's port."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A DynamoDB engine that answers at `endpoint`. `process` is None if it was running already."""
+    """A DynamoDB engine.
+
+    Attributes:
+        endpoint: where it answers the stack's own processes.
+        process: None if it was running already.
+        public: where it answers people and tools; empty if that is the endpoint.
+    """
 
     endpoint: str
     log: Path | None = None
     process: subprocess.Popen[bytes] | None = None
+    public: str = ""
 
     def on_exit(self, report: Callable[[str], None]) -> None:
         """Call `report` from a thread with one message when the engine's process ends by itself."""
@@ -85,16 +97,18 @@ def engine_program(settings: Settings, *, system: str = sys.platform, machine: s
     return program
 
 
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that is free at this moment."""
+def free_port(host: str = "127.0.0.1") -> int:
+    """Return a port of an address of this machine that is free at this moment."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
 @contextmanager
-def running_engine(settings: Settings) -> Iterator[Engine]:
+def running_engine(settings: Settings, host: str = "127.0.0.1") -> Iterator[Engine]:
     """Run a DynamoDB engine on `DATA_DIR` during the block, unless `DYNAMODB_ENDPOINT` names a running one.
+
+    It listens on an address of this machine, on any free port if `DYNAMODB_PORT` is 0.
 
     The engine is in a session of its own, so that Ctrl-C does not reach it before the last request. It ends with this
     process in every case.
@@ -110,25 +124,27 @@ def running_engine(settings: Settings) -> Iterator[Engine]:
         # The watchdog may live a moment longer than the engine.
         stack.callback(release, lock)
         if settings.dynamodb_port:
-            yield stack.enter_context(_serving(program, settings.data_dir, settings.dynamodb_port, lock))
+            at = (host, settings.dynamodb_port)
+            yield stack.enter_context(_serving(program, settings.data_dir, at, lock))
         else:
-            yield _on_a_free_port(lambda port: stack.enter_context(_serving(program, settings.data_dir, port, lock)))
+            start = partial(_serving, program, settings.data_dir, lock=lock)
+            yield _on_a_free_port(host, lambda at: stack.enter_context(start(at)))
 
 
-def _on_a_free_port(start: Callable[[int], Engine]) -> Engine:
+def _on_a_free_port(host: str, start: Callable[[_Address], Engine]) -> Engine:
     # With port 0 the engine does not report its port. Another process may take a free port before the engine does.
     for _ in range(PORT_ATTEMPTS - 1):
         with suppress(PortTakenError):
-            return start(free_port())
-    return start(free_port())
+            return start((host, free_port(host)))
+    return start((host, free_port(host)))
 
 
 @contextmanager
-def _serving(program: Path, data_dir: Path, port: int, lock: int) -> Iterator[Engine]:
-    _refuse_taken(port)
-    log, database = data_dir / LOG, data_dir / DATABASE
+def _serving(program: Path, data_dir: Path, at: _Address, lock: int) -> Iterator[Engine]:
+    refuse_taken(*at)
+    (host, port), log, database = at, data_dir / LOG, data_dir / DATABASE
     shell = ["/bin/sh", "-c", _WATCHED, "engine"]
-    serve = [str(program), "serve", "--host", "127.0.0.1", "--port", str(port), "--db-path", str(database)]
+    serve = [str(program), "serve", "--host", host, "--port", str(port), "--db-path", str(database)]
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - the program is the checkout's, or the user's own choice
             [*shell, *serve],
@@ -139,19 +155,20 @@ def _serving(program: Path, data_dir: Path, port: int, lock: int) -> Iterator[En
             pass_fds=(lock,),
         )
     try:
-        engine = Engine(f"http://127.0.0.1:{port}", log, process)
-        _await_ready(engine, port=port, database=database)
+        engine = Engine(f"http://{host}:{port}", log, process)
+        _await_ready(engine, at, database)
         index_stream(database)
         yield engine
     finally:
         _stop(process)
 
 
-def _refuse_taken(port: int) -> None:
+def refuse_taken(host: str, port: int) -> None:
+    """Raise `PortTakenError` if another process listens there."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError as error:
             raise PortTakenError(_taken(port, str(error.strerror))) from None
 
@@ -160,15 +177,15 @@ def _taken(port: int, reason: str) -> str:
     return f"Port {port} cannot be used for the DynamoDB engine ({reason}): free it, or set DYNAMODB_PORT."
 
 
-def _await_ready(engine: Engine, *, port: int, database: Path) -> None:
-    process = engine.process
+def _await_ready(engine: Engine, at: _Address, database: Path) -> None:
+    process, (_, port) = engine.process, at
     if process is None:
         return
     deadline = time.monotonic() + START_SECONDS
     pause = Event()
     while process.poll() is None:
         # The log line comes first, because an answer alone could come from another engine on the same port.
-        if "listening on" in engine.log_tail() and _healthy(port):
+        if "listening on" in engine.log_tail() and _healthy(at):
             return
         if time.monotonic() > deadline:
             raise LocalStackError(f"The DynamoDB engine does not answer on port {port}: see {engine.log}.")
@@ -184,9 +201,9 @@ def _await_ready(engine: Engine, *, port: int, database: Path) -> None:
     raise LocalStackError(f"The DynamoDB engine did not start (status {process.returncode}): {said.strip()}")
 
 
-def _healthy(port: int) -> bool:
+def _healthy(at: _Address) -> bool:
     # urllib and botocore would use the environment's proxy.
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    connection = http.client.HTTPConnection(*at, timeout=2)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status == HTTPStatus.OK

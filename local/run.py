@@ -21,8 +21,8 @@ from local.environments import Environments, FunctionSpec
 from local.errors import LocalStackError
 from local.functions import cursor_key, function_named, function_specs
 from local.gateway import Gateway
+from local.guard import guarded_engine
 from local.invoking import COMMANDS, COMMANDS_NAME, Invoker
-from local.limits import limited_engine
 from local.queues import QUEUE_LOG, WRITER, running_queues, writer_variables
 from local.reloading import Reloader
 from local.routes import route_table
@@ -61,7 +61,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     _prepare(settings.data_dir)
     listener = stack.enter_context(_listener(settings.port))
     port = int(listener.getsockname()[1])
-    engine = stack.enter_context(limited_engine(settings))
+    engine = stack.enter_context(guarded_engine(settings))
     templates = synthesised(notice=_say)
     routes = route_table(templates)
     ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))
@@ -250,7 +250,7 @@ def banner(port: int, engine: Engine, settings: Settings) -> str:
         limits = f"\n  limits    of {settings.simulate}, at a 500th; `dynashard hot` shows what they throttle"
     return f"""
 Dynashard is ready on {url}    (Ctrl-C stops it)
-  data      {settings.data_dir}, engine at {engine.endpoint}
+  data      {settings.data_dir}, engine at {engine.public or engine.endpoint}
   logs      {settings.data_dir / FUNCTION_LOG}; {RESHARD_LOG}, {QUEUE_LOG} and {CHANGES_LOG} in the same folder{limits}
 
 Try:

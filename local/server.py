@@ -16,9 +16,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
-from local.connections import HOSTS, LATIN, OWN, access_line, header_lines, names_us
+from local.connections import LATIN, OWN, access_line, header_lines
 from local.events import HttpRequest
 from local.gateway import MAX_BODY_BYTES, Gateway
+from local.hosts import HOSTS, names_us
 from local.invoking import PATH, Invoker, read_body
 from local.tokens import LIFETIME_SECONDS, Issuer
 

@@ -266,7 +266,7 @@ def test_a_port_taken_by_another_process_is_replaced_by_the_next_one(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         ports = iter([int(taken.getsockname()[1]), free])
-        monkeypatch.setattr("local.engine.free_port", lambda: next(ports))
+        monkeypatch.setattr("local.engine.free_port", lambda _: next(ports))
 
         with running_engine(settings_of(tmp_path)) as engine:
             assert engine.endpoint == f"http://127.0.0.1:{free}"

@@ -36,7 +36,7 @@ class EngineSocket:
         """Send a request once, and return the status and the body of its answer."""
         body = orjson.dumps(request)
         self._socket.sendall(
-            b"POST / HTTP/1.1\r\nhost: engine\r\nx-amz-target: %s.%s\r\n"
+            b"POST / HTTP/1.1\r\nhost: localhost\r\nx-amz-target: %s.%s\r\n"
             b"content-type: application/x-amz-json-1.0\r\n"
             b"authorization: AWS4-HMAC-SHA256 Credential=local/20300101/us-east-1/dynamodb/aws4_request,"
             b" SignedHeaders=host, Signature=0\r\nx-amz-date: 20300101T000000Z\r\ncontent-length: %d\r\n\r\n%s"

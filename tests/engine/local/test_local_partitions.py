@@ -8,7 +8,7 @@ import pytest
 from dynashard.errors import KeyRangeThrottledError
 from dynashard.transport import Transport, connect
 from local.errors import LocalStackError
-from local.limits import limited_engine
+from local.guard import guarded_engine
 from local.settings import Settings
 from tests.resharding.wire import TABLE, LeanWire, create_tables
 from tools.hot.simulated import simulated
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.engine
 @pytest.fixture
 def endpoint(tmp_path: Path) -> Iterator[str]:
     """The URL of an engine behind the limits of a scenario, at a 500th."""
-    with limited_engine(Settings(data_dir=tmp_path, dynamodb_port=0, simulate="hot-tenant")) as engine:
+    with guarded_engine(Settings(data_dir=tmp_path, dynamodb_port=0, simulate="hot-tenant")) as engine:
         wire = LeanWire(int(engine.endpoint.rpartition(":")[2]))
         create_tables(wire)
         wire.close()
@@ -82,5 +82,5 @@ def test_throttles_can_be_asked_for(limited: Transport, endpoint: str) -> None:
     ],
 )
 def test_settings_that_do_not_fit_are_refused(tmp_path: Path, values: dict[str, str], said: str) -> None:
-    with pytest.raises(LocalStackError, match=said), limited_engine(Settings(data_dir=tmp_path, **values)):
+    with pytest.raises(LocalStackError, match=said), guarded_engine(Settings(data_dir=tmp_path, **values)):
         pass

@@ -1,0 +1,112 @@
+"""The engine's port answers tools, and neither web pages nor requests for another host."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from dynashard.transport import connect
+from local.engine import Engine
+from local.errors import LocalStackError
+from local.guard import guarded_engine
+from local.settings import Settings
+from tests.resharding.wire import TABLE, LeanWire, create_tables
+
+pytestmark = pytest.mark.engine
+
+HEADERS = {
+    "content-type": "application/x-amz-json-1.0",
+    "authorization": (
+        "AWS4-HMAC-SHA256 Credential=a/20300101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
+    ),
+    "x-amz-date": "20300101T000000Z",
+}
+ITEM = {"PK": {"S": "a"}, "SK": {"S": "1"}}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    with guarded_engine(Settings(data_dir=tmp_path_factory.mktemp("data"), dynamodb_port=0)) as running:
+        wire = LeanWire(int(urlsplit(running.public).port or 0))
+        create_tables(wire)
+        wire.close()
+        yield running
+
+
+def asked(engine: Engine, operation: str, **headers: str) -> tuple[int, str]:
+    at = urlsplit(engine.public)
+    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=60)
+    body = json.dumps({"TableName": TABLE, "Item": ITEM} if operation == "PutItem" else {})
+    named = {**HEADERS, "x-amz-target": f"DynamoDB_20120810.{operation}", **headers}
+    try:
+        connection.request("POST", "/", body, named)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def stored(engine: Engine) -> int:
+    transport = connect(engine.endpoint, "us-east-1", access_key="a", secret_key="b")  # noqa: S106
+    count = transport.call("Scan", {"TableName": TABLE})["Count"]
+    transport.close()
+    return int(count)
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"origin": "https://example.com"}, "https://example.com"),
+        ({"origin": "http://localhost:5173"}, "web pages"),
+        ({"Origin": "null"}, "web pages"),
+        ({"sec-fetch-site": "cross-site"}, "web pages"),
+        ({"host": "rebound.example.com"}, "127.0.0.1 and localhost"),
+        ({"host": "127.0.0.1.example.com:8001"}, "127.0.0.1 and localhost"),
+    ],
+)
+def test_a_web_page_cannot_use_the_database(engine: Engine, headers: dict[str, str], said: str) -> None:
+    before = stored(engine)
+
+    status, text = asked(engine, "PutItem", **headers)
+
+    assert status == 403
+    assert said in text
+    assert stored(engine) == before
+
+
+def test_tools_use_the_database(engine: Engine) -> None:
+    assert asked(engine, "PutItem")[0] == 200
+    assert asked(engine, "PutItem", host="localhost:8001")[0] == 200
+    assert stored(engine) == 1
+
+
+def test_requests_that_share_a_connection_are_each_checked(engine: Engine) -> None:
+    at = urlsplit(engine.public)
+    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=60)
+    headers = {**HEADERS, "x-amz-target": "DynamoDB_20120810.ListTables"}
+    connection.request("POST", "/", "{}", headers)
+    first = connection.getresponse()
+    first.read()
+    connection.request("POST", "/", "{}", {**headers, "origin": "https://example.com"})
+    second = connection.getresponse()
+
+    assert (first.status, second.status) == (200, 403)
+    connection.close()
+
+
+def test_the_engine_itself_is_not_where_pages_look(engine: Engine) -> None:
+    assert engine.endpoint != engine.public
+    assert urlsplit(engine.endpoint).port != urlsplit(engine.public).port
+
+
+def test_a_taken_port_is_named(tmp_path: Path, engine: Engine) -> None:
+    port = urlsplit(engine.public).port
+
+    with (
+        pytest.raises(LocalStackError, match=f"Port {port} cannot be used"),
+        guarded_engine(Settings.model_validate({"data_dir": tmp_path / "other", "dynamodb_port": port})),
+    ):
+        pass
