@@ -194,6 +194,11 @@ soak-adoption: setup ## Adopt 100,000 items that were never sharded while client
 snapshot: setup ## Write the template snapshots anew: read the difference before you commit it
 	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -n0 -q tests/infra/test_templates.py -k committed
 
+.PHONY: release-archive
+release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE, for the tests of the next release
+	$(BIN)/python -m tests.releases.archive $(RELEASE) $(COMMIT)
+	$(BIN)/python -m tests.releases.golden $(RELEASE)
+
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)
 	rm -rf .venv .venv-bench .venv-ministack .venv-docs node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

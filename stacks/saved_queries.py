@@ -86,7 +86,7 @@ QUERIES: Final[Mapping[str, SavedQuery]] = {
     ),
     "cursor-errors": SavedQuery(
         ("api",),
-        f"""{_REQUEST} and code = "invalid_cursor"
+        f"""{_REQUEST} and code in ["invalid_cursor", "unsupported_cursor"]
 | stats count(*) as requests by tenant, route
 | sort requests desc
 | limit 50""",

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError
+from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError, UnsupportedCursorError
 from dynashard.transport.interface import Meter
 from dynashard_serving import metric_names as names
 
@@ -20,6 +20,7 @@ _SERVER_ERROR: Final = 500
 _COUNTED: Final[Mapping[str, str]] = {
     OverloadedError.code: names.SHED,
     InvalidCursorError.code: names.CURSOR_ERRORS,
+    UnsupportedCursorError.code: names.CURSOR_ERRORS,
 }
 """Metrics that are written only for some codes of errors."""
 _TRACE: Final = "_X_AMZN_TRACE_ID"

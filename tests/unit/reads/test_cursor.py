@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard.cursor_keys import CursorKeys
-from dynashard.errors import ConfigurationError, InvalidCursorError
+from dynashard.errors import ConfigurationError, InvalidCursorError, UnsupportedCursorError
 from dynashard.reads.cursor import CursorCodec
 
 pytestmark = pytest.mark.unit
@@ -87,10 +87,26 @@ def test_a_token_of_another_query_is_refused() -> None:
     assert "another listing" in refused(CODEC.issue(["state"], b"another!"))
 
 
-def test_a_token_of_another_version_is_refused() -> None:
-    body = CODEC.issue(["state"], ASKED).rpartition(".")[0]
+def of_format(version: str, state: Any, codec: CursorCodec = CODEC) -> str:
+    """Return a token as a release of another format signs it."""
+    body = codec.issue(state, ASKED).rpartition(".")[0]
+    return codec._signer.sign(version + body[1:]).decode()
 
-    assert "another version" in refused(CODEC._signer.sign("1" + body[1:]).decode())
+
+@pytest.mark.parametrize("version", ["1", "2", "5", "9", "A"])
+def test_a_genuine_token_of_a_format_that_is_not_read_is_refused_by_its_own_code(version: str) -> None:
+    with pytest.raises(UnsupportedCursorError, match=f"format {version}, and this release reads") as raised:
+        CODEC.read(of_format(version, ["state"]), ASKED)
+
+    assert (raised.value.status, raised.value.code, raised.value.field) == (400, "unsupported_cursor", "cursor")
+
+
+def test_a_forged_token_of_another_format_is_damaged() -> None:
+    refused(of_format("2", ["state"], CursorCodec([OTHER])))
+
+
+def test_a_token_of_format_3_is_read_as_one_without_fences() -> None:
+    assert CODEC.read(of_format("3", [{"a": 1}, ["one"], ["two"]]), ASKED) == [{"a": 1}, None, ["one"], ["two"]]
 
 
 def test_a_token_of_another_key_is_refused() -> None:

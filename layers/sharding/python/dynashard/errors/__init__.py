@@ -92,6 +92,10 @@ class InvalidCursorError(InputError, code="invalid_cursor", status=400):
     """A cursor is damaged, forged, or was issued for another entity, tenant or query."""
 
 
+class UnsupportedCursorError(InvalidCursorError, code="unsupported_cursor"):
+    """A cursor is genuine, but of a format that this release does not read: that of a much older or a newer one."""
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class ItemTooLargeError(InputError, code="item_too_large", status=413):
     """The item is larger than DynamoDB takes, less the room for a relocation marker. Sizes are in bytes.

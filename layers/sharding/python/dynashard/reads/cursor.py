@@ -1,7 +1,8 @@
 """Cursors of keyset pagination: opaque, versioned, signed tokens that continue a listing.
 
-A token is the signed, compressed JSON of the listing's position, and the fingerprint of its query. itsdangerous signs
-(HMAC-SHA256) and rotates keys: it signs with the last key of its list and verifies with all.
+A token is the signed, compressed JSON of the listing's position, and the fingerprint of its query. Its first character
+is the format of that JSON (`cursor_formats`). itsdangerous signs (HMAC-SHA256) and rotates keys: it signs with the last
+key of its list and verifies with all.
 """
 
 import re
@@ -16,11 +17,11 @@ import orjson
 
 from dynashard.cursor_keys import CursorKeys
 from dynashard.errors import ConfigurationError, InvalidCursorError
+from dynashard.reads.cursor_formats import ISSUED, reader_of
 
 if TYPE_CHECKING:
     from itsdangerous import Signer
 
-VERSION: Final = b"4"
 MIN_KEY_BYTES: Final = 16
 FINGERPRINT_BYTES: Final = 8
 MAX_LENGTH: Final = 64 * 1024
@@ -56,24 +57,27 @@ class CursorCodec:
         packed = deflate.compress(raw) + deflate.flush()
         body = _PACKED + packed if len(packed) < len(raw) else _RAW + raw
         encoded = urlsafe_b64encode(fingerprint + body).rstrip(b"=")
-        return self._signer.sign(VERSION + encoded).decode()
+        return self._signer.sign(ISSUED + encoded).decode()
 
     def read(self, token: str, fingerprint: bytes) -> Any:
-        """Return the state of a token; raises `InvalidCursorError` if it is damaged, forged or not of this query."""
+        """Return the state of a token, in the format that is issued.
+
+        Raises:
+            InvalidCursorError: it is damaged, forged or not of this query.
+            UnsupportedCursorError: it is genuine, and of a format that this release does not read.
+        """
         if len(token) > MAX_LENGTH or not _TOKEN.fullmatch(token):
             raise InvalidCursorError(_DAMAGED, field="cursor")
         signed = self._verified(token)
         # The token is genuine, though perhaps of another release or for another query.
-        if signed[:1] != VERSION:
-            raise InvalidCursorError("the cursor is of another version; list from the start", field="cursor")
-        encoded = signed[1:]
+        as_issued, encoded = reader_of(signed[:1]), signed[1:]
         plain = urlsafe_b64decode(encoded + b"=" * (-len(encoded) % 4))
         if not compare_digest(plain[:FINGERPRINT_BYTES], fingerprint):
             raise InvalidCursorError(
                 "the cursor was issued for another listing; repeat the query it came from", field="cursor"
             )
         kind, body = plain[FINGERPRINT_BYTES : FINGERPRINT_BYTES + 1], plain[FINGERPRINT_BYTES + 1 :]
-        return orjson.loads(zlib.decompress(body, wbits=_NO_HEADER) if kind == _PACKED else body)
+        return as_issued(orjson.loads(zlib.decompress(body, wbits=_NO_HEADER) if kind == _PACKED else body))
 
     def _verified(self, token: str) -> bytes:
         from itsdangerous import BadSignature  # noqa: PLC0415 - only for cursors

@@ -1,0 +1,59 @@
+"""Keep what a release issues and stores: `python -m tests.releases.golden RELEASE [COMMIT]` writes its JSON files.
+
+The release's own code makes them, in a process of its own: that of its archive, or of a commit.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from dynashard import schema
+from local.tables import engine_client
+from tests.releases.archive import FOLDER, archived, interpreter, unpacked
+from tests.resharding.wire import port_of_engine_in_memory
+
+TABLE: Final = "golden"
+
+
+def kept(release: str, kind: str) -> Any:
+    """Return what a release issued or stored: its `cursors` or its `records`."""
+    return json.loads((FOLDER / f"{release}.{kind}.json").read_text())
+
+
+def create_table(endpoint: str) -> None:
+    """Create an empty table with all index slots."""
+    keys = [(schema.PK, schema.SK), *((schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS)]
+    schemas = [[{"AttributeName": pk, "KeyType": "HASH"}, {"AttributeName": sk, "KeyType": "RANGE"}] for pk, sk in keys]
+    engine_client(endpoint).create_table(
+        TableName=TABLE,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for pair in keys for name in pair],
+        KeySchema=schemas[0],
+        GlobalSecondaryIndexes=[
+            {"IndexName": slot, "KeySchema": each, "Projection": {"ProjectionType": "ALL"}}
+            for slot, each in zip(schema.INDEX_SLOTS, schemas[1:], strict=True)
+        ],
+    )
+
+
+def main(release: str, commit: str | None = None) -> None:
+    with tempfile.TemporaryDirectory() as place, port_of_engine_in_memory() as port:
+        checkout = Path(place)
+        if commit is None:
+            python = unpacked(release, checkout)
+        else:
+            archived(commit, checkout)
+            python = interpreter(checkout)
+        endpoint = f"http://127.0.0.1:{port}"
+        create_table(endpoint)
+        command = [str(python), str(FOLDER / "listings.py"), endpoint, TABLE]
+        done = subprocess.run(command, cwd=checkout, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603 - our own
+        lines = ",\n".join(json.dumps(each) for each in json.loads(done.stdout))
+        (FOLDER / f"{release}.cursors.json").write_text(f"[\n{lines}\n]\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
