@@ -15,7 +15,6 @@ from dynashard.locations import deployed
 from dynashard.resharding import Resharder, Timing
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
-from dynashard.transport.aws import stack_outputs
 from dynashard_serving.growth.policy import GrowthSettings, Report
 from dynashard_serving.growth.requests import growth_of
 from dynashard_serving.table_load import TableLoad, table_load
@@ -25,6 +24,7 @@ from local.resharding import growth, timing, transport_of
 from local.settings import ROOT, Settings
 from local.worker import RESHARD_LOG
 from tools.entities import models
+from tools.environments import environment_named
 from tools.failure import CommandError
 
 RESTORED: Final = ("RESTORED_TABLE", "RESTORED_TOPOLOGY")
@@ -105,9 +105,9 @@ def open_backend(environment: str | None, *, reach: bool = True) -> Backend:
         reach: make sure that the local stack runs; False for commands that send nothing.
 
     Raises:
-        CommandError: the stack cannot be found, or does not run.
+        CommandError: the stack cannot be found, or does not run; or the credentials are of another account.
 
-    Cost: deployed, one DescribeStacks; local, one DescribeTable.
+    Cost: deployed, one DescribeStacks, and what `environment_named` costs; local, one DescribeTable.
     """
     return _local(reach=reach) if environment is None else _deployed(environment)
 
@@ -152,12 +152,13 @@ def _require_table(transport: Transport, endpoint: str, table: str) -> None:
 
 
 def _deployed(environment: str) -> Backend:
+    found = environment_named(environment)
     with _as_command_errors():
-        place = deployed(environment)
+        place = deployed(environment, region=found.region)
     transport = place["transport"]
     table, topology_table = _restored(os.environ, place["table"], place["topology_table"])
     return Backend(
-        target=f"the environment {environment} with table {table}",
+        target=f"the environment {environment} in {found.region} with table {table}",
         transport=transport,
         table=table,
         topology_table=topology_table,
@@ -166,7 +167,7 @@ def _deployed(environment: str) -> Backend:
         operation=place["operation_seconds"],
         worker="the executions of the environment's state machine show the reason",
         growth=_deployed_growth(environment),
-        load=table_load(transport, table),
+        load=table_load(transport, table, region_name=found.region),
     )
 
 
@@ -195,12 +196,6 @@ def _deployed_growth(environment: str) -> GrowthSettings:
 
 def _print_growth(report: Report) -> None:
     print(f"growth: {report.event}: {report.reason}", file=sys.stderr)
-
-
-def outputs_of(stack: str) -> Mapping[str, str]:
-    """Return the outputs of a deployed stack. Cost: one DescribeStacks. Raises `CommandError` if it cannot be read."""
-    with _as_command_errors():
-        return stack_outputs(stack)
 
 
 @contextmanager

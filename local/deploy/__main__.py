@@ -49,11 +49,17 @@ def banner(deployment: Deployment, tenant_claim: str) -> str:
     return f"""
 Dynashard is deployed to a local AWS    (Ctrl-C removes it)
   API       {url}, with the header Host: {deployment.host}
-  AWS       {variables}
 
 Try:
   TOKEN={token}
   curl -s {url}/users -H 'Host: {deployment.host}' -H "Authorization: Bearer $TOKEN"
+
+Commands, in another terminal:
+  export {variables}
+  .venv/bin/dynashard put users tenant_id=abc id=ada email=ada@example.com display_name=Ada --env dev
+  .venv/bin/dynashard get users tenant_id=abc id=ada --env dev
+  .venv/bin/dynashard topology --env dev
+  .venv/bin/dynashard queue status --env dev
 """
 
 

@@ -112,6 +112,8 @@ class Ministack:
         """The environment variables by which AWS tools use it."""
         return {
             "AWS_ENDPOINT_URL": self.url,
+            # Botocore reads this one, and the SDK of JavaScript the next one.
+            "AWS_DEFAULT_REGION": REGION,
             "AWS_REGION": REGION,
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
@@ -121,7 +123,7 @@ class Ministack:
     def environment(self) -> Mapping[str, str]:
         """The whole environment of a tool, so that it uses nothing of the user's own configuration."""
         folder = str(self.folder)
-        own = {"PATH": os.environ["PATH"], "HOME": folder, "TMPDIR": folder, "AWS_DEFAULT_REGION": REGION}
+        own = {"PATH": os.environ["PATH"], "HOME": folder, "TMPDIR": folder}
         return {**own, **self.variables}
 
     def client(self, service: str, *credentials: str) -> Any:

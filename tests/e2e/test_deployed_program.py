@@ -1,26 +1,43 @@
 """`make deploy-local`: the printed command calls the API, and Ctrl-C ends the program."""
 
 import json
+import os
 import subprocess
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from local.deploy.__main__ import banner, main
+from local.settings import ROOT
 from tests.e2e.deployment import TENANT_CLAIM, Deployment
 
 pytestmark = pytest.mark.e2e
 
 
-def test_the_printed_command_calls_the_api(deployment: Deployment) -> None:
+def test_the_printed_commands_work_as_they_are_typed(deployment: Deployment, tmp_path: Path) -> None:
     _, commands = banner(deployment, TENANT_CLAIM).split("Try:\n")
+    calling, operating = commands.split("Commands, in another terminal:\n")
+    exported, *typed = [line.strip() for line in operating.splitlines()]
 
-    done = subprocess.run(["/bin/sh", "-ec", commands], capture_output=True, check=True)  # noqa: S603 - our own
+    called = typing(calling, tmp_path)
+    done = {line: typing(f"{exported}\n{line}\n", tmp_path) for line in typed}
 
-    assert json.loads(done.stdout) == {"items": [], "cursor": None}
+    assert json.loads(called.stdout) == {"items": [], "cursor": None}
+    assert {line: ended.stderr for line, ended in done.items() if ended.returncode} == {}
+    assert json.loads(done[next(line for line in typed if "dynashard get " in line)].stdout)["display_name"] == "Ada"
+    assert len(typed) >= len({line.split()[1] for line in typed}) >= 4
+
+
+def typing(commands: str, home: Path) -> "subprocess.CompletedProcess[str]":
+    """Run commands in a new shell, whose user has no configuration of AWS."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    return subprocess.run(  # noqa: S603 - our own
+        ["/bin/sh", "-ec", commands], capture_output=True, check=False, text=True, cwd=ROOT, env=environment
+    )
 
 
 def interrupted() -> None:

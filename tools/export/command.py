@@ -12,6 +12,7 @@ from dynashard import Entity
 from dynashard.errors import UndecodableItemError
 from tools.connection import open_backend
 from tools.entities import exposed
+from tools.environments import environment_named
 from tools.export.choice import TENANT, Choice, choose
 from tools.export.converting import Export, converted
 from tools.export.files import FORMATS, Format, new_file
@@ -138,7 +139,8 @@ def _to_s3(choice: Choice, place: Place, environment: str | None, *, as_json: bo
             f"the local engine cannot export to S3: name a file ({', '.join(FORMATS)}), or a deployment with --env"
         )
     backend = open_backend(environment)
-    made = Snapshot(_client("dynamodb")).run(backend.table, place, lambda line: print(line, file=sys.stderr))
+    client = environment_named(environment).client("dynamodb")
+    made = Snapshot(client).run(backend.table, place, lambda line: print(line, file=sys.stderr))
     options = "" if choice.tenant is None else f" --{TENANT.removesuffix('_id')} {choice.tenant}"
     show(
         made,

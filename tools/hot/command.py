@@ -1,7 +1,7 @@
 """`dynashard hot`."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -12,6 +12,7 @@ from dynashard import definition
 from dynashard.resharding import Resharder, Scope, Status
 from tools.connection import Backend, open_backend
 from tools.entities import models
+from tools.environments import environment_named
 from tools.failure import CommandError
 from tools.hot.advice import Hot, as_dict, grouped, judged, lines
 from tools.hot.places import Place, place_of
@@ -72,7 +73,8 @@ def hot(
 def _source(backend: Backend, environment: str | None) -> CloudWatch | Simulated | None:
     if environment is None:
         return simulated(backend.endpoint)
-    return CloudWatch(_client("dynamodb"), _client("cloudwatch"), backend.table, time.time)
+    client = _clients(environment)
+    return CloudWatch(client("dynamodb"), client("cloudwatch"), backend.table, time.time)
 
 
 def _keys(source: CloudWatch | Simulated, minutes: int, problems: list[str]) -> Iterable[ThrottledKey]:
@@ -145,8 +147,5 @@ def _time(epoch: float) -> str:
     return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def _client(service: str) -> Any:
-    # The local stack needs no SDK.
-    import botocore.session  # noqa: PLC0415
-
-    return botocore.session.get_session().create_client(service)
+def _clients(environment: str) -> Callable[[str], Any]:
+    return environment_named(environment).client

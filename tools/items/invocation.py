@@ -12,7 +12,8 @@ from dynashard_serving.settings import ServingSettings
 from functions.commands.handler import Log, build_commands
 from local.functions import api_environment
 from local.settings import Settings
-from tools.connection import Backend, open_backend, outputs_of
+from tools.connection import Backend, open_backend
+from tools.environments import environment_named
 from tools.failure import CommandError
 
 _SHOWN: Final = 5
@@ -51,7 +52,7 @@ def _settings(backend: Backend, environment: str | None, *, cursors: bool) -> Se
     # Single-item calls never sign cursors, so a throwaway key avoids reading the secret.
     keys: dict[str, Any] = {"cursor_keys": (secrets.token_urlsafe(),)}
     if cursors:
-        keys = {"cursor_secret_arn": _cursor_secret(f"Dynashard-{environment}-Api")}
+        keys = {"cursor_secret_arn": environment_named(environment).output("Api", CURSOR_SECRET_OUTPUT)}
     return ServingSettings(
         table=backend.table,
         topology_table=backend.topology_table,
@@ -62,13 +63,6 @@ def _settings(backend: Backend, environment: str | None, *, cursors: bool) -> Se
         tenants=tenant_rule(os.environ),
         **keys,
     )
-
-
-def _cursor_secret(stack: str) -> str:
-    outputs = outputs_of(stack)
-    if CURSOR_SECRET_OUTPUT not in outputs:
-        raise CommandError(f"the stack {stack} has no output {CURSOR_SECRET_OUTPUT}: deploy it again from this version")
-    return outputs[CURSOR_SECRET_OUTPUT]
 
 
 def _line(error: Mapping[str, Any]) -> str:

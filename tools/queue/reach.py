@@ -1,26 +1,41 @@
 """Finds the queues of the local stack, or of a deployed environment."""
 
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from local.errors import LocalStackError
 from local.functions import function_named
 from local.queue_server import QueueCalls
-from local.queue_store import DATABASE
+from local.queue_store import DATABASE, QueueStore
 from local.queues import WRITER, open_queues, queue_specs
 from local.settings import Settings
 from local.template import Templates, synthesised
-from tools.connection import outputs_of
+from tools.environments import Environment, environment_named
 from tools.failure import CommandError
+from tools.latest_metrics import Metric, latest
 
 NAMES: Final = ("intake", "operations")
 """The queue of items that are only added, and the queue of operations whose callers wait for them."""
+EVENTS: Final[Mapping[str, str]] = {
+    "changes": "changes of items that a stream consumer could not handle",
+    "reshard": "changes of shard counts that did not start",
+    "watch": "runs of the watch that were missed",
+}
+"""Dead-letter queues of events, which have no queue of their own, and what is on them."""
+_EVENTS_BY_ID: Final = {("Changes", "Dead"): "changes", ("Reshard", "Lost"): "reshard", ("Reshard", "Missed"): "watch"}
+_STACKS: Final = ("Data", "Api", "Commands", "Writer", "Changes", "Reshard", "Monitoring", "Prewarm")
 _VARIABLES: Final = {"intake": "QUEUE", "operations": "OPERATIONS_QUEUE"}
+_HASH: Final = re.compile("[0-9A-F]{8}$")
+"""What CDK puts behind the name of a resource."""
 
 Call = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """Calls an operation of SQS, such as `ReceiveMessage`."""
+Ages = Callable[[Iterable[str]], Mapping[str, float]]
+"""Returns the ages of the oldest messages of queues in seconds, by URL, as far as they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +49,18 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """The queues of a backend, and the way to call SQS."""
+    """The queues of a backend, and the way to call SQS.
+
+    Attributes:
+        by_name: queues of messages, with their dead letters.
+        events: URLs of dead-letter queues of events, by name.
+        ages: returns the ages of messages.
+    """
 
     call: Call
     by_name: Mapping[str, Queue]
+    events: Mapping[str, str]
+    ages: Ages
 
     def named(self, name: str) -> Queue:
         """Return a queue by its name. Raises `CommandError` if there is none."""
@@ -51,8 +74,10 @@ def reach(environment: str | None) -> Queues:
 
     Raises:
         CommandError: they cannot be found.
+
+    Cost: deployed, what `environment_named` costs, 1 DescribeStacks, and 1 ListStackResources for each stack.
     """
-    return _local() if environment is None else _deployed(environment)
+    return _local() if environment is None else _deployed(environment_named(environment))
 
 
 def _local() -> Queues:
@@ -71,7 +96,13 @@ def _local() -> Queues:
         name: Queue(name, variables[f"{prefix}_URL"], variables[f"{prefix}_DEAD_LETTERS_URL"])
         for name, prefix in _VARIABLES.items()
     }
-    return Queues(QueueCalls(store).answer, queues)
+    resources = templates.of_type("AWS::SQS::Queue")
+    found = [(each.stack.rpartition("-")[2], each.logical_id, each.name) for each in resources]
+    return Queues(QueueCalls(store).answer, queues, _events(found, queues), partial(_local_ages, store))
+
+
+def _local_ages(store: QueueStore, urls: Iterable[str]) -> Mapping[str, float]:
+    return {url: store.depth(url.rpartition("/")[2]).oldest_seconds for url in urls}
 
 
 def _writer_variables(templates: Templates) -> Mapping[str, str]:
@@ -81,19 +112,46 @@ def _writer_variables(templates: Templates) -> Mapping[str, str]:
     return variables
 
 
-def _deployed(environment: str) -> Queues:
-    # The local stack needs no client.
-    import botocore.session  # noqa: PLC0415
-    from botocore import xform_name  # noqa: PLC0415
+def _deployed(environment: Environment) -> Queues:
+    from botocore import xform_name  # noqa: PLC0415 - the local stack needs no SDK
 
-    stack = f"Dynashard-{environment}-Writer"
-    outputs = outputs_of(stack)
+    outputs = environment.outputs("Writer")
     queues = {}
     for name in NAMES:
         keys = (f"{name.title()}Url", f"{name.title()}DeadLettersUrl")
         missing = [key for key in keys if key not in outputs]
         if missing:
+            stack = environment.stack("Writer")
             raise CommandError(f"the stack {stack} has no output {missing[0]}: deploy it again from this version")
         queues[name] = Queue(name, outputs[keys[0]], outputs[keys[1]])
-    sqs = botocore.session.get_session().create_client("sqs")
-    return Queues(lambda operation, request: getattr(sqs, xform_name(operation))(**request), queues)
+    sqs = environment.client("sqs")
+    found = [
+        (stack, logical_id, url)
+        for stack in _STACKS
+        for logical_id, url in environment.resources(stack, "AWS::SQS::Queue").items()
+    ]
+    return Queues(
+        lambda operation, request: getattr(sqs, xform_name(operation))(**request),
+        queues,
+        _events(found, queues),
+        partial(_measured_ages, environment),
+    )
+
+
+def _events(found: Iterable[tuple[str, str, str]], queues: Mapping[str, Queue]) -> dict[str, str]:
+    """Return the queues that are not those of messages: of stacks' queues with their logical ids and URLs."""
+    known = {url for each in queues.values() for url in (each.url, each.dead_letters_url)}
+    events: dict[str, str] = {}
+    for stack, logical_id, url in found:
+        if url not in known:
+            bare = _HASH.sub("", logical_id)
+            events[_EVENTS_BY_ID.get((stack, bare), f"{stack}-{bare}".lower())] = url
+    return events
+
+
+def _measured_ages(environment: Environment, urls: Iterable[str]) -> Mapping[str, float]:
+    """Return ages by CloudWatch, which has none for queues that nobody has used for hours. Cost: 1 GetMetricData."""
+    metrics = {
+        url: Metric("AWS/SQS", "ApproximateAgeOfOldestMessage", {"QueueName": url.rpartition("/")[2]}) for url in urls
+    }
+    return latest(environment, metrics)

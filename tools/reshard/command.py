@@ -11,6 +11,7 @@ from dynashard.errors import ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Status
 from dynashard.resharding.checks import check_possible
 from tools.connection import Backend, open_backend
+from tools.environments import environment_named
 from tools.failure import CommandError
 from tools.options import AnyEntity, AsJson, EntityName, Environment
 from tools.reshard.description import arguments, line, overdue, reached, shards
@@ -171,10 +172,7 @@ def halt_command(
     Changes keep their progress, and a later deployment continues them. A deployment that stays starts the executions
     again within 15 minutes: to stop a change for longer, pause it.
     """
-    # The local stack needs no SDK.
-    import botocore.session  # noqa: PLC0415
-
-    stopped = halt(botocore.session.get_session().create_client("stepfunctions"), environment, time.sleep)
+    stopped = halt(environment_named(environment).client("stepfunctions"), environment, time.sleep)
     if as_json:
         typer.echo(json.dumps({"stopped": stopped}))
     else:

@@ -9,8 +9,8 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tools.environments import is_local
 from tools.failure import CommandError
-from tools.verify_aws.context import is_local
 
 CONNECTIONS: Final = 128
 """Connections at once, for checks that send much."""
@@ -18,8 +18,13 @@ CONNECTIONS: Final = 128
 
 @dataclass
 class Account:
-    """The account and the region of the SDK's own configuration."""
+    """The account of the SDK's own configuration.
 
+    Attributes:
+        in_region: the region of all calls; None for that of the SDK's own configuration.
+    """
+
+    in_region: str | None = None
     _session: Any = field(default_factory=botocore.session.get_session)
     _clients: dict[tuple[str, bool], Any] = field(default_factory=dict)
 
@@ -30,7 +35,9 @@ class Account:
             # Limits are tested with requests that botocore would refuse itself.
             config = Config(retries=attempts, max_pool_connections=CONNECTIONS, parameter_validation=False)
             try:
-                self._clients[service, retries] = self._session.create_client(service, config=config)
+                self._clients[service, retries] = self._session.create_client(
+                    service, region_name=self.in_region, config=config
+                )
             except BotoCoreError as error:
                 raise CommandError(f"AWS cannot be reached: {error}") from error
         return self._clients[service, retries]

@@ -37,9 +37,9 @@ def verify_aws(
     if listed:
         verification.show_checks(as_json=as_json)
     elif cleaning:
-        verification.clean(verification.confirmed_account(number, assumed=assumed), as_json=as_json)
+        verification.clean(verification.confirmed_account(environment, number, assumed=assumed), as_json=as_json)
     else:
         checks = verification.chosen(environment, names or (), budget)
-        account = verification.confirmed_account(number, assumed=assumed, checks=checks)
+        account = verification.confirmed_account(environment, number, assumed=assumed, checks=checks)
         deployment = verification.Deployment(cdk or (), scratch_sign_in=signing_in) if deploying else None
         verification.verify(account, str(environment), checks, deployment=deployment, as_json=as_json)

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
@@ -76,9 +75,3 @@ def answer_of(call: Callable[..., Mapping[str, Any]], **request: Any) -> Answer:
         return Answer(call(**request))
     except ClientError as error:
         return Answer(error.response, str(error.response["Error"]["Code"]), str(error.response["Error"].get("Message")))
-
-
-def is_local(url: str) -> bool:
-    """Whether a client's endpoint is a local AWS rather than AWS."""
-    host = urlsplit(url).hostname or ""
-    return not host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))

@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.aws import stack_outputs
+from tools.environments import environment_named
 from tools.failure import FAILED, WITH_ERRORS, CommandError
 from tools.progress import show
 from tools.verify_aws import report as reports
@@ -44,13 +45,17 @@ def chosen(environment: str | None, names: Sequence[str], budget: float) -> list
     return select(CHECKS, names, budget)
 
 
-def confirmed_account(number: str | None, *, assumed: bool, checks: Sequence[Check] = ()) -> Account:
+def confirmed_account(
+    environment: str | None, number: str | None, *, assumed: bool, checks: Sequence[Check] = ()
+) -> Account:
     """Return the account, after the user has seen what the checks cost, and has confirmed the account's number.
+
+    Calls go to the region of the environment, and the credentials must be of its account if its settings name one.
 
     Raises:
         CommandError: the credentials are those of another account, or not usable. Only STS was called.
     """
-    account = Account()
+    account = Account(None if environment is None else environment_named(environment).region)
     actual = account.number
     for line in reports.costs(checks, f"Account {actual} in {account.region}") if checks else ():
         _say(line)
@@ -95,9 +100,10 @@ def verify(
     left: list[str] = []
     try:
         token = _deploy(account, lasting, environment, deployment) or os.environ.get(TOKEN_VARIABLE, "")
-        deployed = Environment(environment, cache(stack_outputs), token, account.local_gateway)
+        outputs = cache(partial(stack_outputs, region=account.region))
+        deployed = Environment(environment, outputs, token, account.local_gateway)
         context = Context(account.client, _scratch(account), deployed, say=_say)
-        found = run_checks(checks, context, local=account.local, has_api=_has_api(environment))
+        found = run_checks(checks, context, local=account.local, has_api=_has_api(environment, account.region))
     finally:
         left += lasting.remove_all()
         for each in left:
@@ -117,7 +123,7 @@ def _deploy(account: Account, lasting: Scratch, environment: str, deployment: De
     if not deployment.scratch_sign_in:
         deploy(environment, deployment.options)
         return ""
-    refuse_if_signed_in(environment, deployed=_has_api(environment))
+    refuse_if_signed_in(environment, deployed=_has_api(environment, account.region))
     try:
         signed_in = scratch_sign_in(account.client, lasting)
     except (BotoCoreError, ClientError) as error:
@@ -151,9 +157,9 @@ def _scratch(account: Account) -> Scratch:
     return Scratch(account.client, uuid4().hex[:8], time.time, time.sleep)
 
 
-def _has_api(environment: str) -> bool:
+def _has_api(environment: str, region: str) -> bool:
     try:
-        return "ApiUrl" in stack_outputs(f"Dynashard-{environment}-Api")
+        return "ApiUrl" in stack_outputs(f"Dynashard-{environment}-Api", region=region)
     except ConfigurationError:
         return False
 

@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,9 +17,10 @@ from functions.changes.handler import metrics
 from local.engine import DATABASE, engine_program, running_engine
 from local.errors import LocalStackError
 from local.settings import Settings
-from local.stream import Stream, stream_of, streams_client
+from local.stream import Places, Stream, stream_of, streams_client
 from local.tables import TablePlan, engine_client, ensure_tables
 from tests.engine.raw_dynamodb import RawDynamoDB
+from tools.queue.stream import behind
 
 pytestmark = pytest.mark.engine
 
@@ -135,3 +137,25 @@ def test_a_batch_is_counted() -> None:
     line = metrics("dev", Outcome("7", 5, 1, "busy"), records, 100.5)
 
     assert '"ChangesHandled": 5, "ChangesDead": 1, "ChangeBatchesAgain": 1, "ChangesLagSeconds": 5.5' in line
+
+
+def test_the_lag_is_the_age_of_the_oldest_record_that_was_not_handled(
+    bare: dict[str, Any], engine_url: str, dynamodb: RawDynamoDB, tmp_path: Path
+) -> None:
+    table = bare["TableName"]
+    ensure_tables(engine_client(engine_url), [TablePlan({**bare, "StreamSpecification": SHOWN})], data="here")
+    stream = Stream(streams_client(engine_url), stream_of(engine_url, table), table)
+    places, now = Places(tmp_path / "places", stream.arn), time.time()
+    empty = behind(stream, places, now)
+    for number in "12":
+        dynamodb.call("PutItem", TableName=table, Item={"PK": {"S": number}})
+    [shard] = stream.shards()
+    first, second = stream.after(shard, None, 10)
+
+    waiting = behind(stream, places, now + 600)
+    places[shard] = first["dynamodb"]["SequenceNumber"]
+    one_left = behind(stream, places, now + 600)
+    places[shard] = second["dynamodb"]["SequenceNumber"]
+
+    assert empty == behind(stream, places, now + 600) == 0
+    assert 590 < one_left <= waiting <= 601

@@ -264,7 +264,7 @@ def test_a_missing_region_is_reported(command_line: CommandLine, tenant: str) ->
     ended = replace(command_line, environment=nowhere).run("topology", "user.v1.User", tenant, "--env", "prod")
 
     assert (ended.status, len(ended.err.splitlines())) == (1, 1)
-    assert "You must specify a region" in ended.err
+    assert "the environment prod has no region: set environments.prod.region in cdk.json" in ended.err
 
 
 def test_an_endpoint_that_is_not_a_url_is_reported(account: CommandLine, tenant: str) -> None:

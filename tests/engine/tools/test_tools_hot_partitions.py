@@ -61,7 +61,7 @@ class Aws:
 def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `--env dev` mean the engine of the test, with the answers of `Aws`."""
     monkeypatch.setattr("tools.hot.command.open_backend", lambda _: open_backend(None))
-    monkeypatch.setattr("tools.hot.command._client", lambda _: Aws())
+    monkeypatch.setattr("tools.hot.command._clients", lambda _: lambda _: Aws())
 
 
 @pytest.mark.usefixtures("deployed")
@@ -87,7 +87,7 @@ def test_the_printed_command_is_the_remedy(world: ReshardWorld) -> None:
 def test_without_contributor_insights_the_throttles_are_shown_and_the_command_fails(
     world: ReshardWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tools.hot.command._client", lambda _: Aws(status="DISABLED"))
+    monkeypatch.setattr("tools.hot.command._clients", lambda _: lambda _: Aws(status="DISABLED"))
 
     ended = world.run("hot", "--env", "dev")
 

@@ -2,20 +2,22 @@
 
 import json
 import os
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local.queue_server import QueueCalls
-from local.queue_store import NewMessage, QueueStore
+from local.queue_store import DATABASE, NewMessage, QueueStore
 from local.queues import open_queues, queue_specs
 from local.settings import Settings
 from local.template import synthesised
 from tests.engine.command_line import CommandLine
 from tools.failure import CommandError
-from tools.queue.reach import Queue, reach
+from tools.queue.reach import EVENTS, Queue, reach
 from tools.queue.redriving import redrive
 
 pytestmark = pytest.mark.engine
@@ -45,13 +47,47 @@ def test_status_shows_every_queue(command_line: CommandLine, store: QueueStore, 
     store.send(queues["intake"].url, [a_letter({})] * 3)
     store.receive(queues["intake"].url, 1)
     store.send(queues["operations"].dead_letters_url, [a_letter({})])
+    for url in reach(None).events.values():
+        store.send(url, [a_letter({})] * 2)
 
     printed = json.loads(command_line.run("queue", "status", "--json").out)
 
+    ages = {name: row.pop("oldest_dead_letter_seconds") for name, row in printed.items() if name != "stream"}
+    assert printed.pop("stream").keys() == {"behind_seconds", "state"}
+    assert printed["intake"].pop("oldest_seconds") >= 0
     assert printed == {
         "intake": {"waiting": 2, "in_flight": 1, "dead_letters": 0},
-        "operations": {"waiting": 0, "in_flight": 0, "dead_letters": 1},
+        "operations": {"waiting": 0, "in_flight": 0, "oldest_seconds": None, "dead_letters": 1},
+        "changes": {"dead_letters": 2},
+        "reshard": {"dead_letters": 2},
+        "watch": {"dead_letters": 2},
     }
+    assert [name for name, age in ages.items() if age is None] == ["intake"]
+    assert set(EVENTS) == set(reach(None).events)
+
+
+def test_status_shows_the_age_of_the_oldest_message(
+    command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]
+) -> None:
+    assert store.depth(queues["intake"].url).visible == 0
+    settings = Settings.from_env({**os.environ, **command_line.environment})
+    specs = queue_specs(synthesised(), settings)
+    an_hour_ago = QueueStore(settings.data_dir / DATABASE, specs, lambda: time.time() - 3600)
+    an_hour_ago.send(queues["intake"].url, [a_letter({})])
+
+    shown = command_line.run("queue", "status").out
+
+    assert "intake: 1 waiting, 0 in flight, the oldest 3,60" in shown
+
+
+@pytest.mark.usefixtures("store")
+def test_status_works_while_the_stack_is_stopped(command_line: CommandLine) -> None:
+    stopped = replace(command_line, environment={**command_line.environment, "DYNAMODB_ENDPOINT": "http://127.0.0.1:9"})
+
+    ended = stopped.run("queue", "status")
+
+    assert ended.status == 0
+    assert "stream: unknown, because the local stack does not run" in ended.out
 
 
 def test_queues_of_a_stack_that_never_ran_are_not_created(command_line: CommandLine) -> None:

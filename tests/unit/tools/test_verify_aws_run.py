@@ -9,12 +9,13 @@ import pytest
 import typer
 from botocore.exceptions import ClientError
 
+from tools.environments import is_local
 from tools.failure import CommandError
 from tools.verify_aws import deploying, verification
 from tools.verify_aws.account import confirm
 from tools.verify_aws.check import Check, Outcome, Verdict, differs, holds
 from tools.verify_aws.checks import CHECKS
-from tools.verify_aws.context import Answer, Clock, Context, is_local
+from tools.verify_aws.context import Answer, Clock, Context
 from tools.verify_aws.environment import Environment
 from tools.verify_aws.load import send
 from tools.verify_aws.report import document, lines
