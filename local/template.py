@@ -23,6 +23,7 @@ ENVIRONMENT = "local"
 """The environment of the local stack in cdk.json."""
 SYNTHESIS_INPUTS = ("app.py", "cdk.json", "requirements/dev.txt", "stacks/**/*.py")
 SCHEMA = "layers/sharding/python/dynashard/schema.py"
+ALIAS = "AWS::Lambda::Alias"
 _PSEUDO_PARAMETERS = {
     "AWS::AccountId": ACCOUNT_ID,
     "AWS::Partition": "aws",
@@ -70,7 +71,10 @@ class Templates:
         return (resource for resource in self._resources.values() if resource.type in types)
 
     def at(self, stack: str, value: Any) -> Resource | None:
-        """Return the resource that a reference (`Ref`, `Fn::GetAtt`, `Fn::ImportValue`) names, if any."""
+        """Return the resource that a reference (`Ref`, `Fn::GetAtt`, `Fn::ImportValue`) names, if any.
+
+        An alias stands for its function: here the code of the checkout is all that runs.
+        """
         if not isinstance(value, Mapping):
             return None
         if "Fn::ImportValue" in value:
@@ -78,7 +82,8 @@ class Templates:
             return self.at(where, exported)
         attribute = value.get("Fn::GetAtt")
         logical_id = value.get("Ref") or (attribute[0] if attribute else None)
-        return self._resources.get((stack, str(logical_id)))
+        found = self._resources.get((stack, str(logical_id)))
+        return self.at(stack, found.properties["FunctionName"]) if found and found.type == ALIAS else found
 
     def resolve(self, stack: str, value: Any) -> Any:
         """Replace the references in a value of a stack's template by local names and ARNs.

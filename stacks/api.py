@@ -90,7 +90,7 @@ class ApiStack(FunctionStack):
 
     def _function(self) -> PythonFunction:
         settings = self.settings
-        return self.python_function(
+        made = self.python_function(
             "Api",
             "api",
             "REST API",
@@ -103,6 +103,11 @@ class ApiStack(FunctionStack):
             timeout_seconds=settings.api.timeout_seconds,
             concurrency=settings.concurrency["api"],
         )
+        if settings.api.snap_start:
+            resource = made.function.node.default_child
+            assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 -- a fact about CDK that types cannot say
+            resource.snap_start = lambda_.CfnFunction.SnapStartProperty(apply_on="PublishedVersions")
+        return made
 
     def _gateway(self) -> gateway.HttpApi:
         auth = self.settings.auth
@@ -142,7 +147,7 @@ class ApiStack(FunctionStack):
         )
 
     def _routes(self) -> None:
-        integration = integrations.HttpLambdaIntegration("Lambda", self._served())
+        integration = integrations.HttpLambdaIntegration("Lambda", self.function.live)
         self.api.add_routes(
             path="/v1/{proxy+}",
             # `ANY` would also match preflight requests, which carry no token.
@@ -154,16 +159,6 @@ class ApiStack(FunctionStack):
         if self.settings.api.public_docs:
             for path in DOCUMENTATION:
                 self._public(path, integration, "A browser carries no token to a page, and the page holds no data.")
-
-    def _served(self) -> lambda_.IFunction:
-        """Return what the gateway invokes: the function, or an alias of its newest version, which has a snapshot."""
-        function = self.function.function
-        if not self.settings.api.snap_start:
-            return function
-        resource = function.node.default_child
-        assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 -- a fact about CDK that types cannot say
-        resource.snap_start = lambda_.CfnFunction.SnapStartProperty(apply_on="PublishedVersions")
-        return lambda_.Alias(self, "Live", alias_name="live", version=function.current_version)
 
     def _public(self, path: str, integration: integrations.HttpLambdaIntegration, reason: str) -> None:
         (route,) = self.api.add_routes(

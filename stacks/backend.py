@@ -16,6 +16,7 @@ from stacks.data import DataStack
 from stacks.monitored import Parts
 from stacks.monitoring import MonitoringStack
 from stacks.prewarm import PrewarmStack
+from stacks.release import release_of
 from stacks.reshard import ReshardStack
 from stacks.settings import NOWHERE, Settings, SettingsError, load
 from stacks.writer import WriterStack
@@ -38,7 +39,13 @@ def add_backend(app: App) -> None:
     prefix = f"Dynashard-{settings.name}"
     env = Environment(account=_account(settings, bundle), region=settings.region)
     data = DataStack(app, f"{prefix}-Data", settings=settings, env=env)
-    common = {"settings": settings, "data": data, "bundle": bundle, "env": env}
+    common = {
+        "settings": settings,
+        "data": data,
+        "bundle": bundle,
+        "release": release_of(bundle, settings),
+        "env": env,
+    }
     api = ApiStack(app, f"{prefix}-Api", **common)
     commands = CommandsStack(app, f"{prefix}-Commands", cursor_secret=api.cursor_secret, **common)
     reshard = ReshardStack(app, f"{prefix}-Reshard", **common)

@@ -12,6 +12,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = "sources"
 """Value of `-c assets=` that takes the code as it lies in the checkout, without its packages."""
 
+LAYERS = ("sharding", "patterns", "serving", "domain")
+"""The layers of a bundle, lowest first."""
+
 _NO_CODE = ["**/__pycache__", "**/*.pyc", "**/*.egg-info", "pyproject.toml", "**/README.md"]
 
 
@@ -25,6 +28,11 @@ class Bundle:
     def deployable(self) -> bool:
         """Whether the assets hold all they need to run."""
         return self.folder is not None
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders of all that it holds; none for the sources."""
+        return [] if self.folder is None else [self.folder / name for name in (*LAYERS, "functions")]
 
     def layer(self, name: str) -> lambda_.Code:
         """Code of a layer, such as `sharding`."""

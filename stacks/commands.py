@@ -27,4 +27,4 @@ class CommandsStack(FunctionStack):
             timeout_seconds=settings.api.timeout_seconds,
             concurrency=settings.concurrency["commands"],
         )
-        CfnOutput(self, "CommandsFunction", value=self.function.function.function_name)
+        CfnOutput(self, "CommandsFunction", value=self.function.live.function_name)

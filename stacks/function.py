@@ -9,6 +9,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
 from stacks.bundling import Bundle
+from stacks.release import LIVE, RELEASE, describe
 from stacks.settings import Purpose, Settings
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
@@ -53,7 +54,12 @@ def layers(scope: Construct, bundle: Bundle, names: Sequence[str]) -> list[lambd
 class PythonFunction(Construct):
     """A function, its role and its log group.
 
+    Attributes:
+        live: the alias that everything invokes. It points at the version of the last release, so code, layers and
+            configuration change in one moment.
+
     Args:
+        release: the mark of the release, which the versions carry.
         statements: what the role allows, besides writing the log and tracing.
         concurrency: most runs at once; reserved unless the settings say otherwise.
         unkept: why no queue keeps events that it could not handle.
@@ -65,6 +71,7 @@ class PythonFunction(Construct):
         construct_id: str,
         *,
         settings: Settings,
+        release: str,
         code: lambda_.Code,
         handler: str,
         layers: Sequence[lambda_.ILayerVersion],
@@ -89,6 +96,7 @@ class PythonFunction(Construct):
             layers=list(layers),
             role=self.role,
             environment={
+                RELEASE: release,
                 "LOG_LEVEL": settings.log_level,
                 "POWERTOOLS_LOG_LEVEL": settings.log_level,
                 "POWERTOOLS_SERVICE_NAME": "dynashard",
@@ -102,7 +110,12 @@ class PythonFunction(Construct):
             tracing=lambda_.Tracing.ACTIVE,
             log_group=self.log,
             description=description,
+            # Versions stay, so that the alias can point at an earlier one. Those of a failed deployment go.
+            current_version_options=lambda_.VersionOptions(
+                description=describe(release), removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+            ),
         )
+        self.live = lambda_.Alias(self, "Live", alias_name=LIVE, version=self.function.current_version)
         self._acknowledge(unkept)
 
     def _role(self, description: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:

@@ -39,7 +39,7 @@ class PrewarmStack(FunctionStack):
         self._memory = f"/dynashard/{self.settings.name}/prewarm"
         self._stop_loss = f"dynashard-{self.settings.name}-stop-loss"
         self._step = self._step_function()
-        self.machine = self.state_machine(definition(prewarm, self._step.function.function_arn), [self._step])
+        self.machine = self.state_machine(definition(prewarm, self._step.live.function_arn), [self._step])
         if topic is not None:
             self._alarms(Alarms(self, self.settings, topic))
         resource = self._resource(self._entry_function())
@@ -138,8 +138,10 @@ class PrewarmStack(FunctionStack):
         index_units = prewarm.index_write_units if isinstance(prewarm, ProvisionedPrewarm) else None
         resource = CustomResource(
             self,
-            "Prewarm",
-            service_token=entry.function.function_arn,
+            # CloudFormation refuses another service token for a resource of the same name. "Prewarm" is that of
+            # releases before this one, which invoked the function without an alias.
+            "Run",
+            service_token=entry.live.function_arn,
             properties={
                 "Way": prewarm.way,
                 "WriteUnits": prewarm.write_units,

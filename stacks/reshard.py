@@ -28,6 +28,7 @@ from stacks.permissions import (
     allow,
     metrics_read,
 )
+from stacks.release import LIVE
 from stacks.reshard_machine import ADVANCE_SECONDS, definition
 from stacks.stack import FunctionStack
 
@@ -68,16 +69,16 @@ class ReshardStack(FunctionStack):
         self._dispatch_function()
         self.operator = self._function("Operator", "operate", 60, [self._topology(TOPOLOGY_ACTIONS)])
         self.watch = self._watch_function()
-        CfnOutput(self, "OperatorFunction", value=self.operator.function.function_name)
+        CfnOutput(self, "OperatorFunction", value=self.operator.live.function_name)
         CfnOutput(self, "StateMachine", value=self.machine.state_machine_arn)
 
     def _machine(self, work_seconds: int) -> stepfunctions.StateMachine:
         name = f"dynashard-{self.settings.name}-reshard"
         stop = self._function("Stop", "stop", ADVANCE_SECONDS, [self._topology(TOPOLOGY_ACTIONS)])
         states = definition(
-            advance=self.advance.function.function_arn,
-            work=self.work.function.function_arn,
-            stop=stop.function.function_arn,
+            advance=self.advance.live.function_arn,
+            work=self.work.live.function_arn,
+            stop=stop.live.function_arn,
             work_seconds=work_seconds,
             concurrency=self.settings.reshard.concurrency,
             partition=self.partition,
@@ -130,7 +131,7 @@ class ReshardStack(FunctionStack):
             self,
             "WatchFailures",
             function_name=watch.function.function_name,
-            qualifier="$LATEST",
+            qualifier=LIVE,
             maximum_event_age_in_seconds=WATCH_MINUTES * 60,
             maximum_retry_attempts=WATCH_RETRIES,
             destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
@@ -138,7 +139,7 @@ class ReshardStack(FunctionStack):
             ),
         )
         # Lambda refuses the destination while the role may not send to it.
-        kept.node.add_dependency(watch.role)
+        kept.node.add_dependency(watch.role, watch.live)
         name = self.settings.name
         self._schedule(watch, "WatchRule", f"Watches changes of shard counts ({name})", Duration.minutes(WATCH_MINUTES))
         self._schedule(
@@ -161,7 +162,7 @@ class ReshardStack(FunctionStack):
             schedule=events.Schedule.rate(every),
             targets=[
                 targets.LambdaFunction(
-                    watch.function,
+                    watch.live,
                     retry_attempts=DELIVERY_ATTEMPTS,
                     max_event_age=Duration.minutes(WATCH_MINUTES),
                     dead_letter_queue=self.missed,

@@ -11,7 +11,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
-from stacks.bundling import Bundle
+from stacks.bundling import LAYERS, Bundle
 from stacks.data import DataStack
 from stacks.function import WAITED_FOR, PythonFunction, acknowledge, layers, log_group
 from stacks.permissions import allow
@@ -25,6 +25,7 @@ class FunctionStack(Stack):
     """A stack of functions that work on the tables of one environment.
 
     Args:
+        release: the mark of the release that is deployed.
         purpose: what the stack is for, in its description.
         layer_names: the layers of its functions.
     """
@@ -37,14 +38,16 @@ class FunctionStack(Stack):
         settings: Settings,
         data: DataStack,
         bundle: Bundle,
+        release: str,
         purpose: str,
-        layer_names: Sequence[str] = ("sharding", "patterns", "serving", "domain"),
+        layer_names: Sequence[str] = LAYERS,
         **kwargs: Any,
     ) -> None:
         super().__init__(scope, construct_id, description=f"Dynashard {purpose} ({settings.name})", **kwargs)
         self.settings = settings
         self.data = data
         self._bundle = bundle
+        self._release = release
         self._layers = layers(self, bundle, layer_names)
 
     def python_function(
@@ -66,6 +69,7 @@ class FunctionStack(Stack):
             self,
             construct_id,
             settings=self.settings,
+            release=self._release,
             description=f"Dynashard {description}",
             code=self._bundle.function(name),
             handler=f"functions.{name}.handler.{entry}",
@@ -98,7 +102,7 @@ class FunctionStack(Stack):
         mapping = lambda_.EventSourceMapping(
             self,
             "Stream",
-            target=function.function,
+            target=function.live,
             event_source_arn=stream_arn,
             # Records may be written before the stream is consumed.
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
@@ -127,7 +131,7 @@ class FunctionStack(Stack):
             tracing_enabled=True,
         )
         # `grant_invoke` would allow every version as well.
-        arns = [each.function.function_arn for each in functions]
+        arns = [each.live.function_arn for each in functions]
         machine.add_to_role_policy(allow(["lambda:InvokeFunction"], arns))
         acknowledge(
             machine,

@@ -106,7 +106,7 @@ class WriterStack(FunctionStack):
         mapping = lambda_.EventSourceMapping(
             self,
             f"{name}Mapping",
-            target=self.worker.function,
+            target=self.worker.live,
             event_source_arn=queue.queue_arn,
             batch_size=MESSAGES,
             max_concurrency=most,

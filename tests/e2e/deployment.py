@@ -39,6 +39,13 @@ class Deployment(deployment.Deployment):
         """Return a caller of this tenant."""
         return self.client(self.issuer.issue({TENANT_CLAIM: tenant}))
 
+    def configure(self, function: str, **configuration: Any) -> None:
+        """Change the configuration of a function, publish it, and let the alias that everything invokes point at it."""
+        client = self.aws.client("lambda")
+        client.update_function_configuration(FunctionName=function, **configuration)
+        version = client.publish_version(FunctionName=function)["Version"]
+        client.update_alias(FunctionName=function, Name="live", FunctionVersion=version)
+
     def acting_as(self, role: str) -> Callable[[str], Any]:
         """Return a function that makes botocore's clients that act under a role."""
         assumed = self.aws.client("sts").assume_role(RoleArn=role, RoleSessionName="e2e")["Credentials"]

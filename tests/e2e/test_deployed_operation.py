@@ -109,7 +109,7 @@ class CursorSecret:
     """The deployed secret, and a function that has to read it anew."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self._aws = deployment.aws
+        self._deployment, self._aws = deployment, deployment.aws
         self._function = deployment.resource("Api", "AWS::Lambda::Function")
         self._secret = deployment.resource("Api", "AWS::SecretsManager::Secret")
 
@@ -123,9 +123,8 @@ class CursorSecret:
         """Store keys, and make the next request start a new execution environment."""
         text = json.dumps({"current": current, "previous": previous})
         self._aws.client("secretsmanager").put_secret_value(SecretId=self._secret, SecretString=text)
-        client = self._aws.client("lambda")
-        memory = client.get_function_configuration(FunctionName=self._function)["MemorySize"]
-        client.update_function_configuration(FunctionName=self._function, MemorySize=memory + 1)
+        configured = self._aws.client("lambda").get_function_configuration(FunctionName=self._function)
+        self._deployment.configure(self._function, MemorySize=configured["MemorySize"] + 1)
 
 
 @pytest.fixture

@@ -32,10 +32,10 @@ def quick(deployment: Deployment) -> Iterator[Deployment]:
     before = {name: client.get_function_configuration(FunctionName=name)["Environment"] for name in functions}
     for name, environment in before.items():
         changed = {"Variables": {**environment["Variables"], **QUICK}}
-        client.update_function_configuration(FunctionName=name, Environment=changed)
+        deployment.configure(name, Environment=changed)
     yield deployment
     for name, environment in before.items():
-        client.update_function_configuration(FunctionName=name, Environment=environment)
+        deployment.configure(name, Environment=environment)
 
 
 def operate(deployment: Deployment, operation: str, **asked: Any) -> Any:

@@ -240,7 +240,7 @@ class World:
             assert payload["StateMachineArn"] == "machine"
             self.stepfunctions.started.setdefault(payload["Name"], dict(payload["Input"]))
             return {}
-        (entry,) = [name for name in FUNCTIONS if resource.startswith(f"<{name}Function")]
+        (entry,) = [name for name in FUNCTIONS if resource.startswith(f"<{name}Live")]
         self.calls.append(entry)
         self.meanwhile(entry)
         count = self.calls.count(entry)

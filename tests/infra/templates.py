@@ -119,5 +119,7 @@ def short(value: Any) -> str:
         return "".join(short(part) for part in argument[1])
     if function == "Fn::GetAtt":
         return f"<{'.'.join(argument)}>"
+    if function in {"Fn::Select", "Fn::Split"}:
+        return short(argument[1])
     name = argument if isinstance(argument, str) else short(argument)
     return f"<{name.split(':')[-1]}>" if function == "Fn::ImportValue" else f"<{name}>"

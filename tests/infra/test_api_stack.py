@@ -260,6 +260,5 @@ def test_the_local_stack_refuses_snapshots() -> None:
         load(local, "local")
 
 
-def test_no_version_is_published_without_snapshots(dev: Templates) -> None:
+def test_versions_have_no_snapshots_unless_the_settings_say_so(dev: Templates) -> None:
     assert "SnapStart" not in function(dev)
-    assert not of_type(dev["Api"], "AWS::Lambda::Version")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.templates import Templates, context, of_type, statements, synthesise
+from tests.infra.templates import Templates, context, of_type, short, statements, synthesise
 from tests.roles import Role
 
 pytestmark = pytest.mark.infra
@@ -52,7 +52,8 @@ def test_it_gets_the_names_of_its_resources_and_its_own_name_is_an_output(dev: T
         "CURSOR_SECRET_ARN",
     }
     assert function["Properties"]["Handler"] == "functions.commands.handler.handler"
-    assert "Ref" in template["Outputs"]["CommandsFunction"]["Value"]
+    # The name with the alias, as FunctionName of an invocation takes it.
+    assert short(template["Outputs"]["CommandsFunction"]["Value"]).endswith(":live")
 
 
 def test_its_memory_and_its_share_of_the_account_are_settings(dev: Templates, tmp_path: Path) -> None:

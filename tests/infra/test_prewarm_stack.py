@@ -59,7 +59,7 @@ def test_the_entry_may_start_the_machine_and_the_machine_may_call_the_step(prod:
     machine = statements(prod["Prewarm"], "MachineRole")
 
     assert entry == {"<EntryLog01D3C813.Arn>": LOGS, "<Machine6FC8AE80>": ["states:StartExecution"], **TRACES}
-    assert machine.pop("<StepFunction12077BE9.Arn>") == ["lambda:InvokeFunction"]
+    assert machine.pop("<StepLiveB1EDD212>") == ["lambda:InvokeFunction"]
     assert {action.split(":")[0] for action in machine.pop("*")} == {"logs", "xray"}
     assert machine == {}
 

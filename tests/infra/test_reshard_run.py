@@ -284,6 +284,6 @@ def test_the_simulation_has_every_function_of_the_machine(dev: Templates) -> Non
 
     called = {state["Resource"] for state in [*states.values(), slice_] if state["Type"] == "Task"}
 
-    arns = {f"<{name}.Arn>" for name in of_type(dev["Reshard"], "AWS::Lambda::Function")}
+    arns = {f"<{name}>" for name in of_type(dev["Reshard"], "AWS::Lambda::Alias")}
     assert called - arns == {"arn:<AWS::Partition>:states:::states:startExecution"}
     assert len(called) == 4

@@ -105,7 +105,7 @@ def test_the_machine_may_call_its_functions_and_itself(dev: Templates) -> None:
     assert allowed.pop(itself) == ["states:StartExecution"]
     assert machine["Properties"]["StateMachineName"] == machine_name("dev") == "dynashard-dev-reshard"
     assert {action.split(":")[0] for action in allowed.pop("*")} == {"logs", "xray"}
-    assert sorted(name.split("Function")[0] for name in allowed) == ["<Advance", "<Stop", "<Work"]
+    assert sorted(name.split("Live")[0] for name in allowed) == ["<Advance", "<Stop", "<Work"]
     assert {tuple(actions) for actions in allowed.values()} == {("lambda:InvokeFunction",)}
 
 

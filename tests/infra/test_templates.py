@@ -23,8 +23,9 @@ STACKS = ["Api", "Changes", "Commands", "Data", "Monitoring", "Prewarm", "Reshar
 
 
 def normalised(template: dict[str, Any], env: str) -> Any:
-    """Return a template without hashes of code and without the name of its environment."""
+    """Return a template without hashes of code and of versions, and without the name of its environment."""
     text = json.dumps(template)
+    text = re.sub(r"(CurrentVersion[0-9A-F]{8})[0-9a-f]{32}\b", r"\1<version>", text)
     text = re.sub(r"\b[0-9a-f]{64}\b", "<asset>", text)
     text = re.sub(r'"aws:asset:path": "[^"]*"', '"aws:asset:path": "<path>"', text)
     return json.loads(re.sub(rf"\b{env}\b", "<env>", text))
