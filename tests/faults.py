@@ -9,10 +9,11 @@ throttle, a conflict, another writer in between, a batch that is done in part. E
 classification, so they are the same as real ones.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -43,12 +44,14 @@ class Sending:
 class Fault:
     """A fault in place of a request: `strike(send, request)` returns the answer or raises.
 
-    `nth` counts the requests of this operation from 1. None injects the fault into each of them.
+    `nth` counts the requests of this operation from 1. None injects the fault into each of them. Requests without
+    `text` are spared.
     """
 
     operation: str
     strike: Callable[[Send, Mapping[str, Any]], Wire]
     nth: int | None = 1
+    text: str = ""
 
 
 class FaultyTransport(OneByOne):
@@ -85,7 +88,8 @@ class FaultyTransport(OneByOne):
             self.calls.append(Call(operation, request))
             self._seen[operation] += 1
             for at, fault in enumerate(self._plan):
-                if fault.operation == operation and fault.nth in (None, self._seen[operation]):
+                due = fault.operation == operation and fault.nth in (None, self._seen[operation])
+                if due and (not fault.text or fault.text in json.dumps(request)):
                     self._struck.add(at)
                     return fault
             return None
@@ -208,6 +212,16 @@ def unprocessed(operation: str, *, keep: int, nth: int | None = 1) -> Fault:
     return Fault(operation, strike, nth)
 
 
+def about(text: str, fault: Fault) -> Fault:
+    """Inject a fault into each request that contains this text, and into no other."""
+    return replace(fault, nth=None, text=text)
+
+
+def too_large(operation: str, *, nth: int | None = 1) -> Fault:
+    """DynamoDB refuses the request because of the size of an item."""
+    return _refused(operation, "ValidationException", {}, nth, "Item size has exceeded the maximum allowed size")
+
+
 class AttemptsOn(FaultyTransport):
     """Injects faults below the retries: each fails one attempt, and the layer's rules decide about the next one.
 
@@ -230,8 +244,8 @@ class AttemptsOn(FaultyTransport):
         return Attempts(runtime=Runtime(sleep=lambda _: None)).run(once, operation, resend)
 
 
-def _refused(operation: str, code: str, body: Mapping[str, Any], nth: int | None) -> Fault:
-    refusal = Refusal(operation=operation, status=400, code=code, message="", body=body, attempts=4)
+def _refused(operation: str, code: str, body: Mapping[str, Any], nth: int | None, message: str = "") -> Fault:
+    refusal = Refusal(operation=operation, status=400, code=code, message=message, body=body, attempts=4)
 
     def strike(_send: Send, _request: Mapping[str, Any]) -> Wire:
         for meter in meters():

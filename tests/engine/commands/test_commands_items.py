@@ -10,7 +10,16 @@ from dynashard.transport import Transport
 from tests.api_caller import a_user
 from tests.engine.api.api_on_engine import caller_on
 from tests.engine.commands.commands_on_engine import Service, commands_on
-from tests.faults import FaultyTransport, lost_after, lost_answer, lost_request, throttled, unprocessed
+from tests.faults import (
+    FaultyTransport,
+    about,
+    lost_after,
+    lost_answer,
+    lost_request,
+    throttled,
+    unprocessed,
+    unreachable,
+)
 
 pytestmark = pytest.mark.engine
 
@@ -234,6 +243,28 @@ def test_an_unprocessed_item_of_a_batch_has_its_own_outcome(transport: Transport
     assert (left["code"], len(left["details"]["keys"])) == ("unprocessed", 1)
     [done] = [place for place, outcome in enumerate(written, 1) if outcome["ok"]]
     assert [item["id"] for item in service.result("list")["items"]] == [str(done)]
+
+
+def test_only_stored_incidents_of_a_batch_are_reported_as_done(transport: Transport, table: str) -> None:
+    names = {each: f"2gSoQcoRlyLdNEyDDQHUGpS9V0{each}" for each in ("a", "b", "c", "d", "e")}
+    faults = [
+        about(f'"{names["a"]}"', throttled("PutItem")),
+        about(f'"{names["b"]}"', lost_request("PutItem")),
+        about(f'"{names["c"]}"', unreachable("PutItem")),
+        about(f'"{names["d"]}"', lost_answer("PutItem")),
+    ]
+    once = RetryPolicy(seconds=0, runtime=Runtime(sleep=lambda _: None))
+    service = Service(commands_on(FaultyTransport(transport, faults), table, retry_policy=once), entity="incidents")
+
+    put = [{"id": name, "number": 1, "title": each} for each, name in names.items()]
+    written = service.result("batch_write", put=put, delete=[{"id": "2gSoQcoRlyLdNEyDDQHUGpS9V0z"}])
+
+    codes = [outcome.get("error", {}).get("code") for outcome in written["put"]]
+    assert codes == ["key_range_throttled", "outcome_unknown", "engine_unavailable", None, None]
+    unknown = written["put"][1]["error"]["details"]
+    assert (unknown["key"], unknown.keys()) == ({"tenant_id": "abc", "id": names["b"]}, {"resend", "key", "revision"})
+    assert written["delete"] == [{"ok": True, "result": None}]
+    assert {item["title"] for item in service.result("list")["items"]} == {"d", "e"}
 
 
 def test_unprocessed_reads_of_a_batch_may_be_requested_again(transport: Transport, table: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from dynashard.errors import (
     DynashardError,
     EngineUnavailableError,
+    OutcomeUnknownError,
     RevisionMismatchError,
     ThrottledError,
     UndecodableItemError,
@@ -27,7 +28,7 @@ from tests.engine.patterns.attachment_world import (
     versions,
 )
 from tests.engine.stored_things import NOON, World
-from tests.faults import Fault, lost_answer, lost_request, meanwhile, meanwhile_repeated, repeated, throttled
+from tests.faults import Fault, about, lost_answer, lost_request, meanwhile, meanwhile_repeated, repeated, throttled
 
 pytestmark = pytest.mark.engine
 
@@ -279,3 +280,46 @@ def test_a_writer_that_gives_up_removes_its_version(world: World) -> None:
 
     assert versions(world) == pointed(world)
     assert stored(world)["test.v1.Report~details"]
+
+
+def test_each_write_of_a_batch_has_its_own_outcome(world: World) -> None:
+    reports(world).create(Report(id="old"))
+    world.faults(
+        about('"rep-a"', throttled("PutItem")),
+        about('"rep-b"', lost_request("PutItem")),
+        about('"rep-c"', lost_answer("PutItem")),
+        about('"old"', lost_request("DeleteItem")),
+    )
+    batch = [Report(id=f"rep-{each}", title=each) for each in "abcd"]
+
+    outcomes = reports(world).try_batch_write(
+        put=batch, delete=[{"tenant": "abc", "id": each} for each in ("old", "x")]
+    )
+
+    codes = [outcome and outcome.code for outcome in outcomes]
+    assert codes == ["key_range_throttled", "outcome_unknown", None, None, "outcome_unknown", None]
+    assert sorted(item["title"]["S"] for item in everything(world)) == ["", "c", "d"]
+
+
+def test_an_error_for_a_batch_names_the_items_that_it_speaks_for(world: World) -> None:
+    world.faults(about('"1"', throttled("PutItem")), about('"2"', lost_request("PutItem")))
+
+    with pytest.raises(OutcomeUnknownError) as raised:
+        reports(world).batch_write(put=[Report(id=each) for each in "123"])
+
+    assert raised.value.details == {
+        "resend": False,
+        "keys": [{"tenant": "abc", "id": "2"}],
+        "unprocessed": [{"tenant": "abc", "id": "1"}],
+    }
+    assert [item["id"]["S"] for item in everything(world)] == ["3"]
+
+
+def test_an_attachment_that_is_lost_leaves_no_doubt_about_its_item(world: World) -> None:
+    world.faults(lost_request("PutItem", nth=1))
+
+    with pytest.raises(EngineUnavailableError, match="item was not written") as raised:
+        reports(world).put(Report(details=[1]))
+
+    assert not isinstance(raised.value, OutcomeUnknownError)
+    assert everything(world) == []

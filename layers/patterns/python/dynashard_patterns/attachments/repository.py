@@ -9,9 +9,9 @@ is sent again, or arrives late, cannot bring back a version whose pieces are rem
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from dynashard.codec import require_fits
@@ -20,6 +20,7 @@ from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
     EngineError,
+    InputError,
     InvalidQueryError,
     InvalidValueError,
     NotFoundError,
@@ -28,6 +29,7 @@ from dynashard.errors import (
 )
 from dynashard.repository import KeyLike, Repository, Written
 from dynashard.repository.batch import Reading
+from dynashard.repository.batches import Outcome
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.items import E
 from dynashard.repository.retry_policy import map_concurrently, unsettled
@@ -137,26 +139,29 @@ class AttachmentRepository(Repository[E]):
         done = self._do(write, key)
         self._fields.take_away(item_key, pointers_left(done.attributes, self._entity.attachments))
 
-    def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
-        """Store and delete many items; see `Repository.batch_write`.
-
-        Each is written by itself, up to 16 at a time, and costs what `put` and `delete` cost. The first error is
-        raised after all were tried.
-        """
-        names: dict[ItemKey, KeyLike] = {}
-        for key in (*put, *delete):
-            self._add_once(names, key)
-        for item in put:
-            self.check(item)
-
-        def remove(key: KeyLike) -> None:
+    def _prepared(self, put: Sequence[E], delete: Sequence[KeyLike]) -> list[Any]:
+        """What `_written` does for each item and key: they are written one by one, and cost what each costs alone."""
+        seen: set[ItemKey] = set()
+        prepared: list[Any] = []
+        for place, member in enumerate((*put, *delete)):
             try:
-                self.delete(key)
-            except NotFoundError:
-                return
+                self._once(seen, member)
+                if place < len(put):
+                    self.check(put[place])
+            except InputError as error:
+                prepared.append(error)
+            else:
+                prepared.append(partial(self.put, put[place]) if place < len(put) else partial(self._remove, member))
+        return prepared
 
-        map_concurrently(self.put, put, self._store.batch_concurrency)
-        map_concurrently(remove, delete, self._store.batch_concurrency)
+    def _written(self, prepared: Sequence[Any]) -> list[Outcome]:
+        """Do each, up to 16 at a time; return the outcome of each. Raises nothing."""
+        return map_concurrently(_tried, prepared, self._store.batch_concurrency)
+
+    def _remove(self, key: KeyLike) -> None:
+        """Delete an item, whether or not there is one."""
+        with suppress(NotFoundError):
+            self.delete(key)
 
     def sweep(self, *, grace: float = GRACE_SECONDS, dry: bool = False) -> Iterator[Swept]:
         """Remove what interrupted writes, deletes and expired items have left; see `sweep.sweep`."""
@@ -273,6 +278,15 @@ class AttachmentRepository(Repository[E]):
         require_fits({**self._store.router.stored_key(self._entity, key), **wire})
         options = {"ReturnValues": "ALL_OLD"} if kind is Kind.CREATE else {}
         return Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
+
+
+def _tried(write: Callable[[], object]) -> Outcome:
+    """Do a write; return None, or why it is not proved to be done."""
+    try:
+        write()
+    except DynashardError as error:
+        return error
+    return None
 
 
 def _bare(item: E, names: Collection[str]) -> E:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.errors import EngineError, InvalidQueryError, OutcomeUnknownError
+from dynashard.errors import EngineError, EngineUnavailableError, InvalidQueryError, OutcomeUnknownError
 from dynashard.repository.store import Store
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.packing import Packed, Packer
@@ -117,9 +117,13 @@ class Fresh:
                     place = self._fields.place(name, self._key)
                     manifest = Manifest(place, pointer.version, pointer.pieces, self._since)
                     self._fields.stored.write(manifest, packed.pieces)
-        except OutcomeUnknownError:
+        except OutcomeUnknownError as lost:
             # Pieces may still arrive: the sweep removes them when they have.
-            raise
+            raise EngineUnavailableError(
+                "No answer came for a part of an attachment. Its item was not written; try again.",
+                operation=lost.operation,
+                aws_code=lost.aws_code,
+            ) from lost
         except EngineError:
             self.take_away()
             raise

@@ -1,6 +1,6 @@
 """Many items at a time, each with an outcome of its own."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from dynashard.entity import Entity
@@ -12,7 +12,6 @@ from dynashard.errors import (
     InputError,
     InvalidKeyError,
     NotFoundError,
-    OutcomeUnknownError,
     UnprocessedError,
     ValidationFailedError,
 )
@@ -133,29 +132,16 @@ class Batches:
                 outcomes[place] = refusals.of(error)
         return outcomes
 
-    def _written(self, served: Served, items: Writes, refusals: "_Refusals") -> dict[Place, Outcome]:
-        refused: dict[ItemKey, Outcome] = {}
-        try:
-            self._send(served, list(items.values()))
-        except UnprocessedError as error:
-            refused = dict.fromkeys(_left(served, error.keys), refusals.of(error))
-        except OutcomeUnknownError as error:
-            left = UnprocessedError("Not written in time; send it again later.", operation="", keys=error.unprocessed)
-            refused = dict.fromkeys(_left(served, error.unprocessed), refusals.of(left))
-            unknown = OutcomeUnknownError(str(error), operation=error.operation, keys=error.keys)
-            refused |= dict.fromkeys(_left(served, error.keys), refusals.of(unknown))
-        except InputError as error:
-            # Nothing was sent. Writing them one by one shows which of them is at fault.
-            if len(items) == 1:
-                return {place: refusals.of(error) for place, _ in items.values()}
-            parts = [self._written(served, {key: write}, refusals) for key, write in items.items()]
-            return {place: outcome for part in parts for place, outcome in part.items()}
-        return {place: refused.get(key) or done(None) for key, (place, _) in items.items()}
-
-    def _send(self, served: Served, writes: Sequence[tuple[Place, Any]]) -> None:
-        puts = [item for (kind, _), item in writes if kind == "put"]
-        deletes = [item for (kind, _), item in writes if kind == "delete"]
-        self._collection_of(served.entity).batch_write(put=puts, delete=deletes)
+    def _written(self, served: Served, writes: Writes, refusals: "_Refusals") -> dict[Place, Outcome]:
+        puts = [(place, item) for place, item in writes.values() if place[0] == "put"]
+        deletes = [(place, key) for place, key in writes.values() if place[0] == "delete"]
+        outcomes = self._collection_of(served.entity).try_batch_write(
+            put=[item for _, item in puts], delete=[key for _, key in deletes]
+        )
+        return {
+            place: done(None) if error is None else refusals.of(error)
+            for (place, _), error in zip((*puts, *deletes), outcomes, strict=True)
+        }
 
 
 class _Refusals:
@@ -201,12 +187,6 @@ def _write_of(served: Served, tenant: str, place: Place, document: Document, now
     item = item_of(served, request)
     refuse_untimely(served, request, item, now)
     return item
-
-
-def _left(served: Served, keys: Iterable[Mapping[str, Any]]) -> set[ItemKey]:
-    """Return the keys that were left over, as those of items; errors name keys as texts and numbers."""
-    known = served.definition
-    return {known.key_of({name: known.assignment.check(name, value) for name, value in key.items()}) for key in keys}
 
 
 def _found(item: Entity | None) -> Outcome:

@@ -298,14 +298,13 @@ class TableThrottledError(ThrottledError, code="table_throttled"):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class UnprocessedError(EngineError, code="unprocessed", status=429, retryable=True):
-    """Part of a batch was unprocessed at the deadline; the writes or reads of `keys` were not done and never will be.
+    """Part of a batch was not done; the writes or reads of `keys` were not done and never will be. All others were.
 
-    `unknown`, inside the layer, are those that may have been done or may still be; callers then get
-    `OutcomeUnknownError`.
+    `retryable` is False if one of them cannot succeed later either; that one's error is the cause.
     """
 
     keys: Sequence[Mapping[str, Any]]
-    unknown: Sequence[Mapping[str, Any]] = ()
+    retryable: bool = True
 
     @property
     def details(self) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from dynashard.entity import ItemKey
-from dynashard.errors import DynashardError, EngineError, OutcomeUnknownError, ThrottledError, TransactionConflictError
-from dynashard.repository.retry_policy import BatchOperation, Unfinished, run_rounds
+from dynashard.errors import DynashardError, InputError, ThrottledError, TransactionConflictError
+from dynashard.repository.retry_policy import BatchOperation, Unfinished, read_rounds
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Write
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
@@ -67,7 +67,7 @@ def get_all(
     places_of: Callable[[Sequence[T]], Iterable[StoredKey]],
     send: Callable[[Sequence[Call]], list[Wire]] | None = None,
 ) -> dict[T, Wire]:
-    """Read an item for each of some distinct members, leaving out those that are not stored; raises as `run_rounds`.
+    """Read an item for each of some distinct members, leaving out those that are not stored; raises as `read_rounds`.
 
     `places_of` is asked before each request. `send` sends calls at the same time; by default the transport does.
 
@@ -91,42 +91,46 @@ def get_all(
             unread += [at[stored_key(key)] for key in keys]
         return Unfinished(unread)
 
-    run_rounds(_BATCH_GET, members, once, pauses, key_of)
+    read_rounds(_BATCH_GET, members, once, pauses, key_of)
     return found
 
 
 def write_once(store: Store, writes: Mapping[StoredKey, Write]) -> Unfinished[StoredKey]:
-    """Put and delete items, each at its stored key and without its conditions.
+    """Put and delete items, each at its stored key and without its conditions. Returns what is not proved to be done.
 
-    Each batch has an outcome of its own: a write that succeeded is not repeated because another was throttled, which
-    would undo what others have written since.
+    Each request has an outcome of its own: a write that succeeded is not repeated because another was throttled, which
+    would undo what others have written since. DynamoDB refuses a request as a whole, so the writes of a request that
+    it finds invalid are sent again, each by itself, to find the one that is at fault.
 
     Cost: one BatchWriteItem for 25 writes, 16 at a time, and what one write for each would cost.
     """
-    parts = list(chunks(list(writes), _WRITE_LIMIT))
+    answered = _answers(store, writes, list(chunks(list(writes), _WRITE_LIMIT)))
+    suspects = [[key] for part, answer in answered if isinstance(answer, InputError) and len(part) > 1 for key in part]
+    if suspects:
+        whole = [(part, answer) for part, answer in answered if not isinstance(answer, InputError) or len(part) == 1]
+        answered = [*whole, *_answers(store, writes, suspects)]
+    errors: list[tuple[StoredKey, DynashardError]] = []
+    returned: list[StoredKey] = []
+    for part, answer in answered:
+        if isinstance(answer, DynashardError):
+            errors += [(key, answer) for key in part]
+            continue
+        actions = answer.get("UnprocessedItems", {}).get(store.table, [])
+        requests = [request for action in actions for request in action.values()]
+        returned += [stored_key(request.get("Item") or request["Key"]) for request in requests]
+    rest = Unfinished.by_error(errors)
+    return rest._replace(members=[*returned, *rest.members])
+
+
+def _answers(
+    store: Store, writes: Mapping[StoredKey, Write], parts: Sequence[Sequence[StoredKey]]
+) -> list[tuple[Sequence[StoredKey], Wire | DynashardError]]:
+    """Send a request for each part; return each part with its answer or error."""
     calls = [
         Call("BatchWriteItem", {"RequestItems": {store.table: [_action(key, writes[key]) for key in part]}})
         for part in parts
     ]
-    left: list[StoredKey] = []
-    unknown: list[StoredKey] = []
-    cause: EngineError | None = None
-    failed: DynashardError | None = None
-    for part, answer in zip(parts, store.transport.try_all(calls), strict=True):
-        if isinstance(answer, OutcomeUnknownError):
-            unknown += part
-        elif isinstance(answer, ThrottledError | TransactionConflictError):
-            left += part
-            cause = cause or answer
-        elif isinstance(answer, DynashardError):
-            failed = failed or answer
-        else:
-            unprocessed = answer.get("UnprocessedItems", {}).get(store.table, [])
-            requests = [request for action in unprocessed for request in action.values()]
-            left += [stored_key(request.get("Item") or request["Key"]) for request in requests]
-    if failed is not None:
-        raise failed
-    return Unfinished(left, cause, unknown)
+    return list(zip(parts, store.transport.try_all(calls), strict=True))
 
 
 def chunks(members: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -11,7 +11,7 @@ from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ThrottledError, TransactionConflictError
 from dynashard.repository.batch import AT_A_TIME, Reading, StoredKey, chunks, get_all, stored_key, wire_key
 from dynashard.repository.conditions import is_marker, moved_to
-from dynashard.repository.retry_policy import BatchOperation, Unfinished, run_rounds
+from dynashard.repository.retry_policy import BatchOperation, Unfinished, read_rounds
 from dynashard.repository.store import Store
 from dynashard.routing import home
 from dynashard.transport.interface import Call, Wire
@@ -39,7 +39,7 @@ class StoredItems(NamedTuple):
     send: Callable[[Sequence[Call]], list[Wire]] | None = None
 
     def pairs(self, pairs: Iterable[Pair]) -> dict[Pair, tuple[Wire | None, Wire | None]]:
-        """Return what is stored at both places of each pair, at one moment; raises as `run_rounds`.
+        """Return what is stored at both places of each pair, at one moment; raises as `read_rounds`.
 
         Cost: 2 read units for every 4 KB at both places, 1 round trip for 5 pairs, 16 at a time.
         """
@@ -63,14 +63,14 @@ class StoredItems(NamedTuple):
             both.update({(old, new): (stored[old], stored[new]) for old, new in left})
             return Unfinished([])
 
-        run_rounds(_TRANSACT_GET, sorted(set(pairs)), once, self.pauses, lambda pair: self.key_of(pair[0]))
+        read_rounds(_TRANSACT_GET, sorted(set(pairs)), once, self.pauses, lambda pair: self.key_of(pair[0]))
         return both
 
     def follow(self, markers: Mapping[K, Pair], live: Callable[[Wire], bool]) -> tuple[dict[K, Wire], dict[K, Pair]]:
         """Return the items that markers lead to, and the next pairs of those that have moved again, by any names.
 
         Items of names that are in neither answer are absent. `live` says whether readers may see a stored item. Raises
-        as `run_rounds`.
+        as `read_rounds`.
 
         Cost: what reading the items costs, 1 BatchGetItem for 100, 16 at a time; `pairs` for those that are not found.
         """

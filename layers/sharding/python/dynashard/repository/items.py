@@ -121,12 +121,16 @@ class Items(Generic[E]):
             return Done(found, proved=True)
         if verdict is Proof.REFUSED:
             raise ConditionFailedError(str(error), operation=write.operation, item=found) from error
-        raise OutcomeUnknownError(
+        raise self._unknown(write, key) from error
+
+    def _unknown(self, write: Write, key: KeyLike) -> OutcomeUnknownError:
+        """The error for a write with an unknown outcome."""
+        return OutcomeUnknownError(
             f"{self._name(key)}: no answer came; the write may have been applied, or may still be. {_advice(write)}",
             operation=write.operation,
             key=self._key_named(key),
             revision=write.revision or None,
-        ) from error
+        )
 
     def _item_error(self, error: ThrottledError | UnprocessedError, item_key: ItemKey, key: KeyLike) -> EngineError:
         """A caller's error for one item that could not be read or written in time."""

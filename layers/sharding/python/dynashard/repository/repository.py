@@ -1,35 +1,27 @@
 """Create, read, change and delete items, one or many at a time, wherever their shards are."""
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, cast
 
-from dynashard import schema
-from dynashard.entity import Handling, ItemKey, handling_of, record, revision_in
+from dynashard.entity import Handling, ItemKey, handling_of, revision_in
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
-    DynashardError,
-    InvalidKeyError,
     InvalidQueryError,
     InvalidValueError,
     OutcomeUnknownError,
     RevisionMismatchError,
     TransactionRefusedError,
-    UnprocessedError,
     WriteContendedError,
 )
-from dynashard.repository.batch import ENTITY, LIVENESS, Reading
+from dynashard.repository.batch import LIVENESS, Reading
+from dynashard.repository.batches import Batches
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import exists_already, is_live
-from dynashard.repository.items import E, Items, KeyLike
+from dynashard.repository.items import E, KeyLike
 from dynashard.repository.late import ensure_home
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.writes import Kind, Write
-from dynashard.routing import IndexCounts
-from dynashard.runtime import direct_module
-from dynashard.schema import PK, REV, SK
-from dynashard.transport.deadline import evidence
 
 if TYPE_CHECKING:
     from dynashard.repository.transaction import Companion, Step
@@ -45,7 +37,7 @@ class Written(NamedTuple, Generic[E]):
     created: bool
 
 
-class Repository(Items[E]):
+class Repository(Batches[E]):
     """The items of one entity. Safe to share between threads.
 
     Arguments: `key` is an item or the fields of its key. With `if_match`, a write is done only if the live item is at
@@ -233,87 +225,6 @@ class Repository(Items[E]):
             self._require(if_match, self._read(key, Reading(consistent=True)), key)
         write = Write(Kind.CHANGE, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
         self._do(write, key)
-
-    def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> list[E | None]:
-        """Return the live items with these keys, in the order of the keys; None for those that have none.
-
-        Raises `UnprocessedError` with the keys that could not be read in time.
-
-        Cost: what `find` costs for each, 1 round trip for 100 keys, up to 16 at a time; 1 more for those that have
-        moved while their shard count changes. With random placement, that for every shard.
-        """
-        wanted = [self._entity.key_of(key) for key in keys]
-        names = dict(zip(wanted, keys, strict=True))
-        # Two items of one key are two objects, so each is decoded by itself.
-        batch_form = direct_module("batch_form") if len(names) == len(keys) else None
-        reader = batch_form and batch_form.entities_of(self._entity, schema, record, ENTITY)
-        try:
-            found = self._reader.read_all(list(names), Reading(consistent, reader=reader))
-        except UnprocessedError as error:
-            raise self._batch_error(error, names) from error.__cause__
-        items, decode = (found.get(key) for key in wanted), self._entity.decode
-        return [None if item is None else item[ENTITY] if ENTITY in item else decode(item) for item in items]
-
-    def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
-        """Store and delete many items, each whether or not its key had one.
-
-        There is no condition and no order between them. An item that was read from the store keeps its creation
-        stamp; others are stamped as created now. With random placement, items that were never stored get a drawn
-        shard, whatever other shards hold.
-
-        Raises:
-            InvalidKeyError: two of them have one key.
-            UnprocessedError: with the keys that could not be written in time; the others are written.
-            OutcomeUnknownError: with the keys of which no answer came and nothing stored proves anything, and with
-                those that were certainly not written; the others are written.
-
-        Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time. While a shard count changes, its items are
-        written one by one, up to 16 at a time: 4 write units for those that are new at their new home. With random
-        placement, what was stored before or is deleted is looked for first, for 1 read unit a shard.
-        """
-        now, stamp, homes = self._store.now(), self._store.stamp(), self._entity.rule.fixed
-        counts = IndexCounts(self._store.router, self._entity)
-        writes: list[Write] = []
-        names: dict[ItemKey, KeyLike] = {}
-        for item in put:
-            key = self._add_once(names, item)
-            wire = self._prepare(item, key, created=self._created(item), stamp=stamp, counts=counts)
-            kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE
-            writes.append(Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"]))
-        writes += [Write(Kind.CHANGE, self._add_once(names, key), "DeleteItem", now) for key in delete]
-        left: UnprocessedError | None = None
-        try:
-            unknown = self._writer.write_all(writes)
-        except UnprocessedError as error:
-            left, cause = self._batch_error(error, names), error.__cause__
-            keys = {ItemKey(str(key[PK]), str(key[SK])) for key in error.unknown}
-            unknown = [write for write in writes if write.key in keys]
-        if unknown := self._unproved(unknown):
-            raise OutcomeUnknownError(
-                f"No answer came for {len(unknown)} keys of a batch: these may have been written, or may still be. "
-                "Read them before you write them again, which may undo what others wrote since.",
-                operation="BatchWriteItem",
-                keys=[self._key_named(names[write.key]) for write in unknown],
-                unprocessed=() if left is None else left.keys,
-            )
-        if left is not None:
-            raise left from cause
-
-    def _unproved(self, writes: Sequence[Write]) -> list[Write]:
-        """The writes that nothing stored proves to have been executed. Cost: a consistent read of each put."""
-        puts = [write.key for write in writes if write.revision]
-        found: Mapping[ItemKey, dict[str, Any]] = {}
-        if puts:
-            with suppress(DynashardError), evidence():
-                found = self._reader.read_all(puts, Reading(consistent=True))
-        return [write for write in writes if not write.did(found.get(write.key))]
-
-    def _add_once(self, names: dict[ItemKey, KeyLike], key: KeyLike) -> ItemKey:
-        item_key = self._entity.key_of(key)
-        if item_key in names:
-            raise InvalidKeyError(f"{self._name(key)} appears twice in this batch; send it once.")
-        names[item_key] = key
-        return item_key
 
     def _level(self, handling: str | None) -> Handling:
         return handling_of(handling, self._entity.handling)

@@ -2,10 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import copy_context
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.errors import EngineError, TransactionConflictError, UnprocessedError
+from dynashard.errors import (
+    DynashardError,
+    OutcomeUnknownError,
+    ThrottledError,
+    TransactionConflictError,
+    UnprocessedError,
+)
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.schema import PK, SK
 from dynashard.transport.deadline import remaining
@@ -50,14 +56,40 @@ def unsettled(entity: EntityDefinition[Any], operation: str) -> TransactionConfl
 
 
 class Unfinished(NamedTuple, Generic[T]):
-    """What a round of requests left undone: to be sent again, with the error that prevented it, if there was one.
+    """The members of a batch that are not known to be done; all others are.
 
-    The outcome of `unknown` members is unknown: they must not be sent again.
+    Attributes:
+        members: were not done, and may be sent again.
+        cause: the error that prevented it, if there was one.
+        unknown: may have been done, or may still be: they must not be sent again.
+        failed: were not done and never will be, each with the error that says why.
     """
 
-    members: Sequence[T]
-    cause: EngineError | None = None
+    members: Sequence[T] = ()
+    cause: DynashardError | None = None
     unknown: Sequence[T] = ()
+    failed: Sequence[tuple[T, DynashardError]] = ()
+
+    @classmethod
+    def unsent(cls, members: Sequence[T], error: DynashardError) -> Self:
+        """Return members of which nothing was sent because of an error."""
+        if isinstance(error, ThrottledError | TransactionConflictError | UnprocessedError):
+            return cls(members, error)
+        return cls(failed=[(member, error) for member in members])
+
+    @classmethod
+    def by_error(cls, members: Iterable[tuple[T, DynashardError]]) -> Self:
+        """Return members that were sent, each with its error."""
+        left: list[tuple[T, DynashardError]] = []
+        unknown: list[T] = []
+        failed: list[tuple[T, DynashardError]] = []
+        for member, error in members:
+            if isinstance(error, OutcomeUnknownError):
+                unknown.append(member)
+            else:
+                again = isinstance(error, ThrottledError | TransactionConflictError)
+                (left if again else failed).append((member, error))
+        return cls([member for member, _ in left], left[0][1] if left else None, unknown, failed)
 
 
 class BatchOperation(NamedTuple):
@@ -72,30 +104,45 @@ def run_rounds(
     members: Iterable[T],
     once: Callable[[Sequence[T]], Unfinished[T]],
     pauses: Iterator[float],
-    key_of: Callable[[T], ItemKey],
-) -> list[T]:
+) -> Unfinished[T]:
     """Do all of the work, a wave at a time by `once`, and repeat what is left after each pause.
 
-    Returns the members with an unknown outcome.
-
-    Raises:
-        UnprocessedError: there are no more pauses. It has the logical partitions and sort keys that are left, and those
-            with an unknown outcome.
+    Returns what is not done when nothing is left to be repeated, or there are no more pauses.
     """
-    left, unknown = list(members), list[T]()
+    left, cause = list(members), None
+    unknown: list[T] = []
+    failed: list[tuple[T, DynashardError]] = []
     while left:
         rounds = [once(left[at : at + operation.wave]) for at in range(0, len(left), operation.wave)]
         unknown += [member for each in rounds for member in each.unknown]
+        failed += [member for each in rounds for member in each.failed]
         left = [member for each in rounds for member in each.members]
+        cause = next((each.cause for each in rounds if each.cause is not None), None)
         if left and next(pauses, None) is None:
-            keys = dict.fromkeys(key_of(member) for member in left)
-            raise UnprocessedError(
-                f"DynamoDB left {len(keys)} keys of a batch unprocessed; send these again later",
-                operation=operation.name,
-                keys=[{PK: key.partition, SK: key.sort} for key in keys],
-                unknown=[{PK: key.partition, SK: key.sort} for key in dict.fromkeys(map(key_of, unknown))],
-            ) from next((each.cause for each in rounds if each.cause is not None), None)
-    return unknown
+            break
+    return Unfinished(left, cause, unknown, failed)
+
+
+def read_rounds(
+    operation: BatchOperation,
+    members: Iterable[T],
+    once: Callable[[Sequence[T]], Unfinished[T]],
+    pauses: Iterator[float],
+    key_of: Callable[[T], ItemKey],
+) -> None:
+    """Read all of the members; see `run_rounds`.
+
+    Raises `UnprocessedError` with the logical partitions and sort keys of those that were not read in time.
+    """
+    rest = run_rounds(operation, members, once, pauses)
+    if not rest.members:
+        return
+    keys = dict.fromkeys(map(key_of, rest.members))
+    raise UnprocessedError(
+        f"DynamoDB left {len(keys)} keys of a batch unprocessed; send these again later",
+        operation=operation.name,
+        keys=[{PK: key.partition, SK: key.sort} for key in keys],
+    ) from rest.cause
 
 
 def map_concurrently(work: Callable[[T], R], members: Sequence[T], concurrency: int) -> list[R]:

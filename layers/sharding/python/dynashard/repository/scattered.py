@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.errors import ConditionFailedError, EngineError, TransactionConflictError
+from dynashard.errors import ConditionFailedError, DynashardError, EngineError, TransactionConflictError
 from dynashard.repository.batch import BATCH_WRITE, LIVENESS, Reading, StoredKey, get_all, write_once
 from dynashard.repository.conditions import is_live
-from dynashard.repository.retry_policy import run_rounds, unsettled
+from dynashard.repository.retry_policy import Unfinished, run_rounds, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import shard_keys
@@ -51,26 +51,42 @@ class Scattered:
             if next(pauses, None) is None:
                 raise refused or unsettled(self._entity, write.operation)
 
-    def write_all(self, writes: Sequence[Write]) -> list[Write]:
+    def write_all(self, writes: Sequence[Write]) -> Unfinished[Write]:
         """Do many writes; see `HomeWriter.write_all`. Creates replace what their drawn shards hold.
 
         Cost: one BatchWriteItem for 25, 16 at a time; what must be found first is looked for as `read_all` does.
         """
+        try:
+            spots = self._spots(writes)
+        except DynashardError as error:
+            return Unfinished.unsent(writes, error)
+        rest = run_rounds(
+            BATCH_WRITE,
+            spots,
+            lambda left: write_once(self._store, {spot: writes[spots[spot]] for spot in left}),
+            self._store.retry_policy.pauses(),
+        )
+        # An item that stands in two shards is deleted in both: each write has one outcome, the least certain one.
+        unknown = dict.fromkeys(spots[spot] for spot in rest.unknown)
+        failed = {spots[spot]: error for spot, error in rest.failed if spots[spot] not in unknown}
+        left = dict.fromkeys(spots[spot] for spot in rest.members if not {spots[spot]} & {*unknown, *failed})
+        return Unfinished(
+            [writes[at] for at in left],
+            rest.cause,
+            [writes[at] for at in unknown],
+            [(writes[at], error) for at, error in failed.items()],
+        )
+
+    def _spots(self, writes: Sequence[Write]) -> dict[StoredKey, int]:
+        """The stored keys to write, each with the position of its write."""
         sought = self._search([write.key for write in writes if write.kind is not Kind.CREATE], _SEARCH)
-        spots: dict[StoredKey, Write] = {}
-        for write in writes:
+        spots: dict[StoredKey, int] = {}
+        for at, write in enumerate(writes):
             places = [item[PK]["S"] for item in sought.get(write.key, ())]
             if write.item is not None:
                 places = places[:1] or [self._draw(write.key)]
-            spots.update(((place, write.key.sort), write) for place in places)
-        unknown = run_rounds(
-            BATCH_WRITE,
-            spots,
-            lambda left: write_once(self._store, {spot: spots[spot] for spot in left}),
-            self._store.retry_policy.pauses(),
-            lambda spot: spots[spot].key,
-        )
-        return [spots[spot] for spot in unknown]
+            spots.update(((place, write.key.sort), at) for place in places)
+        return spots
 
     def _attempt(self, write: Write, drawn: str) -> Done:
         if write.kind is Kind.CREATE:

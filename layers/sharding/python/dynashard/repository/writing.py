@@ -2,16 +2,15 @@
 
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import (
     ConditionFailedError,
+    DynashardError,
     EngineError,
     OutcomeUnknownError,
-    ThrottledError,
     TransactionCanceledError,
     TransactionConflictError,
 )
@@ -58,19 +57,39 @@ class HomeWriter:
             if found is Next.RESTART and next(pauses, None) is None:
                 raise conflict or unsettled(self._entity, write.operation)
 
-    def write_all(self, writes: Sequence[Write]) -> list[Write]:
-        """Do many writes of distinct keys; return those with an unknown outcome. Raises as `run_rounds`.
+    def write_all(self, writes: Sequence[Write]) -> Unfinished[Write]:
+        """Do many writes of distinct keys; return those that are not proved to be done. Raises nothing.
 
         A delete of an item that does not exist counts as done.
 
         Cost: one BatchWriteItem for 25 of those whose logical partitions are stable, 16 at a time; what `write` costs
         for each of the others, as many at a time as `Store.batch_concurrency`.
         """
-        pauses = self._store.retry_policy.pauses()
-        return run_rounds(BATCH_WRITE, writes, self._round, pauses, lambda write: write.key)
+        return run_rounds(BATCH_WRITE, writes, self._round, self._store.retry_policy.pauses())
 
     @write_operation
     def _round(self, writes: Sequence[Write]) -> Unfinished[Write]:
+        try:
+            batch, single = self._placed(writes)
+        except DynashardError as error:
+            return Unfinished.unsent(writes, error)
+        answer = write_once(self._store, {key: write for key, (write, _) in batch.items()})
+        errors = map_concurrently(self._hindrance, single, self._store.batch_concurrency)
+        alone = Unfinished.by_error((write, error) for write, error in zip(single, errors, strict=True) if error)
+        left = [batch.pop(key)[0] for key in answer.members] + [*alone.members]
+        unknown = [batch.pop(key)[0] for key in answer.unknown] + [*alone.unknown]
+        failed = [(batch.pop(key)[0], error) for key, error in answer.failed] + [*alone.failed]
+        now = self._store.runtime.clock()
+        for (place, _), (write, places) in batch.items():
+            if now <= places.view.expires:
+                continue
+            came = confirm(self._store, self._entity, write, place, places, undo=True)
+            if came is not Late.VISIBLE:
+                (unknown if came is Late.UNKNOWN else left).append(write)
+        return Unfinished(left, answer.cause or alone.cause, unknown, failed)
+
+    def _placed(self, writes: Sequence[Write]) -> tuple[dict[StoredKey, tuple[Write, Places]], list[Write]]:
+        """The writes that can be sent together, by their stored keys, and those whose logical partitions change."""
         batch: dict[StoredKey, tuple[Write, Places]] = {}
         single: list[Write] = []
         view_of = cache(partial(self._store.router.topology.view, self._entity))
@@ -81,28 +100,15 @@ class HomeWriter:
                 batch[place, write.key.sort] = write, Places(view, place, place)
             else:
                 single.append(write)
-        answer = write_once(self._store, {key: write for key, (write, _) in batch.items()})
-        errors = map_concurrently(self._hindrance, single, self._store.batch_concurrency)
-        left = [batch.pop(key)[0] for key in answer.members]
-        unknown = [batch.pop(key)[0] for key in answer.unknown]
-        for write, error in zip(single, errors, strict=True):
-            if error is not None:
-                (unknown if isinstance(error, OutcomeUnknownError) else left).append(write)
-        now = self._store.runtime.clock()
-        for (place, _), (write, places) in batch.items():
-            if now <= places.view.expires:
-                continue
-            came = confirm(self._store, self._entity, write, place, places, undo=True)
-            if came is not Late.VISIBLE:
-                (unknown if came is Late.UNKNOWN else left).append(write)
-        return Unfinished(left, next((error for error in (answer.cause, *errors) if error), None), unknown)
+        return batch, single
 
-    def _hindrance(self, write: Write) -> EngineError | None:
-        """Do a write of a batch; return the error if it must be tried again or its outcome is unknown."""
+    def _hindrance(self, write: Write) -> DynashardError | None:
+        """Do a write of a batch; return the error if it is not proved to be done."""
         try:
-            with suppress(ConditionFailedError):  # Only deletes demand a live item here, and theirs is gone.
-                self.write(write, iter(()))
-        except (ThrottledError, TransactionConflictError, OutcomeUnknownError) as error:
+            self.write(write, iter(()))
+        except ConditionFailedError:
+            return None  # Only deletes demand a live item here, and theirs is gone.
+        except DynashardError as error:
             return error
         return None
 

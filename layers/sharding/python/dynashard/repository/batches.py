@@ -1,0 +1,177 @@
+"""Many items at a time, each with an outcome of its own."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from dynashard import schema
+from dynashard.entity import ItemKey, record
+from dynashard.errors import (
+    DynashardError,
+    InputError,
+    InvalidKeyError,
+    OutcomeUnknownError,
+    ThrottledError,
+    UnprocessedError,
+)
+from dynashard.repository.batch import ENTITY, Reading
+from dynashard.repository.items import E, Items, KeyLike
+from dynashard.repository.writes import Kind, Write
+from dynashard.routing import IndexCounts
+from dynashard.runtime import direct_module
+from dynashard.schema import REV
+from dynashard.transport.deadline import evidence
+
+_OPERATION: Final = "BatchWriteItem"
+
+Outcome = DynashardError | None
+"""What became of one write of a batch: None if it was done, or why it was not, or that nothing proves either."""
+
+
+class Batches(Items[E]):
+    """Reads and writes of many items of one entity."""
+
+    def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> list[E | None]:
+        """Return the live items with these keys, in the order of the keys; None for those that have none.
+
+        Raises `UnprocessedError` with the keys that could not be read in time.
+
+        Cost: what `find` costs for each, 1 round trip for 100 keys, up to 16 at a time; 1 more for those that have
+        moved while their shard count changes. With random placement, that for every shard.
+        """
+        wanted = [self._entity.key_of(key) for key in keys]
+        names = dict(zip(wanted, keys, strict=True))
+        # Two items of one key are two objects, so each is decoded by itself.
+        batch_form = direct_module("batch_form") if len(names) == len(keys) else None
+        reader = batch_form and batch_form.entities_of(self._entity, schema, record, ENTITY)
+        try:
+            found = self._reader.read_all(list(names), Reading(consistent, reader=reader))
+        except UnprocessedError as error:
+            raise self._batch_error(error, names) from error.__cause__
+        items, decode = (found.get(key) for key in wanted), self._entity.decode
+        return [None if item is None else item[ENTITY] if ENTITY in item else decode(item) for item in items]
+
+    def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
+        """Store and delete many items, each whether or not its key had one.
+
+        There is no condition and no order between them. An item that was read from the store keeps its creation
+        stamp; others are stamped as created now. With random placement, items that were never stored get a drawn
+        shard, whatever other shards hold. `try_batch_write` returns an outcome for each instead of raising.
+
+        Raises:
+            InvalidKeyError, InvalidValueError, ItemTooLargeError: an item cannot be stored, or two have one key;
+                nothing was sent.
+            UnprocessedError: with the keys that were not written; the others are written. Its `retryable` is False if
+                one of them cannot succeed, whose error is the cause.
+            OutcomeUnknownError: with the keys of which no answer came and nothing stored proves anything, and with
+                those that were certainly not written; the others are written.
+
+        Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time. While a shard count changes, its items are
+        written one by one, up to 16 at a time: 4 write units for those that are new at their new home. With random
+        placement, what was stored before or is deleted is looked for first, for 1 read unit a shard.
+        """
+        prepared = self._prepared(put, delete)
+        for error in prepared:
+            if isinstance(error, InputError):
+                raise error
+        members = [*put, *delete]
+        left = [(key, error) for key, error in zip(members, self._written(prepared), strict=True) if error is not None]
+        if left:
+            raise self._together(left)
+
+    def try_batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> list[Outcome]:
+        """Do what `batch_write` does; return an outcome for each of `put`, then for each of `delete`.
+
+        None says that it was certainly done. Every other outcome is the error that a single write would have raised, or
+        an `UnprocessedError`. What cannot be stored does not stop the others. Raises no `DynashardError`.
+
+        Cost: as `batch_write`.
+        """
+        try:
+            prepared = self._prepared(put, delete)
+        except DynashardError as error:
+            return [error] * (len(put) + len(delete))
+        ready = [each for each in prepared if not isinstance(each, InputError)]
+        outcomes = iter(self._written(ready))
+        return [each if isinstance(each, InputError) else next(outcomes) for each in prepared]
+
+    def _prepared(self, put: Sequence[E], delete: Sequence[KeyLike]) -> list[Any]:
+        """What `_written` takes for each item and key, or the `InputError` of those that cannot be written."""
+        now, stamp, homes = self._store.now(), self._store.stamp(), self._entity.rule.fixed
+        counts = IndexCounts(self._store.router, self._entity)
+        seen: set[ItemKey] = set()
+
+        def write_of(key: ItemKey, place: int) -> Write:
+            if place >= len(put):
+                return Write(Kind.CHANGE, key, "DeleteItem", now)
+            item = put[place]
+            wire = self._prepare(item, key, created=self._created(item), stamp=stamp, counts=counts)
+            kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE
+            return Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"])
+
+        prepared: list[Any] = []
+        for place, member in enumerate((*put, *delete)):
+            try:
+                write = write_of(self._once(seen, member), place)
+            except InputError as error:
+                prepared.append(error)
+            else:
+                prepared.append((write, member))
+        return prepared
+
+    def _once(self, seen: set[ItemKey], key: KeyLike) -> ItemKey:
+        item_key = self._entity.key_of(key)
+        if item_key in seen:
+            raise InvalidKeyError(f"{self._name(key)} appears twice in this batch; send it once.")
+        seen.add(item_key)
+        return item_key
+
+    def _written(self, prepared: Sequence[Any]) -> list[Outcome]:
+        """Do prepared writes; return the outcome of each. Raises nothing."""
+        names: dict[ItemKey, KeyLike] = {write.key: member for write, member in prepared}
+        rest = self._writer.write_all([write for write, _ in prepared])
+        if rest.members and (rest.cause is None or isinstance(rest.cause, ThrottledError)):
+            throttle = rest.cause or ThrottledError("DynamoDB left writes of a batch unprocessed", operation=_OPERATION)
+            self._throttled(throttle, [write.key for write in rest.members])
+        outcomes: dict[ItemKey, Outcome] = {}
+        for write in rest.members:
+            outcomes[write.key] = left = UnprocessedError(
+                "DynamoDB left this write of a batch unprocessed; send it again later",
+                operation=_OPERATION,
+                keys=[self._key_named(names[write.key])],
+            )
+            left.__cause__ = rest.cause
+        outcomes |= {write.key: error for write, error in rest.failed}
+        outcomes |= {write.key: self._unknown(write, names[write.key]) for write in self._unproved(rest.unknown)}
+        return [outcomes.get(write.key) for write, _ in prepared]
+
+    def _unproved(self, writes: Sequence[Write]) -> list[Write]:
+        """The writes that nothing stored proves to have been executed. Cost: a consistent read of each put."""
+        puts = [write.key for write in writes if write.revision]
+        found: Mapping[ItemKey, dict[str, Any]] = {}
+        if puts:
+            with suppress(DynashardError), evidence():
+                found = self._reader.read_all(puts, Reading(consistent=True))
+        return [write for write in writes if not write.did(found.get(write.key))]
+
+    def _together(self, left: Sequence[tuple[KeyLike, DynashardError]]) -> DynashardError:
+        """One error for all writes of a batch that were not done, or whose outcome is unknown."""
+        unknown = [self._key_named(key) for key, error in left if isinstance(error, OutcomeUnknownError)]
+        undone = [(self._key_named(key), error) for key, error in left if not isinstance(error, OutcomeUnknownError)]
+        keys = [key for key, _ in undone]
+        if unknown:
+            return OutcomeUnknownError(
+                f"No answer came for {len(unknown)} keys of a batch: these may have been written, or may still be. "
+                "Read them before you write them again, which may undo what others wrote since.",
+                operation=_OPERATION,
+                keys=unknown,
+                unprocessed=keys,
+            )
+        final = next((error for _, error in undone if not error.retryable), None)
+        cause = final or next((e.__cause__ if isinstance(e, UnprocessedError) else e for _, e in undone), None)
+        message = f"DynamoDB left {len(keys)} keys of a batch unprocessed; send these again later"
+        if final is not None:
+            message = f"{len(keys)} keys of a batch were not written, and some of them cannot be: {final}"
+        together = UnprocessedError(message, operation=_OPERATION, keys=keys, retryable=final is None)
+        together.__cause__ = cause
+        return together
