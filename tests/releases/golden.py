@@ -1,6 +1,6 @@
 """Keep what a release issues and stores: `python -m tests.releases.golden RELEASE [COMMIT]` writes its JSON files.
 
-The release's own code makes them, in a process of its own: that of its archive, or of a commit.
+The release's own code makes them, in a process of its own: that of its archive. Of a commit, only cursors are kept.
 """
 
 import json
@@ -19,7 +19,7 @@ TABLE: Final = "golden"
 
 
 def kept(release: str, kind: str) -> Any:
-    """Return what a release issued or stored: its `cursors` or its `records`."""
+    """Return what a release issued or stored: its `cursors`, or `stored` records and what it read of them."""
     return json.loads((FOLDER / f"{release}.{kind}.json").read_text())
 
 
@@ -39,19 +39,26 @@ def create_table(endpoint: str) -> None:
     )
 
 
+def under(python: Path, script: str, *arguments: str, given: str = "") -> Any:
+    """Return what a script of this folder prints under the code of a release."""
+    command = [str(python), str(FOLDER / script), *arguments]
+    done = subprocess.run(command, input=given, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603 - our own
+    return json.loads(done.stdout)
+
+
 def main(release: str, commit: str | None = None) -> None:
     with tempfile.TemporaryDirectory() as place, port_of_engine_in_memory() as port:
         checkout = Path(place)
         if commit is None:
             python = unpacked(release, checkout)
+            stored = {name: value for name, value in under(python, "stored.py").items() if name != "code"}
+            (FOLDER / f"{release}.stored.json").write_text(json.dumps(stored, indent=1) + "\n")
         else:
             archived(commit, checkout)
             python = interpreter(checkout)
         endpoint = f"http://127.0.0.1:{port}"
         create_table(endpoint)
-        command = [str(python), str(FOLDER / "listings.py"), endpoint, TABLE]
-        done = subprocess.run(command, cwd=checkout, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603 - our own
-        lines = ",\n".join(json.dumps(each) for each in json.loads(done.stdout))
+        lines = ",\n".join(json.dumps(each) for each in under(python, "listings.py", endpoint, TABLE))
         (FOLDER / f"{release}.cursors.json").write_text(f"[\n{lines}\n]\n")
 
 

@@ -102,3 +102,11 @@ class Scene:
     def kept(self) -> list[Wire]:
         found: list[Wire] = self.world.dynamodb.call("Scan", TableName=self.records, ConsistentRead=True)["Items"]
         return found
+
+
+class InSteps(Repository[Any]):
+    """A repository that acts as if its items did not fit into a transaction."""
+
+    @property
+    def can_create_with(self) -> bool:
+        return False

@@ -17,7 +17,6 @@ from dynashard.errors import (
     RequestInProgressError,
     ThrottledError,
 )
-from dynashard.repository import Repository
 from dynashard.topology import Phase
 from dynashard.transport import Wire, metered
 from dynashard_serving.documents import REVISION, Document
@@ -26,7 +25,17 @@ from dynashard_serving.idempotency import KEPT_SECONDS
 from tests.engine.repository.late_world import outcome
 from tests.engine.repository.moving_states import build
 from tests.engine.repository.moving_things import CHANGES, PHASES, Spot
-from tests.engine.serving.idempotent_scene import KEY, NOTE, PERSON, TRANSACT, Ended, Scene, StoredItem, cancelled
+from tests.engine.serving.idempotent_scene import (
+    KEY,
+    NOTE,
+    PERSON,
+    TRANSACT,
+    Ended,
+    InSteps,
+    Scene,
+    StoredItem,
+    cancelled,
+)
 from tests.engine.stored_things import Note, Person, World
 from tests.faults import (
     Fault,
@@ -254,14 +263,6 @@ def test_a_throttle_of_the_records_requests_no_shards(scene: Scene) -> None:
     with pytest.raises(ThrottledError):
         scene.create()
     assert [throttle[0] for throttle in scene.world.throttles] == ["test.v1.Note"]
-
-
-class InSteps(Repository[Any]):
-    """A repository that acts as if its items did not fit into a transaction."""
-
-    @property
-    def can_create_with(self) -> bool:
-        return False
 
 
 @pytest.mark.parametrize("lost", [lost_request, lost_answer])

@@ -286,9 +286,11 @@ class IdempotentCreates:
 
 
 def _planned(attempt: Attempt, kept: Wire) -> Entity:
+    """The item of an attempt that another process has begun, perhaps of a release with more fields."""
     model = type(attempt.item)
     document = _restored(kept[_PLAN]["S"], attempt.body)
-    return validated(model, without(document, definition(model).server_fields))
+    unknown = document.keys() - model.model_fields.keys()
+    return validated(model, without(document, definition(model).server_fields | unknown))
 
 
 def _create(items: Repository[Any], item: Entity, *, again: bool) -> Document:

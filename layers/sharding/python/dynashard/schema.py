@@ -78,6 +78,12 @@ TOPOLOGY_DIFFER: Final = "partitions_differ_since"
 """Epoch seconds since when single logical partitions may have records of their own."""
 TOPOLOGY_ACTIVE: Final = "changing"
 """String set of the records of the family that are changing or not swept yet."""
+TOPOLOGY_ATTRIBUTES: Final = frozenset(
+    {TOPOLOGY_KEY, TOPOLOGY_COUNT, TOPOLOGY_UPDATED, TOPOLOGY_HISTORY, TOPOLOGY_PHASE, TOPOLOGY_SINCE, TOPOLOGY_TARGET}
+    | {TOPOLOGY_LEASE, TOPOLOGY_FORMER_LEASE, TOPOLOGY_LOWERED, TOPOLOGY_SWEPT, TOPOLOGY_CHANGE, TOPOLOGY_DIFFER}
+    | {TOPOLOGY_ACTIVE}
+)
+"""What a record of the topology table has. Attributes of other names belong to another release."""
 TOPOLOGY_HISTORY_LENGTH: Final = 20
 
 IDEMPOTENCY_KEY: Final = "id"

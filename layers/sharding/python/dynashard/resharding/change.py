@@ -1,10 +1,11 @@
 """What the controller keeps about a change, in the record it concerns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
+from dynashard.errors import UndecodableItemError
 from dynashard.resharding.progress import Counters
 from dynashard.topology import Record
 
@@ -23,14 +24,15 @@ class Change(Counters):
         margin: operation and skew in seconds, which the controller adds to a lease; None before.
         passed: when all items were found moved, in epoch seconds; None before.
         check: whether the new homes are checked before it begins: nothing may stand there yet.
+        others: stored members that only another release knows. They stay as they are until the change has ended.
     """
 
     id: str
     origin: int
     target: int
-    cause: str
-    started: float
     tasks: int
+    cause: str = "unknown"
+    started: float = 0.0
     budget: float | None = None
     survey: bool = True
     paused: bool = False
@@ -41,24 +43,37 @@ class Change(Counters):
     margin: float | None = None
     passed: float | None = None
     check: bool = False
+    others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: Record) -> "Change | None":
-        """Return the change of a record that is under way, or else the last one."""
+        """Return the change of a record that is under way, or else the last one.
+
+        Raises `UndecodableItemError` if it lacks a member that every release stores.
+        """
         stored = record.change
         if "id" not in stored:
             return None
-        known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
+        if missing := sorted(_REQUIRED - stored.keys()):
+            raise UndecodableItemError(
+                f"the change in the topology record {record.key} cannot be read, because it has no {missing[0]}: "
+                "deploy the release that wrote it, and let the change end"
+            )
+        known = {name: stored[name] for name in _MEMBERS if name in stored}
         for name in ("started", "budget", "seen", "margin", "passed", "write_units", "read_units"):
             if name in known:
                 known[name] = float(known[name])
-        return cls(**known)
+        return cls(**known, others={name: value for name, value in stored.items() if name not in _MEMBERS})
 
     def stored(self) -> Mapping[str, Any]:
         """Return its stored form, with numbers that decode to equal ones."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
+        values = {name: getattr(self, name) for name in _MEMBERS}
+        return {**self.others} | {
             name: Decimal(str(value)) if isinstance(value, float) else value
             for name, value in values.items()
             if value is not None
         }
+
+
+_MEMBERS: Final = tuple(each.name for each in fields(Change) if each.name != "others")
+_REQUIRED: Final = {each.name for each in fields(Change) if each.default is each.default_factory is MISSING}

@@ -114,7 +114,8 @@ class ProgressTable:
     def of(self, key: str, change: str, tasks: int) -> list[Progress]:
         """Return the progress of the tasks of a change that have begun. Cost: 1 round trip, 1 read unit a task."""
         items = read_items(self.transport, self.table, [_stored_key(key, task) for task in range(tasks)])
-        return [each for each in (_decode(key, item) for item in items) if each.change == change]
+        known = (_decode(key, item) for item in items)
+        return [each for each in known if each is not None and each.change == change]
 
     def begin(self, key: str, task: int, change: str, kind: Pass) -> Progress:
         """Return the progress of a task, or its start if it has not begun. Cost: 1 round trip, 1 read unit."""
@@ -143,7 +144,7 @@ class ProgressTable:
             # are only shown, and items that are passed over once more stay as they are.
             self.transport.call("UpdateItem", request, resend=Resend.ALWAYS)
         except ConditionFailedError as failed:
-            return now if failed.item is None else _decode(now.key, failed.item)
+            return (failed.item and _decode(now.key, failed.item)) or now
         return now
 
     def clear(self, key: str, change: str, tasks: int) -> None:
@@ -199,17 +200,20 @@ def _update(was: Progress, now: Progress) -> Wire:
     }
 
 
-def _decode(key: str, wire: Mapping[str, Any]) -> Progress:
+def _decode(key: str, wire: Mapping[str, Any]) -> Progress | None:
+    """Return stored progress; None if it is of a pass that only another release knows. Members may be missing."""
     plain = decode_value({"M": {name: value for name, value in wire.items() if name != "cursor"}})
+    if plain.get("kind") not in tuple(Pass):
+        return None
     return Progress(
         key=key,
         task=plain["task"],
         change=plain["change"],
         kind=Pass(plain["kind"]),
-        position=Position(plain["source"], wire["cursor"]["M"] if "cursor" in wire else None),
-        done=plain["done"],
-        counted=plain["counted"],
-        after=float(plain["after"]),
+        position=Position(plain.get("source", 0), wire["cursor"]["M"] if "cursor" in wire else None),
+        done=plain.get("done", False),
+        counted=plain.get("counted", False),
+        after=float(plain.get("after", 0)),
         total=int(plain.get("total", 0)),
         **{name: type(getattr(_ZERO, name))(plain.get(name, 0)) for name in _SUMMED},
     )

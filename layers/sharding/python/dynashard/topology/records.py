@@ -52,6 +52,7 @@ class Record:
             0 if it never was.
         lowered_at: of a family: when the lowered lease was read from the record, in epoch seconds; None until then. A
             request that lowers a lease may arrive long after it was sent.
+        others: stored attributes that only another release knows, in their stored form. They stay as they are.
     """
 
     key: str
@@ -68,6 +69,7 @@ class Record:
     active: frozenset[str] = frozenset()
     former_lease: float = 0.0
     lowered_at: float | None = None
+    others: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def granted(self) -> float:
@@ -112,7 +114,8 @@ def _entered(history: frozenset[str], epoch: int, count: int) -> frozenset[str]:
 
 def encode(record: Record) -> Wire:
     """Return the stored form of a record."""
-    wire = {
+    wire: Wire = {
+        **record.others,
         schema.TOPOLOGY_KEY: {"S": record.key},
         schema.TOPOLOGY_COUNT: _number(record.count),
         schema.TOPOLOGY_UPDATED: _number(record.updated),
@@ -160,6 +163,7 @@ def decode(wire: Mapping[str, Any]) -> Record:
             active=frozenset(wire.get(schema.TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
             former_lease=seconds(schema.TOPOLOGY_FORMER_LEASE) or 0.0,
             lowered_at=seconds(schema.TOPOLOGY_LOWERED),
+            others={name: value for name, value in wire.items() if name not in schema.TOPOLOGY_ATTRIBUTES},
         )
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         raise _unusable(wire, f"{type(error).__name__} {error}") from error
@@ -172,4 +176,5 @@ def decode(wire: Mapping[str, Any]) -> Record:
 
 def _unusable(wire: Mapping[str, Any], reason: str) -> UndecodableItemError:
     key = wire.get(schema.TOPOLOGY_KEY, {}).get("S")
-    return UndecodableItemError(f"the topology record {key} cannot be used ({reason}): restore it")
+    advice = "deploy the release that wrote it, or restore it"
+    return UndecodableItemError(f"the topology record {key} cannot be used ({reason}): {advice}")
