@@ -9,9 +9,9 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from dynashard import schema
-from stacks.alarms import Alarms
+from stacks.alarms import Alarms, Silence
 from stacks.function import PythonFunction
-from stacks.metrics import Metrics
+from stacks.metrics import Metrics, or_zero
 from stacks.permissions import allow
 from stacks.prewarm_machine import STEP_SECONDS, definition
 from stacks.sections import NativePrewarm, ProvisionedPrewarm
@@ -120,17 +120,19 @@ class PrewarmStack(FunctionStack):
             cloudwatch.MathExpression(
                 expression=" + ".join(f"FILL({name}, 0)" for name in ends), using_metrics=ends, period=period
             ),
+            silence=Silence.CALM,
         )
         if isinstance(self.prewarm, ProvisionedPrewarm) and not self.settings.table.provisioned:
             # An on-demand table has no such metric.
-            provisioned = Metrics(self.settings, self.data.table).dynamodb(
-                "ProvisionedWriteCapacityUnits", "Maximum", period=period
-            )
+            metrics = Metrics(self.settings, self.data.table)
+            provisioned = or_zero(metrics.dynamodb("ProvisionedWriteCapacityUnits", "Maximum", period=period))
             alarms.add(
                 "prewarm-not-returned",
                 f"The table has been provisioned for {LONGEST_HOURS} hours, and is billed for it.",
                 provisioned,
+                silence=Silence.CALM,
                 periods=LONGEST_HOURS * 12,
+                among=LONGEST_HOURS * 12 + 2,
             )
 
     def _resource(self, entry: PythonFunction) -> CustomResource:

@@ -49,7 +49,8 @@ class ReshardStack(FunctionStack):
 
     Attributes:
         machine: the state machine; an execution carries one change.
-        advance, work: the functions that take its steps.
+        advance, work, stop: the functions that take its steps.
+        dispatch: the function that starts its executions.
         watch: the function that starts changes again which have no execution.
         operator: the function that other services and operators invoke.
         lost: stream records for which no execution could be started.
@@ -64,9 +65,10 @@ class ReshardStack(FunctionStack):
         working = [self._topology(WORK_ACTIONS), allow(MOVE_ACTIONS, [table])]
         self.advance = self._function("Advance", "advance", ADVANCE_SECONDS, advancing)
         self.work = self._function("Work", "work", work_seconds, working)
+        self.stop = self._function("Stop", "stop", ADVANCE_SECONDS, [self._topology(TOPOLOGY_ACTIONS)])
         self.machine = self._machine(work_seconds)
         self.lost, self.missed = self.dead_letter_queue("Lost"), self.dead_letter_queue("Missed")
-        self._dispatch_function()
+        self.dispatch = self._dispatch_function()
         self.operator = self._function("Operator", "operate", 60, [self._topology(TOPOLOGY_ACTIONS)])
         self.watch = self._watch_function()
         CfnOutput(self, "OperatorFunction", value=self.operator.live.function_name)
@@ -74,16 +76,15 @@ class ReshardStack(FunctionStack):
 
     def _machine(self, work_seconds: int) -> stepfunctions.StateMachine:
         name = f"dynashard-{self.settings.name}-reshard"
-        stop = self._function("Stop", "stop", ADVANCE_SECONDS, [self._topology(TOPOLOGY_ACTIONS)])
         states = definition(
             advance=self.advance.live.function_arn,
             work=self.work.live.function_arn,
-            stop=stop.live.function_arn,
+            stop=self.stop.live.function_arn,
             work_seconds=work_seconds,
             concurrency=self.settings.reshard.concurrency,
             partition=self.partition,
         )
-        machine = self.state_machine(states, [self.advance, self.work, stop], name)
+        machine = self.state_machine(states, [self.advance, self.work, self.stop], name)
         # It starts itself anew, so its ARN is made from its name.
         itself = self.format_arn(
             service="states", resource="stateMachine", resource_name=name, arn_format=ArnFormat.COLON_RESOURCE_NAME
@@ -91,7 +92,7 @@ class ReshardStack(FunctionStack):
         machine.add_to_role_policy(allow(["states:StartExecution"], [itself]))
         return machine
 
-    def _dispatch_function(self) -> None:
+    def _dispatch_function(self) -> PythonFunction:
         stream = self.data.topology_stream_arn
         dispatch = self._function(
             "Dispatch",
@@ -110,6 +111,7 @@ class ReshardStack(FunctionStack):
             max_record_age=Duration.hours(6),
             filters=[{"pattern": json.dumps(each)} for each in _filters()],
         )
+        return dispatch
 
     def _watch_function(self) -> PythonFunction:
         watch = self._function(

@@ -98,6 +98,19 @@ QUERIES: Final[Mapping[str, SavedQuery]] = {
 | sort requests desc
 | limit 50""",
     ),
+    "unauthorized": SavedQuery(
+        ("access",),
+        """filter status = "401"
+| stats count(*) as requests, latest(authorizerError) as reason, min(@timestamp) as first by ip, route
+| sort requests desc
+| limit 50""",
+    ),
+    "requests": SavedQuery(
+        ("access",),
+        """stats count(*) as requests, max(milliseconds) as slowest by bin(5m) as period, status
+| sort period desc
+| limit 100""",
+    ),
     "dead-letters": SavedQuery(
         ("changes", "writer"),
         """filter @message like /dead letter/

@@ -181,6 +181,8 @@ class MonitoringSettings(Section):
     """E-mail addresses and https URLs that are notified; each is asked by SNS to confirm. None by default."""
     latency_milliseconds: int = Field(default=3000, ge=1, le=30_000)
     """Latency of the slowest hundredth of the requests at which an alarm rings."""
+    quiet_minutes: int | None = Field(default=None, ge=10, le=1440, multiple_of=5)
+    """Minutes without a request at which an alarm rings, in steps of five; None if quiet is ordinary."""
     growths_per_hour: int = Field(default=20, ge=1)
     """Requests for more shards in an hour at which an alarm rings."""
     runbooks: str = Field(default="docs/runbooks", pattern=r"^(docs/runbooks|https://[^\s]+[^\s/])$")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.infra import reshard_world
 from tests.infra.prewarm_world import World, definition_in, world
-from tests.infra.templates import PREWARMS, PRIME_TIME, Templates, context, synthesise
+from tests.infra.templates import MONITORING, PREWARMS, PRIME_TIME, Templates, context, synthesise
 from tests.resharding.wire import port_of_engine_in_memory
 from tests.shared import made_once
 
@@ -45,6 +45,14 @@ def scheduled(tmp_path_factory: pytest.TempPathFactory) -> Templates:
     folder = made_once(
         tmp_path_factory, "templates-dev-scheduled", lambda empty: synthesise(context("dev", table=PRIME_TIME), empty)
     )
+    return Templates(folder, "dev")
+
+
+@pytest.fixture(scope="session")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Templates of dev with all alarms: with scheduled capacity and all settings of monitoring."""
+    given = context("dev", table=PRIME_TIME, monitoring=MONITORING)
+    folder = made_once(tmp_path_factory, "templates-dev-watched", lambda empty: synthesise(given, empty))
     return Templates(folder, "dev")
 
 

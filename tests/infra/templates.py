@@ -27,6 +27,11 @@ PRIME_TIME: Mapping[str, Any] = {
     "time_zone": "America/New_York",
 }
 """Provisioned capacity with steps in the evening."""
+MONITORING: Mapping[str, Any] = {
+    "addresses": ["ops@example.com", "https://example.com/alarm"],
+    "quiet_minutes": 30,
+}
+"""Settings of monitoring that add something."""
 
 
 def context(env: str, **changes: Any) -> dict[str, Any]:

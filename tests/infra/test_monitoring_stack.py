@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from dynashard import schema
+from dynashard_serving.metric_names import UNAUTHORIZED
 from stacks.alarms import FIRST_COMMANDS
+from stacks.api import ACCESS_LOG
 from stacks.saved_queries import QUERIES
 from tests.infra.conftest import Synthesised
 from tests.infra.emitted import DYNASHARD, emitted
-from tests.infra.templates import PRIME_TIME, Templates, alarms_in, context, of_type, short, synthesise
+from tests.infra.templates import Templates, alarms_in, context, of_type, short, synthesise
 
 pytestmark = pytest.mark.infra
 
@@ -28,6 +30,7 @@ AWS_METRICS = {
             "AccountLimitThrottleEvents",
         )
     }
+    | {"ReadThrottleEvents", "WriteThrottleEvents"}
     | {"ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits", "ProvisionedWriteCapacityUnits"},
     "AWS/ApiGateway": {"Count", "4xx", "5xx", "Latency"},
     "AWS/Lambda": {"Errors", "Throttles", "IteratorAge"},
@@ -41,12 +44,6 @@ Step Functions "Monitoring metrics", EventBridge Scheduler "Monitoring with Clou
 
 Used = tuple[str, str, frozenset[str]]
 """Namespace, name and names of the dimensions of a metric."""
-
-
-@pytest.fixture(scope="module")
-def scheduled(tmp_path_factory: pytest.TempPathFactory) -> Templates:
-    given = context("dev", table=PRIME_TIME, monitoring={"addresses": ["ops@example.com", "https://example.com/alarm"]})
-    return Templates(synthesise(given, tmp_path_factory.mktemp("monitoring")), "dev")
 
 
 def all_alarms(templates: Templates) -> dict[str, dict[str, Any]]:
@@ -75,58 +72,97 @@ def in_widget(widget: dict[str, Any]) -> Iterator[Used]:
             yield each[0], each[1], frozenset(words[::2])
 
 
+def counted_in_logs(templates: Templates) -> set[Used]:
+    """The metrics that CloudWatch writes from the gateway's log."""
+    filters = [each["Properties"] for each in of_type(templates["Monitoring"], "AWS::Logs::MetricFilter").values()]
+    assert [each["FilterPattern"] for each in filters] == ['{ $.status = "401" }']
+    assert ACCESS_LOG["status"] == "$context.status"
+    written = [metric for each in filters for metric in each["MetricTransformations"]]
+    return {(each["MetricNamespace"], each["MetricName"], frozenset()) for each in written}
+
+
 def used(templates: Templates) -> set[Used]:
     alarmed = {metric for alarm in all_alarms(templates).values() for metric in in_alarm(alarm)}
     return alarmed | {metric for widget in widgets(templates) for metric in in_widget(widget)}
 
 
-@pytest.mark.parametrize("which", ["dev", "prod", "scheduled"])
+@pytest.mark.parametrize("which", ["dev", "prod", "watched"])
 def test_every_metric_is_written_by_aws_or_by_our_functions(request: pytest.FixtureRequest, which: str) -> None:
-    seen = used(request.getfixturevalue(which))
+    templates = request.getfixturevalue(which)
+    seen = used(templates)
 
+    counted = counted_in_logs(templates)
     ours = {(name, dimensions) for namespace, name, dimensions in seen if namespace == DYNASHARD}
-    theirs = {(namespace, name) for namespace, name, _ in seen if namespace != DYNASHARD}
+    theirs = {(namespace, name) for namespace, name, _ in seen - counted if namespace != DYNASHARD}
 
+    assert counted == {(f"{DYNASHARD}/{templates.env}", UNAUTHORIZED, frozenset())} <= seen
     assert ours <= emitted()
     assert theirs <= {(namespace, name) for namespace, names in AWS_METRICS.items() for name in names}
     assert len(ours) > 20
 
 
-def test_an_alarm_watches_each_index_and_the_table_for_hot_keys_and_ceilings(dev: Templates) -> None:
-    found = {
-        (name, *(each["Value"] for each in alarm["Dimensions"] if "Index" in each["Name"])): alarm["MetricName"]
-        for name, alarm in alarms_in(dev["Monitoring"]).items()
-        if name.startswith(("throttled-key", "table-ceiling", "account-limit"))
-    }
+def throttles(templates: Templates) -> dict[tuple[str, ...], str]:
+    """The metrics of the alarms on throttles of tables, by the alarm and the table or index."""
+    found = {}
+    for name, alarm in alarms_in(templates["Monitoring"]).items():
+        if name.startswith(("throttled-key", "table-ceiling", "account-limit", "small-table-throttled")):
+            expression, events = alarm["Metrics"]
+            assert expression["Expression"] == "FILL(events, 0)"
+            assert (events["Id"], events["MetricStat"]["Period"], events["MetricStat"]["Stat"]) == ("events", 60, "Sum")
+            # Two of seven minutes may have no data yet.
+            assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (5, 7)
+            dimensions = {each["Name"]: each["Value"] for each in events["MetricStat"]["Metric"]["Dimensions"]}
+            slot = dimensions.get("GlobalSecondaryIndexName")
+            table = re.findall("Ref(Table|Topology|Idempotency)[0-9A-F]{8}", short(dimensions["TableName"]))
+            found[name, slot or table[0]] = events["MetricStat"]["Metric"]["MetricName"]
+    return found
 
+
+def test_an_alarm_watches_each_index_and_table_for_hot_keys_ceilings_and_the_accounts_limit(dev: Templates) -> None:
+    causes = {
+        "throttled-key": "KeyRangeThroughput",
+        "table-ceiling": "MaxOnDemandThroughput",
+        "account-limit": "AccountLimit",
+    }
     wanted = {
-        (f"{page}-{slot.lower()}-{way.lower()}s", *([] if slot == "Table" else [slot])): f"{way}{cause}ThrottleEvents"
-        for page, cause in (("throttled-key", "KeyRangeThroughput"), ("table-ceiling", "MaxOnDemandThroughput"))
+        (f"{page}-{slot.lower()}-{way.lower()}s", slot): f"{way}{cause}ThrottleEvents"
+        for page, cause in causes.items()
         for slot in ("Table", *schema.INDEX_SLOTS)
         for way in ("Read", "Write")
     }
-    limits = {(f"account-limit-{way.lower()}s",): f"{way}AccountLimitThrottleEvents" for way in ("Read", "Write")}
-    assert found == wanted | limits
+    small = {
+        (f"small-table-throttled-{table.lower()}-{way.lower()}s", table): f"{way}ThrottleEvents"
+        for table in ("Idempotency", "Topology")
+        for way in ("Read", "Write")
+    }
+    assert throttles(dev) == wanted | small
 
 
-def test_a_provisioned_table_has_alarms_for_its_capacity_and_for_missed_steps(scheduled: Templates) -> None:
-    alarms = alarms_in(scheduled["Monitoring"])
+def test_a_provisioned_table_has_alarms_for_its_capacity_and_for_missed_steps(watched: Templates) -> None:
+    ceilings = {metric for (name, _), metric in throttles(watched).items() if name.startswith("table-ceiling")}
+    steps = alarms_in(watched["Monitoring"])["capacity-step-missed"]
 
-    ceilings = {alarm["MetricName"] for name, alarm in alarms.items() if name.startswith("table-ceiling")}
     assert ceilings == {"ReadProvisionedThroughputThrottleEvents", "WriteProvisionedThroughputThrottleEvents"}
-    assert alarms["capacity-step-missed"]["MetricName"] == "InvocationDroppedCount"
+    assert steps["MetricName"] == "InvocationDroppedCount"
 
 
-def test_bursts_that_retries_solve_and_missing_data_ring_no_alarm(dev: Templates) -> None:
-    for name, alarm in all_alarms(dev).items():
-        assert alarm["TreatMissingData"] == "notBreaching"
-        if name.startswith("throttled-key"):
-            assert (alarm["Period"], alarm["EvaluationPeriods"]) == (60, 5)
-        # Otherwise an environment with little traffic would never ring for a percentile.
-        assert "EvaluateLowSampleCountPercentile" not in alarm
+def test_every_alarm_on_a_percentile_says_what_few_samples_mean(dev: Templates) -> None:
+    few = {
+        name: alarm.get("EvaluateLowSampleCountPercentile")
+        for name, alarm in all_alarms(dev).items()
+        if "ExtendedStatistic" in alarm or "EvaluateLowSampleCountPercentile" in alarm
+    }
+
+    # One late write is late, but one slow request is not the slowest hundredth.
+    assert few == {
+        "latency": "ignore",
+        "latency-median": "evaluate",
+        "queue-age-stored": "evaluate",
+        "rollup-lag": "evaluate",
+    }
 
 
-@pytest.mark.parametrize("which", ["dev", "prod", "scheduled"])
+@pytest.mark.parametrize("which", ["dev", "prod", "watched"])
 def test_every_alarm_notifies_the_topic_and_names_its_command_and_page(
     request: pytest.FixtureRequest, which: str
 ) -> None:
@@ -153,12 +189,23 @@ def test_every_queue_of_dead_letters_and_every_function_that_nobody_waits_for_ha
         assert any(name.startswith(f"<ExportsOutputRef{function}Function") for name in functions), function
 
 
+def test_every_function_has_an_alarm_for_refused_runs(dev: Templates) -> None:
+    # CloudFormation waits for those of a pre-warm, and a run that fails has an alarm.
+    files = [path for path in dev.files if "Prewarm" not in path.name]
+    functions = [name for path in files for name in of_type(json.loads(path.read_text()), "AWS::Lambda::Function")]
+    watched = {short(alarm["Dimensions"][0]["Value"]) for alarm in all_alarms(dev).values()
+               if alarm.get("MetricName") == "Throttles"}  # fmt: skip
+
+    assert len(functions) >= 10
+    assert [name for name in functions if not any(f"Ref{name}" in each for each in watched)] == []
+
+
 def test_the_topic_takes_messages_of_cloudwatch_alone_and_notifies_the_addresses(
-    dev: Templates, scheduled: Templates
+    dev: Templates, watched: Templates
 ) -> None:
     (policy,) = of_type(dev["Monitoring"], "AWS::SNS::TopicPolicy").values()
     statements = policy["Properties"]["PolicyDocument"]["Statement"]
-    subscribed = [each["Properties"] for each in of_type(scheduled["Monitoring"], "AWS::SNS::Subscription").values()]
+    subscribed = [each["Properties"] for each in of_type(watched["Monitoring"], "AWS::SNS::Subscription").values()]
 
     assert [each["Principal"] for each in statements if each["Effect"] == "Allow"] == [
         {"Service": "cloudwatch.amazonaws.com"}

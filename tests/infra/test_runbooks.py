@@ -11,7 +11,7 @@ from dynashard import schema
 from stacks.alarms import FIRST_COMMANDS
 from stacks.data import RECOVERY_DAYS
 from tests.aws_commands import problems
-from tests.infra.templates import PRIME_TIME, Templates, alarms_in, context, synthesise
+from tests.infra.templates import Templates, alarms_in
 from tests.markdown import ROOT, Snippet, snippets
 
 pytestmark = pytest.mark.infra
@@ -26,11 +26,9 @@ SETS = re.compile(r"^[A-Z_]+=(?:\$\((?P<command>.*)\)|(?P<value>\S+))$")
 
 
 @pytest.fixture(scope="module")
-def alarms(dev: Templates, prod: Templates, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+def alarms(dev: Templates, prod: Templates, watched: Templates) -> set[str]:
     """The names of all alarms that any environment can have."""
-    folder = tmp_path_factory.mktemp("scheduled")
-    scheduled = Templates(synthesise(context("dev", table=PRIME_TIME), folder), "dev")
-    found = [alarms_in(each["Monitoring"]) for each in (dev, prod, scheduled)]
+    found = [alarms_in(each["Monitoring"]) for each in (dev, prod, watched)]
     return {name for each in (*found, alarms_in(prod["Prewarm"])) for name in each}
 
 

@@ -123,7 +123,7 @@ def _text(summary: dict[str, Any], throttles: list[Throttles]) -> list[str]:
     shown += lines(summary["hot"])
     shown += [f"{key}: throttled, and no entity has such keys" for key in summary["unknown_keys"]]
     if len(summary["hot"]) > _MANY:
-        shown.append("many partitions are throttled: the table may be cold (docs/runbooks/account-limit.md)")
+        shown.append("many partitions are throttled: the table may be cold (docs/runbooks/throttled-key.md)")
     if throttles and not summary["hot"] and not summary["problems"]:
         shown.append("the keys are not known yet: contributor insights are a few minutes behind; try again")
     return shown + [f"warning: {each}" for each in summary["problems"]]
