@@ -42,9 +42,9 @@ class Metrics:
     ) -> cloudwatch.MathExpression:
         """A metric of DynamoDB that counts events of a table or index, 0 where it has no data, for an alarm.
 
-        DynamoDB writes such a metric only if it is not 0, and CloudWatch documents that alarms on metrics of DynamoDB
-        keep their state while data are missing, whatever they are told: such an alarm would never end, and so never
-        ring again.
+        DynamoDB writes such a metric only above 0, and CloudWatch documents that alarms on metrics of DynamoDB
+        keep their state while data are missing, whatever `TreatMissingData` says: such an alarm would never end, and so
+        never ring again.
         """
         return or_zero(self.dynamodb(name, "Sum", slot, period, table))
 
@@ -97,7 +97,7 @@ def absence(metric: cloudwatch.Metric) -> cloudwatch.MathExpression:
 
 
 def share(part: cloudwatch.Metric, whole: cloudwatch.Metric, *, of_at_least: int = 1) -> cloudwatch.MathExpression:
-    """The part by the whole, from 0 to 1; 0 in a period whose whole is less than `of_at_least`. Both are sums."""
+    """The part divided by the whole; 0 in a period whose whole is less than `of_at_least`. Both are sums."""
     return cloudwatch.MathExpression(
         expression=f"IF(FILL(whole, 0) >= {of_at_least}, FILL(part, 0) / FILL(whole, 1), 0)",
         using_metrics={"part": part, "whole": whole},

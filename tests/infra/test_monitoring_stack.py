@@ -103,7 +103,7 @@ def test_every_metric_is_written_by_aws_or_by_our_functions(request: pytest.Fixt
 
 def throttles(templates: Templates) -> dict[tuple[str, ...], str]:
     """The metrics of the alarms on throttles of tables, by the alarm and the table or index."""
-    found = {}
+    found: dict[tuple[str, ...], str] = {}
     for name, alarm in alarms_in(templates["Monitoring"]).items():
         if name.startswith(("throttled-key", "table-ceiling", "account-limit", "small-table-throttled")):
             expression, events = alarm["Metrics"]

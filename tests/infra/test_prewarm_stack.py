@@ -147,8 +147,11 @@ def test_an_alarm_rings_for_every_end_except_success(prod: Templates) -> None:
 def test_an_alarm_rings_for_a_table_that_stays_provisioned(dev: Templates, prod: Templates) -> None:
     alarm = alarms_in(prod["Prewarm"])["prewarm-not-returned"]
 
-    assert alarm["MetricName"] == "ProvisionedWriteCapacityUnits"
-    assert alarm["Period"] * alarm["EvaluationPeriods"] == 2 * 3600
+    (_, units) = alarm["Metrics"]
+    assert units["MetricStat"]["Metric"]["MetricName"] == "ProvisionedWriteCapacityUnits"
+    assert units["MetricStat"]["Period"] * alarm["DatapointsToAlarm"] == 2 * 3600
+    # An on-demand table has no such metric: then the alarm ends.
+    assert alarm["Metrics"][0]["Expression"] == "FILL(events, 0)"
     # The native way does not change the mode.
     assert "prewarm-not-returned" not in alarms_in(dev["Prewarm"])
 
