@@ -17,7 +17,7 @@ MOST_SHARE: Final = 0.01
 MOST_UNAUTHORIZED: Final = 0.5
 """Share of requests that may be answered with 401, for a quarter of an hour."""
 FEWEST_REQUESTS: Final = 10
-"""Requests in five minutes from which on the share of 401 is judged. A single caller without a token is not an outage."""
+"""Requests in five minutes from which on the share of 401 is judged. One caller without a token is not an outage."""
 MOST_UNKNOWN: Final = 5
 """Unknown outcomes of direct invocation within five minutes at which an alarm rings. It has no rate."""
 MOST_SHED: Final = 10
