@@ -18,5 +18,7 @@ def log(line: str) -> None:
 
 
 def _wait() -> None:
-    sys.stdin.buffer.read()
+    # A reader that holds the lock of `sys.stdin` would make the interpreter abort when the worker ends with an error.
+    while os.read(0, 4096):
+        pass
     os._exit(0)

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.unit
 
 MODULE = "tests.unit.local.local_probe"
 _PARENT = """
+import subprocess
 import sys
 from pathlib import Path
 from local.worker import Worker, WorkerSpec
@@ -144,3 +145,22 @@ def test_the_pause_doubles_while_a_worker_ends_early() -> None:
     assert pauses[1:5] == [FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE, 8 * FIRST_PAUSE]
     assert pause_after(LONGEST_PAUSE, 0.1) == LONGEST_PAUSE
     assert pause_after(LONGEST_PAUSE, STEADY) == FIRST_PAUSE
+
+
+FAILING = """
+from local.worker_lifecycle import end_with_input
+end_with_input()
+raise ValueError("a wrong declaration")
+"""
+
+
+def test_a_worker_that_fails_ends_with_its_error_and_does_not_abort() -> None:
+    with subprocess.Popen(  # noqa: S603 - the program above
+        [sys.executable, "-c", FAILING], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as worker:
+        assert worker.stderr is not None
+        said = worker.stderr.read().decode()
+        status = worker.wait()
+
+    assert status == 1
+    assert said.rstrip().endswith("ValueError: a wrong declaration")
