@@ -46,6 +46,12 @@ node_modules/.done: package-lock.json
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
 	@touch $@
 
+# What reads the locks for known vulnerabilities, and lists them; not needed to run or test the backend.
+.venv-audit/.done: requirements/audit.txt | .venv/.done
+	$(BIN)/python -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
+	@touch $@
+
 .PHONY: run
 run: setup ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
 	@$(BIN)/python -m local
@@ -100,7 +106,7 @@ types: setup ## Check types: all of them the first time, then what changed and w
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again into the hashed locks
-	for name in sharding api dev ministack docs bench; do \
+	for name in sharding api dev ministack docs bench audit; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	$(BIN)/python -m stacks.checkout
@@ -152,6 +158,19 @@ openapi: setup ## Write docs/openapi.json again after the API has changed
 docs: .venv-docs/.done ## Build the documentation as a site with search into build/site; dead links fail
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build
 
+.PHONY: sbom
+sbom: .venv-audit/.done ## Write bills of materials (CycloneDX) of what is deployed, and of the clients' and tools' npm packages, into build/
+	@mkdir -p build
+	for name in sharding api; do \
+	  .venv-audit/bin/cyclonedx-py requirements --output-reproducible --of JSON -o build/sbom-$$name.cdx.json requirements/$$name.txt || exit 1; done
+	npm sbom --package-lock-only --sbom-format cyclonedx > build/sbom-npm.cdx.json
+
+.PHONY: audit
+audit: .venv-audit/.done ## Look for known vulnerabilities in what is deployed, tested with and installed by npm; fails if there are any
+	for name in sharding api dev; do \
+	  .venv-audit/bin/pip-audit --strict --progress-spinner off --require-hashes --disable-pip -r requirements/$$name.txt || exit 1; done
+	npm audit --package-lock-only
+
 .PHONY: client
 client: setup ## Generate the types of the TypeScript client again after docs/openapi.json has changed
 	node_modules/.bin/openapi-typescript docs/openapi.json --default-non-nullable false \
@@ -201,4 +220,4 @@ release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE,
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)
-	rm -rf .venv .venv-bench .venv-ministack .venv-docs node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-ministack .venv-docs .venv-audit node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

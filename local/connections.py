@@ -18,31 +18,75 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from local.events import HttpRequest, HttpResponse
+from local.events import WITHOUT_BODY, HttpRequest, HttpResponse
 from local.hosts import names_us
 
 OWN: Final = ("/local/", "/2015-03-31/")
 """The beginnings of the paths that do not belong to the gateway."""
 LATIN: Final = "latin-1"
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
-_WITHOUT_LENGTH: Final = frozenset({*range(100, 200), HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _THROUGH_ASGI: Final = frozenset(
     {b"content-length", b"expect", b"transfer-encoding", b"upgrade", b"x-forwarded-for", b"x-forwarded-proto"}
 )
 """Headers of requests with a body, and those that uvicorn's layers read."""
+_ENDS: Final = (b"", b"?")
+"""What follows the path `/`, which is the landing page."""
 _OWN_BYTES: Final = tuple(each.encode() for each in OWN)
+
+RECEIVE_SECONDS: Final = 30.0
+"""How long a connection may take to send a whole request, as long as API Gateway waits."""
 
 Answer = Callable[[HttpRequest], Awaitable[HttpResponse]]
 Log = Callable[[str], None]
 
 
 class GatewayConnection(HttpToolsProtocol):
-    """One connection. `answer` is the gateway's, and `log` gets a line about each request that it answers."""
+    """One connection. `answer` is the gateway's, and `log` gets a line about each request that it answers.
 
-    def __init__(self, answer: Answer, log: Log, **options: Any) -> None:
+    A connection that does not send a whole request within `receive_seconds` is closed: its client may be gone.
+    """
+
+    def __init__(self, answer: Answer, log: Log, *, receive_seconds: float = RECEIVE_SECONDS, **options: Any) -> None:
         super().__init__(**options)
         self._answer = answer
         self._log = log
+        self._receive_seconds = receive_seconds
+        self._partial = True
+        self._ending: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._await_request()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has arrived, and wait for the rest of a request."""
+        super().data_received(data)
+        self._await_request()
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self._partial = True
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        super().on_message_complete()
+        self._partial = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        super().connection_lost(exc)
+        self._partial = False
+        self._await_request()
+
+    def _await_request(self) -> None:
+        if not self._partial:
+            if self._ending is not None:
+                self._ending.cancel()
+                self._ending = None
+        elif self._ending is None:
+            self._ending = self.loop.call_later(self._receive_seconds, self.transport.abort)
 
     def on_headers_complete(self) -> None:
         """Let the gateway answer the request at once, or let it go through ASGI."""
@@ -64,6 +108,7 @@ class GatewayConnection(HttpToolsProtocol):
             and headers.keys().isdisjoint(_THROUGH_ASGI)
             and names_us(headers.get(b"host", b""))
             and self.url.startswith(b"/")
+            and self.url[1:2] not in _ENDS
             and not self.url.startswith(_OWN_BYTES)
             and b"%" not in self.url
             and b"#" not in self.url
@@ -140,7 +185,7 @@ def header_lines(response: HttpResponse) -> list[tuple[bytes, bytes]]:
         for name, value in response.headers
         if name != "content-length"
     ]
-    if response.status in _WITHOUT_LENGTH:
+    if response.status in WITHOUT_BODY:
         return lines
     return [(b"content-length", b"%d" % len(response.body)), *lines]
 
@@ -153,6 +198,6 @@ def _text(response: HttpResponse, more: list[tuple[bytes, bytes]], method: str, 
     for name, value in lines:
         parts += [name, b": ", value, b"\r\n"]
     parts.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
-    if method != "HEAD" and response.status not in _WITHOUT_LENGTH:
+    if method != "HEAD" and response.status not in WITHOUT_BODY:
         parts.append(response.body)
     return b"".join(parts)

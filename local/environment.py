@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from local.frames import Frames
+from local.settings import ROOT
 
 if TYPE_CHECKING:
     from ctypes import c_byte
@@ -256,8 +257,23 @@ def _load(handler: str) -> str:
             check()
     except Exception as error:  # noqa: BLE001 - any error of an import is reported in one line
         traceback.print_exc()
-        return f"{type(error).__name__}: {error}".splitlines()[0]
+        return f"{type(error).__name__}: {error}".splitlines()[0] + _where(error)
     return ""
+
+
+def _where(error: Exception) -> str:
+    """Return the file and line of our own code where an error was raised; empty if none is known."""
+    if isinstance(error, SyntaxError):
+        # Its text names the file without its folder.
+        at = [(error.filename or "", error.lineno)]
+    else:
+        at = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    # What is left out is Python's own, or installed.
+    ours = [(name, line) for name, line in at if name and not name.startswith(("<", sys.prefix, sys.base_prefix))]
+    if not ours:
+        return ""
+    path, line = Path(ours[-1][0]), ours[-1][1]
+    return f" ({path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}, line {line})"
 
 
 def _invoke(spec: FunctionSpec, payload: bytes, request_id: str) -> bytes:

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
 import orjson
@@ -19,6 +20,8 @@ import orjson
 API_ID = "local"
 ACCOUNT_ID = "000000000000"
 REGION = "us-east-1"
+WITHOUT_BODY: Final = frozenset({*range(100, 200), HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+"""Statuses of answers that have no body, and so neither a length nor a type of it."""
 _TEXT_TYPES = frozenset({"application/json", "application/xml", "application/javascript"})
 
 
@@ -153,10 +156,11 @@ def build_response(answer: Any) -> HttpResponse:
     if not isinstance(headers, Mapping) or not isinstance(cookies, list):
         raise WrongAnswerError("headers must be an object, cookies a list")
     lines = [(str(name).lower(), _header_text(value)) for name, value in headers.items()]
-    if all(name != "content-type" for name, _ in lines):
+    status = _status(answer["statusCode"])
+    if status not in WITHOUT_BODY and all(name != "content-type" for name, _ in lines):
         lines.append(("content-type", "text/plain;charset=utf-8"))
     lines.extend(("set-cookie", str(cookie)) for cookie in cookies)
-    return HttpResponse(_status(answer["statusCode"]), lines, _answer_body(answer))
+    return HttpResponse(status, lines, _answer_body(answer))
 
 
 def _status(value: Any) -> int:

@@ -43,11 +43,11 @@ class Gateway:
         """Answer a request. The gateway's own refusals are `{"message": ...}`, as on AWS."""
         request_id = self.new_id()
         origin, cors = request.header("origin"), self.routes.cors
-        if request.method == "OPTIONS" and cors.origins and origin:
+        if request.method == "OPTIONS" and cors.applies and origin:
             response = HttpResponse(204, cors.preflight(origin))
         else:
             response = await self._routed(request, request_id)
-            if cors.origins:
+            if cors.applies:
                 # A gateway with CORS settings replaces the CORS headers of the function.
                 kept = [line for line in response.headers if not line[0].startswith("access-control-")]
                 response = HttpResponse(response.status, [*kept, *cors.lines(origin)], response.body)

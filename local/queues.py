@@ -1,6 +1,7 @@
 """The template's queues on this machine: kept in a file, and served to functions and the writer."""
 
 import json
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from local.errors import LocalStackError
 from local.queue_server import serving_queues
 from local.queue_store import DATABASE, QueueSpec, QueueStore
 from local.settings import Settings
@@ -41,8 +43,15 @@ def running_queues(templates: Templates, settings: Settings) -> Iterator[Queues]
 
 
 def open_queues(data_dir: Path, specs: Sequence[QueueSpec]) -> QueueStore:
-    """Open the queues in a data folder."""
-    return QueueStore(data_dir / DATABASE, specs, time.time)
+    """Open the queues in a data folder; raises `LocalStackError` if their file is damaged."""
+    path = data_dir / DATABASE
+    try:
+        return QueueStore(path, specs, time.time)
+    except sqlite3.DatabaseError as error:
+        raise LocalStackError(
+            f"{path} cannot be used ({error}): restore it from a copy, or move it away with its -wal and -shm files "
+            "to begin with empty queues."
+        ) from None
 
 
 def queue_specs(templates: Templates, settings: Settings) -> list[QueueSpec]:

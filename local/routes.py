@@ -1,13 +1,16 @@
 """Reads the gateway's routes, authorizers and CORS settings from the template."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from local.errors import LocalStackError
 from local.template import Resource, Templates
 
 DEFAULT_ROUTE = "$default"
+LOCAL_PAGES: Final = r"https?://(localhost|127\.0\.0\.1)(:\d+)?"
+"""The origins of pages that are served from this machine, on any port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +75,28 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Cors:
-    """The gateway's answers to browsers of other origins; none by default."""
+    """The gateway's answers to browsers of other origins; none by default.
+
+    `pattern` admits further origins, besides those that are listed.
+    """
 
     origins: tuple[str, ...] = ()
+    pattern: str = ""
     methods: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     exposed: tuple[str, ...] = ()
     max_age_seconds: int = 0
     credentials: bool = False
 
+    @property
+    def applies(self) -> bool:
+        """Whether any other origin is allowed."""
+        return bool(self.origins or self.pattern)
+
     def lines(self, origin: str) -> list[tuple[str, str]]:
         """Return the headers for an answer to this origin; none if it is not allowed."""
-        if origin not in self.origins and "*" not in self.origins:
+        listed = origin in self.origins or "*" in self.origins
+        if not listed and not (self.pattern and re.fullmatch(self.pattern, origin)):
             return []
         lines = [("access-control-allow-origin", "*" if "*" in self.origins else origin), ("vary", "origin")]
         if self.credentials:
@@ -100,6 +113,12 @@ class Cors:
             lines.append(("access-control-allow-headers", ",".join(self.headers)))
             lines.append(("access-control-max-age", str(self.max_age_seconds)))
         return lines
+
+
+FROM_THIS_MACHINE: Final = Cors(
+    pattern=LOCAL_PAGES, methods=("*",), headers=("*", "authorization"), exposed=("*",), max_age_seconds=600
+)
+"""What holds if the template has no CORS settings: a front end in development runs on a port of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,4 +211,4 @@ def _cors(templates: Templates) -> Cors:
                 max_age_seconds=int(declared.get("MaxAge", 0)),
                 credentials=bool(declared.get("AllowCredentials", False)),
             )
-    return Cors()
+    return FROM_THIS_MACHINE

@@ -16,13 +16,14 @@ from starlette.types import ASGIApp
 from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 from local import stopping
 from local.connections import GatewayConnection
-from local.engine import Engine
+from local.engine import DATABASE, Engine
 from local.environments import Environments, FunctionSpec
 from local.errors import LocalStackError
 from local.functions import cursor_key, function_named, function_specs
 from local.gateway import Gateway
 from local.guard import guarded_engine
 from local.invoking import COMMANDS, COMMANDS_NAME, Invoker
+from local.queue_store import DATABASE as QUEUES
 from local.queues import QUEUE_LOG, WRITER, running_queues, writer_variables
 from local.reloading import Reloader
 from local.routes import route_table
@@ -137,11 +138,16 @@ def _answer(
 
 
 def _prepare(data_dir: Path) -> None:
+    # Nobody else on this machine reads the data. All processes of the stack inherit the mask.
+    os.umask(0o077)
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         probe = data_dir / ".writable"
         probe.touch()
         probe.unlink()
+        for name in (f"{DATABASE}*", f"{QUEUES}*", "*.log"):
+            for file in data_dir.glob(name):
+                file.chmod(0o600)
     except OSError as error:
         raise LocalStackError(f"DATA_DIR={data_dir} cannot be written ({error.strerror}): set another.") from None
     raise_file_limit()

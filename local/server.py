@@ -9,9 +9,10 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,6 +22,8 @@ from local.events import HttpRequest
 from local.gateway import MAX_BODY_BYTES, Gateway
 from local.hosts import HOSTS, names_us
 from local.invoking import PATH, Invoker, read_body
+from local.landing import landing_page
+from local.routes import LOCAL_PAGES
 from local.tokens import LIFETIME_SECONDS, Issuer
 
 MAX_TOKEN_REQUEST_BYTES = 64 * 1024
@@ -68,19 +71,28 @@ def build_app(
     sign_in = _SignIn(issuer, tenant_claim, tenants)
     app = Starlette(
         routes=[
+            Route("/", _landing),
             Route("/local/tokens", sign_in.token, methods=["POST"]),
             Route("/local/.well-known/openid-configuration", sign_in.discovery),
             Route("/local/.well-known/jwks.json", sign_in.jwks),
             *([] if invoker is None else [Route(PATH, invoker.answer, methods=["POST"])]),
         ],
         # A web page may resolve its own name to 127.0.0.1; its requests carry that name.
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS)],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS),
+            # A front end in development signs in from a port of its own.
+            Middleware(CORSMiddleware, allow_origin_regex=LOCAL_PAGES, allow_methods=["POST"], allow_headers=["*"]),
+        ],
         lifespan=lifespan,
     )
     # The pattern of a route would not match a path with a line break.
     endpoint = _Endpoint(gateway)
     app.router.default = endpoint
     return _Front(app, endpoint, log)
+
+
+async def _landing(request: Request) -> Response:
+    return HTMLResponse(landing_page(str(request.base_url).rstrip("/")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +156,7 @@ class _Front:
             await send(message)
 
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        own = scope["path"].startswith(OWN) or not names_us(host)
+        own = scope["path"] == "/" or scope["path"].startswith(OWN) or not names_us(host)
         await (self._local if own else self._gateway)(scope, receive, sending)
 
 

@@ -53,6 +53,36 @@ def test_a_tenant_sees_no_items_of_another(local_stack: LocalProcess) -> None:
     assert len(listed(local_stack.client("one"))) == 1
 
 
+def test_nobody_else_on_the_machine_reads_the_data(local_stack: LocalProcess) -> None:
+    local_stack.client("one").post("/v1/users", json=user(2)).raise_for_status()
+
+    modes = {path.name: path.stat().st_mode & 0o077 for path in local_stack.data_dir.rglob("*") if path.is_file()}
+    assert {name for name, mode in modes.items() if mode} == set()
+    assert {"dynamodb.sqlite", "queues.sqlite"} <= set(modes)
+
+
+def test_the_landing_page_leads_to_the_documentation(local_stack: LocalProcess) -> None:
+    page = httpx.get(f"{local_stack.url}/")
+
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert 'href="/v1/docs"' in page.text
+    assert httpx.get(f"{local_stack.url}/v1/docs").status_code == 200
+
+
+def test_a_page_of_this_machine_signs_in_and_calls(local_stack: LocalProcess) -> None:
+    page = {"origin": "http://localhost:5173"}
+    token = httpx.post(f"{local_stack.url}/local/tokens", json={"tenant_id": "one"}, headers=page)
+    asked = {**page, "access-control-request-method": "GET", "access-control-request-headers": "authorization"}
+    allowed = httpx.options(f"{local_stack.url}/v1/users", headers=asked)
+    listed_there = httpx.get(
+        f"{local_stack.url}/v1/users", headers={**page, "authorization": f"Bearer {token.json()['token']}"}
+    )
+
+    for answer in (token, allowed, listed_there):
+        assert answer.headers["access-control-allow-origin"] == page["origin"]
+    assert (allowed.status_code, listed_there.status_code) == (204, 200)
+
+
 def key_in_its_shard(name: str) -> tuple[str, str]:
     return f"user.v1.User:abc:{xxhash.xxh64_intdigest(f'user.v1.User:abc:{name}'.encode()) & 15}", name
 

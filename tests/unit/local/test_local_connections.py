@@ -58,7 +58,7 @@ def _without_port(headers: Mapping[str, str]) -> dict[str, str]:
 class Server:
     """A server on a free port, with what its function and its log got."""
 
-    def __init__(self, key: rsa.RSAPrivateKey, *, direct: bool) -> None:
+    def __init__(self, key: rsa.RSAPrivateKey, *, direct: bool, **options: Any) -> None:
         self.function, self.log = Function(), list[str]()
         issuer = Issuer(key, "http://127.0.0.1/local", "dynashard")
         routes = RouteTable([Route("GET /v1/health", "f"), Route("ANY /v1/{proxy+}", "f", Authorizer(("dynashard",)))])
@@ -76,7 +76,8 @@ class Server:
         )
         config.load()
         if direct:
-            config.http_protocol_class = partial(GatewayConnection, gateway.answer, self.log.append)  # type: ignore[assignment]
+            answering = partial(GatewayConnection, gateway.answer, self.log.append, **options)
+            config.http_protocol_class = answering  # type: ignore[assignment]
         self.uvicorn = uvicorn.Server(config)
 
     @contextmanager
@@ -116,6 +117,13 @@ def servers() -> Iterator[tuple[Server, Server]]:
         yield direct, through_asgi
 
 
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[Server]:
+    server = Server(rsa.generate_private_key(public_exponent=65537, key_size=2048), direct=True, receive_seconds=0.0)
+    with server.running():
+        yield server
+
+
 HEAD = "Host: 127.0.0.1:8000\nAuthorization: Bearer TOKEN\n"
 LAST = f"{HEAD}Connection: close\n\n"
 PIPELINED = (
@@ -139,6 +147,8 @@ PIPELINED = (
         f"DELETE /v1/users/1?none HTTP/1.1\n{LAST}",
         f"DELETE /v1/users/1?unchanged HTTP/1.1\n{LAST}",
         f"OPTIONS * HTTP/1.1\n{LAST}",
+        f"GET / HTTP/1.1\n{LAST}",
+        f"GET /?a=1 HTTP/1.1\n{LAST}",
         f"GET /v1/users/1?missing HTTP/1.1\n{LAST}",
         f"GET /v1/users/1?cookies HTTP/1.1\nCookie: a=1; b=2\n{LAST}",
         f"GET /v1/users/1?large HTTP/1.1\n{LAST}",
@@ -189,6 +199,20 @@ def test_most_requests_take_the_short_way(servers: tuple[Server, Server], monkey
 
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert answer.endswith(b"\r\n\r\n/v1/users/1")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "",
+        "GET /v1/users/1 HTT",
+        f"GET /v1/users/1 HTTP/1.1\n{HEAD}",
+        f"POST /v1/users HTTP/1.1\nContent-Length: 9\n{HEAD}\n{{",
+    ],
+    ids=["nothing", "a line", "headers", "a body"],
+)
+def test_a_connection_that_never_sends_a_whole_request_is_closed(impatient: Server, part: str) -> None:
+    assert impatient.ask(part) == b""
 
 
 def test_a_connection_without_requests_is_kept_for_the_next_one(servers: tuple[Server, Server]) -> None:

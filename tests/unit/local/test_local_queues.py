@@ -15,10 +15,11 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from local.errors import LocalStackError
 from local.queue_server import MAX_BYTES, serving_queues
-from local.queue_store import DEDUPLICATION_SECONDS, Delivery, Depth, NewMessage, QueueSpec, QueueStore
+from local.queue_store import DATABASE, DEDUPLICATION_SECONDS, Delivery, Depth, NewMessage, QueueSpec, QueueStore
 from local.queue_worker import event_of, poll, work
-from local.queues import queue_specs
+from local.queues import open_queues, queue_specs
 from local.settings import Settings
 from local.template import Templates
 from tests.depth import examples
@@ -306,3 +307,10 @@ def test_queues_use_the_wall_clock_so_ages_survive_a_restart(tmp_path: Path) -> 
         send(store, "a")
 
         assert 0 <= store.depth("q").oldest_seconds < 60
+
+
+def test_a_damaged_file_is_named_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / DATABASE).write_bytes(b"no database" * 1000)
+
+    with pytest.raises(LocalStackError, match=r"queues\.sqlite cannot be used .* move it away"):
+        open_queues(tmp_path, [])

@@ -130,11 +130,13 @@ def test_an_import_error_is_reported_in_one_line_and_the_old_code_stays(checkout
     before = checkout.invoke()
 
     checkout.write("second")
+    line = CODE.count("\n") + 1
     with (checkout.root / "functions/reloaded/handler.py").open("a") as file:
         file.write("raise ValueError('7 is not\\n a power of two')\n")
     checkout.reloader.reload({"functions/reloaded/handler.py"})
 
-    assert checkout.said == ["Not reloaded, what served before still serves: ValueError: 7 is not"]
+    at = f"({checkout.root / 'functions/reloaded/handler.py'}, line {line})"
+    assert checkout.said == [f"Not reloaded, what served before still serves: ValueError: 7 is not {at}"]
     assert checkout.invoke() == before
     assert "Traceback" in (checkout.root / "api.log").read_text()
 

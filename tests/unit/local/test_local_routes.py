@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from local.errors import LocalStackError
-from local.routes import Authorizer, Cors, Route, RouteTable, route_table
+from local.routes import FROM_THIS_MACHINE, Authorizer, Cors, Route, RouteTable, route_table
 from local.template import Templates
 
 pytestmark = pytest.mark.unit
@@ -50,7 +50,7 @@ def test_the_routes_of_the_template_have_their_function_and_authorizer() -> None
     assert [route.authorizer for route in table.routes] == [None, Authorizer(("first", "second"))]
     assert table.routes[1].scopes == ("users",)
     assert table.audience == ("first", "second")
-    assert table.cors == Cors()
+    assert table.cors == FROM_THIS_MACHINE
 
 
 def test_an_authorization_that_the_local_gateway_cannot_check_is_refused() -> None:
@@ -110,3 +110,26 @@ def test_the_most_specific_route_wins(method: str, path: str, key: str, paramete
 @pytest.mark.parametrize("path", ["/v1", "/v2/users", "/", "/v1/users/1/more", "/v1/users/"])
 def test_a_path_without_a_route_matches_none(path: str) -> None:
     assert table_of("GET /v1/users/{id}").match("GET", path) is None
+
+
+@pytest.mark.parametrize("origin", ["http://localhost:5173", "https://127.0.0.1", "http://localhost"])
+def test_pages_of_this_machine_may_call_by_default(origin: str) -> None:
+    lines = dict(FROM_THIS_MACHINE.preflight(origin))
+
+    assert lines["access-control-allow-origin"] == origin
+    # A wildcard does not include this header.
+    assert "authorization" in lines["access-control-allow-headers"]
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://example.com", "http://localhost.example.com", "null", "http://127.0.0.1.a:80"]
+)
+def test_other_pages_may_not_call_by_default(origin: str) -> None:
+    assert FROM_THIS_MACHINE.preflight(origin) == []
+
+
+def test_origins_of_the_template_replace_those_of_this_machine() -> None:
+    named = Cors(origins=("https://app.example.com",))
+
+    assert named.lines("https://app.example.com")
+    assert named.lines("http://localhost:5173") == []
