@@ -69,5 +69,6 @@ def _line(error: Mapping[str, Any]) -> str:
     errors = error.get("errors", [])
     named = [f"{each['field'] or 'the item'}: {each['message']}" for each in errors[:_SHOWN]]
     more = len(errors) - len(named) + error.get("errors_omitted", 0)
-    text = " ".join(named) if named else error["message"]
+    # Some messages end as sentences do; pydantic's do not.
+    text = " ".join(f"{each.removesuffix('.')}." for each in named) if named else error["message"]
     return f"{text}{f' And {more} more.' if more else ''} ({error['code']})"

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from dynashard import Entity, definition
 from dynashard.reads import ShardLoad
@@ -128,7 +128,8 @@ def _time(epoch: float) -> str:
 
 def _show_shards(shards: Sequence[ShardLoad]) -> None:
     most = max((shard.items for shard in shards), default=0) or 1
-    table = Table("partition key", "items", "bytes", "")
+    # A key that is cut off loses the number of its shard.
+    table = Table(Column("partition key", overflow="fold"), "items", "bytes", Column("", overflow="crop", no_wrap=True))
     for shard in shards:
         bar = "█" * round(shard.items / most * _BAR)
         table.add_row(shard.partition_key, f"{shard.items:,}", f"{shard.bytes:,}", bar)

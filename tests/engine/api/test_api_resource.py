@@ -238,10 +238,18 @@ def test_a_wrong_exposure_stops_the_function_at_its_start() -> None:
 
 
 @pytest.mark.parametrize(
-    "paths", [("entries", "entries"), ("health",), ("docs",), ("",), ("a/b",), ("{id}",), ("a b",), ("é",)]
+    ("paths", "said"),
+    [
+        (("entries", "entries"), "/entries cannot be a resource 2 times"),
+        *(((path,), "the API itself answers there") for path in ("health", "docs")),
+        *(
+            ((path,), "use ASCII letters, digits and - only")
+            for path in ("", "a/b", "{id}", "a b", "é", "openapi.json")
+        ),
+    ],
 )
-def test_a_taken_or_invalid_path_is_refused(paths: tuple[str, ...]) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be a resource"):
+def test_a_taken_or_invalid_path_is_refused(paths: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
         exposed_resources([Exposed(Entry, path=path) for path in paths])
 
 

@@ -217,7 +217,7 @@ def test_json_can_be_requested_at_a_terminal(command_line: CommandLine, ada: Use
         (["put", "users", "tenant_id=abc", "{}", "--file", "x"], "not both"),
         (["put", "users", "tenant_id=abc", "--file", "/no/such.json"], "/no/such.json cannot be read: No such file"),
         (["put", "users", "id=b", '{"id": "a", "tenant_id": "abc"}'], "id is given twice, with two values"),
-        (["put", "users", "tenant_id=abc", '{"id": "a"}'], "email: Field required"),
+        (["put", "users", "tenant_id=abc", '{"id": "a"}'], "email: Field required. display_name: Field required."),
         (["put", "users", "tenant_id=abc", '{"id": 1, "email": "a@b"}'], "id: Input should be a valid string"),
         (["put", "episode-plays", "tenant_id=abc", "{}"], "is not served by itself: ask for roll-ups"),
         (["put", "follows", "tenant_id=abc", "{}"], "is not served with put; it is with create, get, delete, list"),
