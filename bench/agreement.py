@@ -4,9 +4,9 @@ python -m bench.agreement     # prints what differs; fails if anything does
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import orjson
 
@@ -106,13 +106,21 @@ def _cost(asked: Asked) -> str:
     body = orjson.loads(asked.body)
     if asked.operation == "Query":
         return f"Query of at most {body.get('Limit', MOST)} items, {_projection(body)}"
-    if asked.operation == "PutItem":
+    if asked.operation in ("PutItem", "UpdateItem"):
         condition = "on a condition" if "attribute_not_exists" in body.get("ConditionExpression", "") else "always"
-        return f"PutItem {condition}: {' '.join(sorted(body['Item']))}"
+        return f"stores {condition}: {' '.join(sorted(_stored(body)))}"
     if asked.operation.startswith("Batch"):
         requests = body["RequestItems"][TABLE]
         return f"{asked.operation} of {len(requests if isinstance(requests, list) else requests['Keys'])}"
     return f"{asked.operation}, {_projection(body)}"
+
+
+def _stored(body: Mapping[str, Any]) -> Iterable[str]:
+    """Return the attributes that a write stores: the layer replaces an item by an update, which costs the same."""
+    if "Item" in body:
+        return cast("Mapping[str, Any]", body["Item"])
+    values, names = body["ExpressionAttributeValues"], body["ExpressionAttributeNames"]
+    return [*body["Key"], *(name for alias, name in names.items() if f":{alias[1:]}" in values)]
 
 
 def _projection(body: Mapping[str, Any]) -> str:

@@ -192,7 +192,7 @@ class CannedAnswers:
         """Answer one request."""
         if asked.operation == "GetItem":
             return self._single
-        if asked.operation == "PutItem":
+        if asked.operation in ("PutItem", "UpdateItem"):
             return self._put(asked.body)
         if asked.operation == "Query":
             return self._query(orjson.loads(asked.body))

@@ -54,7 +54,7 @@ class Layer:
         return self._users.replace(self._item)
 
     def batch_write(self) -> int:
-        self._users.batch_write(put=self._batch)
+        self._users.batch_write(put=self._batch, whole=True)
         return len(self._batch)
 
     def batch_get(self) -> Any:

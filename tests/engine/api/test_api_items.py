@@ -222,7 +222,7 @@ def test_patch_with_another_revision_is_refused(caller: Caller) -> None:
 
 def test_patch_retries_after_a_concurrent_write(caller: Caller, transport: Transport, table: str) -> None:
     caller.post("/v1/users", a_user(id="1"))
-    other = meanwhile("PutItem", lambda: caller.patch("/v1/users/1", {"department": "math"}))
+    other = meanwhile("UpdateItem", lambda: caller.patch("/v1/users/1", {"department": "math"}))
     faulty = FaultyTransport(transport, [other])
 
     answer = caller_on(faulty, table).patch("/v1/users/1", {"display_name": "Countess"})
@@ -234,7 +234,7 @@ def test_patch_retries_after_a_concurrent_write(caller: Caller, transport: Trans
 
 def test_patch_at_a_revision_does_not_retry(caller: Caller, transport: Transport, table: str) -> None:
     etag = caller.post("/v1/users", a_user(id="1")).etag
-    other = meanwhile("PutItem", lambda: caller.patch("/v1/users/1", {"department": "math"}))
+    other = meanwhile("UpdateItem", lambda: caller.patch("/v1/users/1", {"department": "math"}))
     faulty = FaultyTransport(transport, [other])
 
     answer = caller_on(faulty, table).patch("/v1/users/1", {"display_name": "Countess"}, headers={"If-Match": etag})
@@ -244,7 +244,7 @@ def test_patch_at_a_revision_does_not_retry(caller: Caller, transport: Transport
 
 def test_patch_gives_up_after_repeated_concurrent_writes(caller: Caller, transport: Transport, table: str) -> None:
     caller.post("/v1/users", a_user(id="1"))
-    other = meanwhile("PutItem", lambda: caller.patch("/v1/users/1", {"department": "math"}), nth=None)
+    other = meanwhile("UpdateItem", lambda: caller.patch("/v1/users/1", {"department": "math"}), nth=None)
     faulty = FaultyTransport(transport, [other])
 
     answer = caller_on(faulty, table).patch("/v1/users/1", {"display_name": "Countess"})
@@ -313,7 +313,7 @@ def test_throttling_that_outlasts_retries_answers_with_retry_after(
     transport: Transport, table: str, method: str
 ) -> None:
     caller_on(transport, table).post("/v1/users", a_user(id="1"))
-    operations = ("GetItem", "PutItem", "DeleteItem")
+    operations = ("GetItem", "UpdateItem", "DeleteItem")
     faulty = FaultyTransport(transport, [throttled(operation, nth=None) for operation in operations])
 
     body = a_user() if method in {"PUT", "PATCH"} else None

@@ -199,7 +199,7 @@ def test_a_guarded_delete_of_a_missing_item_is_not_found(world: World) -> None:
 def test_a_guarded_put_overwrites_an_earlier_write_of_another(world: World) -> None:
     plain = world.notes
     plain.create(note("old"))
-    world.faults(lost_after("PutItem", lambda: plain.update(KEY, set={"text": "other"})))
+    world.faults(lost_after("UpdateItem", lambda: plain.update(KEY, set={"text": "other"})))
 
     world.notes.put(note("mine"), handling="guarded")
 
@@ -209,7 +209,7 @@ def test_a_guarded_put_overwrites_an_earlier_write_of_another(world: World) -> N
 def test_a_guarded_put_does_not_undo_a_later_write(world: World) -> None:
     plain = world.notes
     plain.create(note("old"))
-    world.faults(meanwhile_repeated("PutItem", lambda: plain.update(KEY, set={"text": "other"})))
+    world.faults(meanwhile_repeated("UpdateItem", lambda: plain.update(KEY, set={"text": "other"})))
 
     world.notes.put(note("mine"), handling="guarded")
 

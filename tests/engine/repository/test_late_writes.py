@@ -45,7 +45,7 @@ def verified(world: Moving) -> Report:
 
 OPERATIONS: dict[str, tuple[str, Any]] = {
     "create": ("PutItem", lambda db, item: things(db).create(item)),
-    "put": ("PutItem", lambda db, item: things(db).put(item)),
+    "put": ("UpdateItem", lambda db, item: things(db).put(item)),
     "batch put": ("BatchWriteItem", lambda db, item: things(db).batch_write(put=[item])),
     "transaction": ("TransactWriteItems", lambda db, item: db.transact(Create(item))),
     "add or make": (
@@ -113,7 +113,7 @@ def test_a_late_create_without_rivals_has_a_known_outcome(world: Moving, stage: 
 
 REFUSALS: dict[str, tuple[str, Any]] = {
     "update": ("UpdateItem", lambda db, item: things(db).update(item, set={"text": "new"})),
-    "put on a revision": ("PutItem", lambda db, item: things(db).put(item, if_match=item.revision)),
+    "put on a revision": ("UpdateItem", lambda db, item: things(db).put(item, if_match=item.revision)),
     "delete": ("DeleteItem", lambda db, item: things(db).delete(item)),
     "transaction": ("TransactWriteItems", lambda db, item: db.transact(Update(Thing, item, set={"text": "new"}))),
 }
@@ -180,7 +180,7 @@ def test_a_valid_view_adds_no_cost(world: Moving) -> None:
     things(db).put(Thing(tenant="abc", id="a"))
 
     transport: Any = db.store.transport
-    assert [call.operation for call in transport.calls] == ["PutItem", "PutItem"]
+    assert [call.operation for call in transport.calls] == ["PutItem", "UpdateItem"]
 
 
 # Other writers use an item that was stored late, after its writer gave up.

@@ -9,6 +9,7 @@ from dynashard import Entity, Key, Registry
 from dynashard.errors import (
     EngineUnavailableError,
     InvalidKeyError,
+    ItemTooLargeError,
     OutcomeUnknownError,
     UndecodableItemError,
     UnprocessedError,
@@ -114,7 +115,7 @@ def test_a_batch_writes_25_at_a_time_and_deletes_existing_and_missing_items(worl
     world.people.batch_write(put=[person(id=str(number)) for number in range(30)])
     transport = world.faults()
 
-    world.people.batch_write(put=[person(id="new")], delete=[key(str(number)) for number in range(40)])
+    world.people.batch_write(put=[person(id="new")], delete=[key(str(number)) for number in range(40)], whole=True)
 
     assert [len(call.request["RequestItems"][world.table]) for call in transport.calls] == [25, 16]
     assert [item["id"]["S"] for item in world.raw()] == ["new"]
@@ -138,7 +139,7 @@ def test_unprocessed_writes_are_sent_again_with_growing_pauses(world: World) -> 
     plan = [unprocessed("BatchWriteItem", keep=keep, nth=nth) for nth, keep in ((1, 9), (2, 8), (3, 1))]
     transport = world.faults(*plan)
 
-    world.people.batch_write(put=[person(id=str(number)) for number in range(10)])
+    world.people.batch_write(put=[person(id=str(number)) for number in range(10)], whole=True)
 
     assert transport.waiting == []
     assert len(world.raw()) == 10
@@ -191,7 +192,7 @@ def test_unprocessed_keys_are_named_as_the_caller_names_them(world: World, cause
     transport = world.faults(*faults)
 
     with pytest.raises(UnprocessedError, match="left 2 keys of a batch unprocessed; send these again later") as written:
-        world.people.batch_write(put=[person()], delete=[key("gone")])
+        world.people.batch_write(put=[person()], delete=[key("gone")], whole=True)
     with pytest.raises(UnprocessedError, match="left 2 keys") as read:
         world.people.batch_get([key("gone"), person()])
 
@@ -219,7 +220,7 @@ def test_other_failures_of_a_batch_are_raised_at_once(world: World) -> None:
     world.faults(lost_request("BatchWriteItem"), lost_request("BatchGetItem", nth=2))
 
     with pytest.raises(OutcomeUnknownError) as raised:
-        world.people.batch_write(put=[person()], delete=[key("2")])
+        world.people.batch_write(put=[person()], delete=[key("2")], whole=True)
     with pytest.raises(EngineUnavailableError):
         world.people.batch_get([key()])
 
@@ -264,10 +265,45 @@ def test_a_batch_distinguishes_lost_writes_from_unsent_ones(world: World) -> Non
 
 
 def test_batches_cost_as_much_as_single_requests(world: World) -> None:
+    notes = [Note(tenant="a", id=str(n), text="x" * 1500) for n in range(50)]
     with metered() as written:
-        world.notes.batch_write(put=[Note(tenant="a", id=str(n), text="x" * 1500) for n in range(50)])
+        world.notes.batch_write(put=notes, whole=True)
+    with metered() as again:
+        world.notes.batch_write(put=notes)
     with metered() as read:
         world.notes.batch_get([{"tenant": "a", "id": str(n)} for n in range(50)])
 
-    assert (written.consumed.write_units, written.consumed.requests) == (100, 2)
+    assert (written.consumed.write_units, written.consumed.read_units, written.consumed.requests) == (100, 0, 2)
+    assert (again.consumed.write_units, again.consumed.read_units, again.consumed.requests) == (100, 50, 3)
     assert (read.consumed.read_units, read.consumed.requests) == (25, 1)
+
+
+def test_a_batch_whose_items_cannot_be_read_writes_nothing(world: World) -> None:
+    world.people.create(person(id="gone"))
+    transport = world.faults(throttled("BatchGetItem", nth=None))
+
+    with pytest.raises(UnprocessedError, match="nothing was written") as raised:
+        world.people.batch_write(put=[person()], delete=[key("gone")])
+
+    assert raised.value.details == {"keys": [key(), key("gone")]}
+    assert transport.sent("BatchWriteItem") == 0
+    assert len(world.throttles) == 1
+
+
+def test_a_batch_that_replaces_whole_items_keeps_nothing(world: World) -> None:
+    world.notes.create(Note(tenant="a", id="1"))
+    world.adopt({**world.only(), "Newer": {"S": "field"}})
+
+    world.notes.batch_write(put=[Note(tenant="a", id="1")], whole=True)
+
+    assert "Newer" not in world.only()
+
+
+def test_a_batch_refuses_an_item_that_does_not_fit_with_what_it_keeps(world: World) -> None:
+    world.notes.create(Note(tenant="a", id="1"))
+    world.adopt({**world.only(), "Newer": {"S": "x" * 200_000}})
+
+    with pytest.raises(ItemTooLargeError):
+        world.notes.batch_write(put=[Note(tenant="a", id="1", text="x" * 300_000), Note(tenant="a", id="2")])
+
+    assert world.only()["text"] == {"S": ""}

@@ -86,7 +86,7 @@ REPLACEMENTS: dict[str, Callable[[World], Any]] = {
 @pytest.mark.parametrize("replace", REPLACEMENTS.values(), ids=REPLACEMENTS)
 def test_replace_whose_answer_was_lost_recognises_itself(world: World, replace: Callable[[World], Any]) -> None:
     world.people.create(person())
-    transport = world.faults(repeated("PutItem"))
+    transport = world.faults(repeated("UpdateItem"))
 
     replaced = replace(world)
 
@@ -97,7 +97,7 @@ def test_replace_whose_answer_was_lost_recognises_itself(world: World, replace: 
 
 def test_a_replace_without_an_expiry_recognises_itself(world: World) -> None:
     first = world.notes.create(Note(tenant="a", id="1"))
-    world.faults(repeated("PutItem"))
+    world.faults(repeated("UpdateItem"))
 
     replaced = world.notes.replace(Note(tenant="a", id="1", text="new"), if_match=first.revision)
 
@@ -165,7 +165,7 @@ def test_a_put_never_overwrites_a_later_write_of_another(world: World) -> None:
     def other() -> None:
         plain.update({"id": "1"}, set={"balance": 3}, if_match=plain.get({"id": "1"}).revision)
 
-    world.faults(meanwhile_repeated("PutItem", other))
+    world.faults(meanwhile_repeated("UpdateItem", other))
 
     world.accounts.put(Account(id="1", balance=2))
 
@@ -226,7 +226,7 @@ def test_delete_on_a_revision_is_unknown_if_nothing_is_there(world: World) -> No
 def test_a_throttle_after_a_lost_answer_is_not_reported_as_a_throttle(world: World) -> None:
     revision = world.people.create(person()).revision
     transport = AttemptsOn(
-        world.inner, lost_answer("PutItem"), throttled("PutItem", nth=2), throttled("PutItem", nth=3)
+        world.inner, lost_answer("UpdateItem"), throttled("UpdateItem", nth=2), throttled("UpdateItem", nth=3)
     )
     world.transport = transport
 
@@ -313,8 +313,8 @@ def test_replace_that_keeps_the_stamp_survives_races(world: World) -> None:
     other = world.people
     transport = world.faults(
         meanwhile("PutItem", lambda: other.create(person()), nth=1),
-        meanwhile("PutItem", lambda: other.update(key(), add={"visits": 1}), nth=2),
-        meanwhile("PutItem", lambda: other.delete(key()), nth=3),
+        meanwhile("UpdateItem", lambda: other.update(key(), add={"visits": 1}), nth=1),
+        meanwhile("UpdateItem", lambda: other.delete(key()), nth=2),
     )
 
     written = world.people.put(person(mail="new@x.org"))
@@ -326,7 +326,7 @@ def test_replace_that_keeps_the_stamp_survives_races(world: World) -> None:
 def test_replace_gives_up_on_an_item_that_changes_each_time(world: World) -> None:
     world.people.create(person())
     other = world.people
-    world.faults(meanwhile("PutItem", lambda: other.update(key(), add={"visits": 1}), nth=None))
+    world.faults(meanwhile("UpdateItem", lambda: other.update(key(), add={"visits": 1}), nth=None))
 
     with pytest.raises(RevisionMismatchError, match="changes too often to be replaced; try again later"):
         world.people.replace(person(mail="new@x.org"))
@@ -336,7 +336,7 @@ def test_replace_gives_up_on_an_item_that_changes_each_time(world: World) -> Non
 
 WRITES: dict[str, tuple[str, Callable[[World], Any]]] = {
     "create": ("PutItem", lambda world: world.people.create(person(id="2"))),
-    "replace": ("PutItem", lambda world: world.people.replace(person())),
+    "replace": ("UpdateItem", lambda world: world.people.replace(person())),
     "update": ("UpdateItem", lambda world: world.people.update(key(), add={"visits": 1})),
     "delete": ("DeleteItem", lambda world: world.people.delete(key())),
     "get": ("GetItem", lambda world: world.people.get(key())),

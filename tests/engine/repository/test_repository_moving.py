@@ -114,7 +114,7 @@ def test_items_in_a_stable_phase_cost_no_more(world: World) -> None:
         world.notes.batch_get([KEY], consistent=True)
 
     assert [call.operation for call in transport.calls] == [
-        "PutItem", "PutItem", "UpdateItem", "GetItem", "GetItem", "DeleteItem", "BatchWriteItem", "BatchGetItem",
+        "PutItem", "UpdateItem", "UpdateItem", "GetItem", "GetItem", "DeleteItem", "BatchWriteItem", "BatchGetItem",
     ]  # fmt: skip
     assert (meter.consumed.write_units, meter.consumed.read_units) == (5, 3)
     assert world.views.refreshed == []
@@ -170,7 +170,7 @@ def test_a_key_that_keeps_its_home_is_written_as_usual(world: World, phase: Phas
     world.notes.put(Note(**staying.key, text="again"))
     world.notes.delete(staying.key)
 
-    assert [call.operation for call in transport.calls] == ["PutItem", "PutItem", "DeleteItem"]
+    assert [call.operation for call in transport.calls] == ["PutItem", "UpdateItem", "DeleteItem"]
 
 
 @pytest.mark.parametrize("consistent", [True, False])

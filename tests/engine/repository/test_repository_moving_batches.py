@@ -57,7 +57,7 @@ def test_a_large_batch_of_single_writes_is_completed(world: World, spot: Spot) -
     spot.enter(Phase.MOVE)
     keys = [{"tenant": "abc", "id": str(number)} for number in range(60)]
     world.notes.batch_write(put=[Note(**each, text="was") for each in keys[:40]])
-    transport = world.faults(throttled("TransactWriteItems", nth=3), conflict("PutItem", nth=5))
+    transport = world.faults(throttled("TransactWriteItems", nth=3), conflict("UpdateItem", nth=5))
 
     world.notes.batch_write(put=[Note(**each, text="new") for each in keys[20:]], delete=keys[:20])
 

@@ -43,15 +43,15 @@ def spot(world: World) -> Spot:
 
 
 WRITES: dict[str, tuple[str, Callable[[World], Any]]] = {
-    "put": ("PutItem", lambda world: world.notes.put(note())),
-    "put if_match": ("PutItem", lambda world: world.notes.put(note(), if_match="r0")),
+    "put": ("UpdateItem", lambda world: world.notes.put(note())),
+    "put if_match": ("UpdateItem", lambda world: world.notes.put(note(), if_match="r0")),
     "update": ("UpdateItem", lambda world: world.notes.update(KEY, set={"text": "new"})),
     "update if_match": ("UpdateItem", lambda world: world.notes.update(KEY, set={"text": "new"}, if_match="r0")),
     "update after reading": (
         "UpdateItem",
         lambda world: world.notes.update(KEY, set={"text": "new"}, add={"stars": 1}),
     ),
-    "batch put": ("PutItem", lambda world: world.notes.batch_write(put=[note()])),
+    "batch put": ("UpdateItem", lambda world: world.notes.batch_write(put=[note()])),
 }
 WRITING = pytest.mark.parametrize(("request_", "write"), WRITES.values(), ids=WRITES)
 
@@ -225,7 +225,7 @@ def test_put_looks_again_where_a_rival_one_phase_behind_has_created(world: World
     transport = world.faults(meanwhile("TransactWriteItems", create_in_prepare))
 
     assert world.notes.put(note()).created is False
-    assert [call.operation for call in transport.calls] == ["PutItem", "TransactWriteItems", "PutItem"]
+    assert [call.operation for call in transport.calls] == ["UpdateItem", "TransactWriteItems", "UpdateItem"]
     assert (spot.at(spot.old) or {})["text"]["S"] == "new"
     assert spot.at(spot.new) is None
 
@@ -253,10 +253,10 @@ def test_write_starts_again_when_the_phase_changes_between_its_steps(world: Worl
         finally:
             spot.enter(Phase.SETTLE)
 
-    transport = world.faults(Fault("PutItem", strike))
+    transport = world.faults(Fault("UpdateItem", strike))
 
     assert world.notes.put(note()).created is True
-    places = [call.request["Item"]["PK"]["S"] for call in transport.calls if call.operation == "PutItem"]
+    places = [call.request["Key"]["PK"]["S"] for call in transport.calls if call.operation == "UpdateItem"]
     assert places == [spot.old, spot.new]
     assert (spot.at(spot.old) or {})["text"]["S"] == "gone", "settling marks what stands there and keeps it"
 
@@ -315,7 +315,7 @@ def test_a_marker_with_another_target_shows_that_the_view_is_outdated(world: Wor
 
 CONFLICTS: dict[str, tuple[str, Phase, Callable[[World], Any]]] = {
     "create": ("TransactWriteItems", Phase.MOVE, lambda world: world.notes.create(note())),
-    "put": ("PutItem", Phase.MOVE, lambda world: world.notes.put(note())),
+    "put": ("UpdateItem", Phase.MOVE, lambda world: world.notes.put(note())),
     "create while stable": ("PutItem", Phase.STABLE, lambda world: world.notes.create(note())),
     "batch while stable": ("BatchWriteItem", Phase.STABLE, lambda world: world.notes.batch_write(put=[note()])),
     "batch": ("TransactWriteItems", Phase.SETTLE, lambda world: world.notes.batch_write(put=[note()])),

@@ -173,7 +173,7 @@ def test_a_put_searches_again_for_an_item_deleted_meanwhile(world: World) -> Non
     world.events.create(event())
     other = world.events
     draw(world, 0.9)
-    transport = world.faults(meanwhile("PutItem", lambda: other.delete(KEY)))
+    transport = world.faults(meanwhile("UpdateItem", lambda: other.delete(KEY)))
 
     assert world.events.put(event(kind="new")).created is True
     assert transport.waiting == []

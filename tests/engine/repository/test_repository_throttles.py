@@ -17,7 +17,7 @@ NOTE = {"tenant": "abc", "id": IDENTITY}
 
 OPERATIONS: dict[str, tuple[str, Callable[[World], Any]]] = {
     "create": ("PutItem", lambda world: world.people.create(person(id="2"))),
-    "replace": ("PutItem", lambda world: world.people.replace(person())),
+    "replace": ("UpdateItem", lambda world: world.people.replace(person())),
     "update": ("UpdateItem", lambda world: world.people.update(key(), add={"visits": 1})),
     "delete": ("DeleteItem", lambda world: world.people.delete(key())),
     "get": ("GetItem", lambda world: world.people.get(key())),

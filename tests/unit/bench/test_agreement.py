@@ -103,7 +103,7 @@ def test_a_put_without_the_condition_or_an_attribute_is_other_work(monkeypatch: 
     request = {"TableName": "bench-table", "Item": {"PK": {"S": "a"}, "SK": {"S": "b"}}, "ReturnValues": "ALL_OLD"}
     monkeypatch.setattr(Botocore, "put", lambda client: client._client.put_item(**request).get("Attributes"))
 
-    assert work_of(RAW, ["put"])["put"] == replace(before, sent=("PutItem always: PK SK",))
+    assert work_of(RAW, ["put"])["put"] == replace(before, sent=("stores always: PK SK",))
 
 
 def test_the_floor_sends_what_the_others_send(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,7 +156,7 @@ class Demand:
         self._tally.begun("create", len(batch))
         unprocessed: set[Any] = set()
         try:
-            collection.batch_write(put=batch)
+            collection.batch_write(put=batch, whole=True)
         except UnprocessedError as error:
             unprocessed = {key["id"] for key in error.keys}
             self._tally.refused("create", error, len(unprocessed))

@@ -49,6 +49,8 @@ MAX_SORT_KEY_BYTES: Final = 1024
 MARKER_BYTES: Final = 64
 """Bytes that every item leaves free for the attributes of a relocation marker."""
 MAX_ITEM_BYTES: Final = 400 * 1024 - MARKER_BYTES
+MAX_FIELDS: Final = 400
+"""The most fields of an entity: an update that sets them all has an expression of at most 4 KB, DynamoDB's limit."""
 MAX_SHARDS: Final = 1024
 MAX_ATTACHMENT_BYTES: Final = 16 * 1024 * 1024
 """The most that one attachment may hold, as JSON."""

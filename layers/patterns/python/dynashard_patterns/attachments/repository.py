@@ -35,7 +35,6 @@ from dynashard.repository.items import E
 from dynashard.repository.retry_policy import map_concurrently, unsettled
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.writes import Done, Kind, Write
-from dynashard.schema import REV
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pointer import Pointer, pointers, pointers_left
 from dynashard_patterns.attachments.sweep import Swept, sweep
@@ -153,6 +152,10 @@ class AttachmentRepository(Repository[E]):
             else:
                 prepared.append(partial(self.put, put[place]) if place < len(put) else partial(self._remove, member))
         return prepared
+
+    def _keeping(self, prepared: Sequence[Any]) -> list[Any]:
+        """The prepared writes as they are: each keeps what its item has by itself."""
+        return list(prepared)
 
     def _written(self, prepared: Sequence[Any]) -> list[Outcome]:
         """Do each, up to 16 at a time; return the outcome of each. Raises nothing."""
@@ -276,8 +279,7 @@ class AttachmentRepository(Repository[E]):
         wire = self._prepare(_bare(item, self._entity.attachments), key, created=created, replaces=if_match)
         wire.update({name: attribute for name, attribute in attributes.items() if attribute is not None})
         require_fits({**self._store.router.stored_key(self._entity, key), **wire})
-        options = {"ReturnValues": "ALL_OLD"} if kind is Kind.CREATE else {}
-        return Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
+        return self._storing(kind, key, wire, if_match, returns=kind is Kind.CREATE)
 
 
 def _tried(write: Callable[[], object]) -> Outcome:

@@ -27,7 +27,7 @@ from dynashard.entity.declaration import (
 from dynashard.entity.record import Record
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
-from dynashard.schema import MAX_ATTACHMENT_BYTES, SYSTEM_ATTRIBUTES
+from dynashard.schema import MAX_ATTACHMENT_BYTES, MAX_FIELDS, SYSTEM_ATTRIBUTES
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
 """Names of entities, and prefixes of keys."""
@@ -98,6 +98,8 @@ def name_problems(name: str, key: Key, shards: Shards | None) -> Iterator[str]:
 
 def field_problems(model: type[Record]) -> Iterator[str]:
     """Check that no field collides with a system attribute, and that ids and stamps are declared rightly."""
+    if len(model.model_fields) > MAX_FIELDS:
+        yield f"has {len(model.model_fields)} fields, and {MAX_FIELDS} is the most: move some into a nested model"
     for name, field in model.model_fields.items():
         if name in SYSTEM_ATTRIBUTES:
             yield f"field {name} has the name of a system attribute; write another, such as {name.lower()}_"

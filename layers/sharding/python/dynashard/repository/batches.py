@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dynashard import schema
+from dynashard.codec import require_fits
 from dynashard.entity import ItemKey, record
 from dynashard.errors import (
     DynashardError,
@@ -16,11 +17,13 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import ENTITY, Reading
 from dynashard.repository.items import E, Items, KeyLike
+from dynashard.repository.replacement import undeclared
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import IndexCounts
 from dynashard.runtime import direct_module
-from dynashard.schema import REV
+from dynashard.schema import PK, REV, SK
 from dynashard.transport.deadline import evidence
+from dynashard.transport.interface import Wire
 
 _OPERATION: Final = "BatchWriteItem"
 
@@ -51,12 +54,16 @@ class Batches(Items[E]):
         items, decode = (found.get(key) for key in wanted), self._entity.decode
         return [None if item is None else item[ENTITY] if ENTITY in item else decode(item) for item in items]
 
-    def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
+    def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = (), whole: bool = False) -> None:
         """Store and delete many items, each whether or not its key had one.
 
         There is no condition and no order between them. An item that was read from the store keeps its creation
         stamp; others are stamped as created now. With random placement, items that were never stored get a drawn
-        shard, whatever other shards hold. `try_batch_write` returns an outcome for each instead of raising.
+        shard, whatever it and other shards hold. `try_batch_write` returns an outcome for each instead of raising.
+
+        What the items at these keys have besides the declared attributes is kept: it is read first, because
+        BatchWriteItem replaces whole items. What another version stores between this read and the write is lost. With
+        `whole`, nothing is read and nothing is kept: for new keys, or for a program that owns the items.
 
         Raises:
             InvalidKeyError, InvalidValueError, ItemTooLargeError: an item cannot be stored, or two have one key;
@@ -66,7 +73,8 @@ class Batches(Items[E]):
             OutcomeUnknownError: with the keys of which no answer came and nothing stored proves anything, and with
                 those that were certainly not written; the others are written.
 
-        Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time. While a shard count changes, its items are
+        Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time. Unless `whole`, 1 read unit for each put, and
+        1 round trip for 100, up to 16 at a time. While a shard count changes, its items are
         written one by one, up to 16 at a time: 4 write units for those that are new at their new home. With random
         placement, what was stored before or is deleted is looked for first, for 1 read unit a shard.
         """
@@ -74,12 +82,14 @@ class Batches(Items[E]):
         for error in prepared:
             if isinstance(error, InputError):
                 raise error
-        members = [*put, *delete]
-        left = [(key, error) for key, error in zip(members, self._written(prepared), strict=True) if error is not None]
+        outcomes = zip([*put, *delete], self._outcomes(prepared, whole=whole), strict=True)
+        left = [(key, error) for key, error in outcomes if error is not None]
         if left:
             raise self._together(left)
 
-    def try_batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> list[Outcome]:
+    def try_batch_write(
+        self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = (), whole: bool = False
+    ) -> list[Outcome]:
         """Do what `batch_write` does; return an outcome for each of `put`, then for each of `delete`.
 
         None says that it was certainly done. Every other outcome is the error that a single write would have raised, or
@@ -91,9 +101,13 @@ class Batches(Items[E]):
             prepared = self._prepared(put, delete)
         except DynashardError as error:
             return [error] * (len(put) + len(delete))
-        ready = [each for each in prepared if not isinstance(each, InputError)]
-        outcomes = iter(self._written(ready))
-        return [each if isinstance(each, InputError) else next(outcomes) for each in prepared]
+        return self._outcomes(prepared, whole=whole)
+
+    def _outcomes(self, prepared: Sequence[Any], *, whole: bool) -> list[Outcome]:
+        """Do prepared writes; return the outcome of each. What is an error already is its own outcome."""
+        ready = prepared if whole else self._keeping(prepared)
+        outcomes = iter(self._written([each for each in ready if not isinstance(each, DynashardError)]))
+        return [each if isinstance(each, DynashardError) else next(outcomes) for each in ready]
 
     def _prepared(self, put: Sequence[E], delete: Sequence[KeyLike]) -> list[Any]:
         """What `_written` takes for each item and key, or the `InputError` of those that cannot be written."""
@@ -125,6 +139,39 @@ class Batches(Items[E]):
             raise InvalidKeyError(f"{self._name(key)} appears twice in this batch; send it once.")
         seen.add(item_key)
         return item_key
+
+    def _keeping(self, prepared: Sequence[Any]) -> list[Any]:
+        """The prepared writes, the puts with what they keep of live items, or an error for each that cannot be done.
+
+        Creates, which have random places, keep nothing.
+        """
+        puts = [each for each in prepared if not isinstance(each, DynashardError) and each[0].kind is Kind.UPSERT]
+        names: dict[ItemKey, KeyLike] = {write.key: member for write, member in puts}
+        unread: DynashardError | None = None
+        found: Mapping[ItemKey, Wire] = {}
+        try:
+            found = self._reader.read_all(list(names), Reading(consistent=True)) if names else {}
+        except UnprocessedError as error:
+            unread = self._batch_error(error, names)
+            unread.__cause__ = error.__cause__
+        except DynashardError as error:
+            unread = error
+
+        def ready(each: Any) -> Any:
+            if isinstance(each, DynashardError) or each[0].key not in names:
+                return each
+            return unread or self._with_kept(each[0], each[1], found.get(each[0].key))
+
+        return [ready(each) for each in prepared]
+
+    def _with_kept(self, write: Write, member: KeyLike, stored: Wire | None) -> Any:
+        kept = undeclared(self._entity, stored or {})
+        try:
+            if stored is not None and kept:
+                require_fits({PK: stored[PK], SK: stored[SK], **kept, **(write.item or {})})
+        except InputError as error:
+            return error
+        return write._replace(kept=kept), member
 
     def _written(self, prepared: Sequence[Any]) -> list[Outcome]:
         """Do prepared writes; return the outcome of each. Raises nothing."""

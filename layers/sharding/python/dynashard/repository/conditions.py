@@ -50,9 +50,10 @@ def absent_or_marker(now: int) -> Condition:
     return Condition(f"attribute_exists({MOVED_TO}) OR {_GONE}", _time(now))
 
 
-def live_or_none(now: int, *, not_by: str) -> Condition:
+def live_or_none(now: int, *, not_by: str | None = None) -> Condition:
     """A live item or none at all, not written by the revision `not_by`."""
-    return UNMARKED & _unexpired(now) & Condition(f"NOT {REV} = :rev", {":rev": {"S": not_by}})
+    condition = UNMARKED & _unexpired(now)
+    return condition if not_by is None else condition & Condition(f"NOT {REV} = :rev", {":rev": {"S": not_by}})
 
 
 def absent_or_matching(now: int, *, if_match: str | None) -> Condition:

@@ -23,6 +23,7 @@ from dynashard.repository.changes import Changes, fields_after, touched_indexes,
 from dynashard.repository.conditions import is_marker, mismatch, refusal
 from dynashard.repository.evidence import Proof, gone, judge, lineage
 from dynashard.repository.reading import HomeReader
+from dynashard.repository.replacement import replacing
 from dynashard.repository.scattered import Scattered
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write
@@ -211,8 +212,13 @@ class Items(Generic[E]):
     def _put_write(self, kind: Kind, item: E, *, created: datetime | None, if_match: str | None = None) -> Write:
         key = self._entity.key_of(item)
         wire = self._prepare(item, key, created=created, replaces=if_match)
-        options = {"ReturnValues": "ALL_OLD"} if kind is Kind.UPSERT else {}
-        return Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
+        return self._storing(kind, key, wire, if_match, returns=kind is Kind.UPSERT)
+
+    def _storing(self, kind: Kind, key: ItemKey, wire: Wire, if_match: str | None, *, returns: bool) -> Write:
+        """The write that stores a whole item; it may return the item that it replaces."""
+        options = {"ReturnValues": "ALL_OLD"} if returns else {}
+        write = Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
+        return replacing(self._entity, write)
 
     def _stored(self, write: Write) -> E:
         """The item that a put has stored."""

@@ -22,6 +22,7 @@ from dynashard.repository.items import E, KeyLike
 from dynashard.repository.late import ensure_home
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.writes import Kind, Write
+from dynashard.schema import PK, SK
 
 if TYPE_CHECKING:
     from dynashard.repository.transaction import Companion, Step
@@ -151,8 +152,9 @@ class Repository(Batches[E]):
             return self._put_over_what_is_read(item, if_match, once=level is Handling.EXACTLY_ONCE)
         write = self._put_unread(item, if_match)
         done = self._do(write, item)
-        free = write.kind is Kind.UPSERT and not done.proved and not is_live(done.attributes, write.now)
-        return Written(self._stored(write), free)
+        # Of a free key the local engine returns the key itself.
+        there = is_live(done.attributes, write.now) and {*(done.attributes or ())} > {PK, SK}
+        return Written(self._stored(write), write.kind is Kind.UPSERT and not done.proved and not there)
 
     @write_operation
     def update(

@@ -99,7 +99,7 @@ class Scattered:
         if places:
             return send(self._store, write, places[0], write.live_condition())
         if write.kind is Kind.UPSERT:
-            return send(self._store, write, drawn, write.absent_condition())
+            return send(self._store, write.creation(), drawn, write.absent_condition())
         raise ConditionFailedError("No live item has the key.", operation=write.operation, item=None)
 
     def _search(self, keys: Sequence[ItemKey], reading: Reading) -> dict[ItemKey, list[Wire]]:

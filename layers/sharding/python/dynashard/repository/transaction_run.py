@@ -128,7 +128,7 @@ class Transaction:
             )
         if before is not None and before["TransactItems"] == actions:
             return before
-        _require_fits(actions)
+        _require_fits(actions, [step.prepared.write.item for step in self._participants])
         return {"TransactItems": actions, "ClientRequestToken": secrets.token_urlsafe(24)}
 
     def _was_done(self, request: Wire, error: EngineError) -> bool:
@@ -178,10 +178,10 @@ def _learn(cancelled: TransactionCanceledError, refused: Sequence[_Refused]) -> 
     return verdict
 
 
-def _require_fits(actions: Sequence[Wire]) -> None:
+def _require_fits(actions: Sequence[Wire], items: Sequence[Wire | None]) -> None:
     if len(actions) * MAX_ITEM_BYTES <= MOST_BYTES:
         return
-    size = sum(item_size(action["Put"]["Item"]) for action in actions if "Put" in action)
+    size = sum(item_size(item) for item in items if item is not None)
     if size > MOST_BYTES:
         raise ItemTooLargeError(
             f"The items of the transaction have {size} bytes together, and {MOST_BYTES} is the most: send fewer steps",

@@ -45,7 +45,7 @@ class Prepared:
 
     def creation(self) -> Write:
         """Return the put of a create or an upsert."""
-        return self.initial() if self.initial else self.write
+        return self.initial() if self.initial else self.write.creation()
 
 
 class StepWrites(Items[Any]):

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from dynashard.entity import ItemKey
 from dynashard.errors import ConditionFailedError
-from dynashard.repository.conditions import UNMARKED, Condition, absent, live
+from dynashard.repository.conditions import Condition, absent, live, live_or_none
 from dynashard.repository.evidence import wrote
 from dynashard.repository.store import Store
 from dynashard.schema import PK, SK
@@ -24,7 +24,7 @@ class Kind(Enum):
     CREATE = "create"
     """Stores an item if its key has no live one."""
     UPSERT = "upsert"
-    """Replaces whatever is stored."""
+    """Replaces a live item, or stores one if there is none."""
     CHANGE = "change"
     """Replaces, updates or deletes a live item."""
 
@@ -35,9 +35,11 @@ class Write(NamedTuple):
     Attributes:
         operation: `PutItem`, `UpdateItem`, `DeleteItem` or `CHECK`.
         now: the time by which items expire, in epoch seconds.
-        item: the item to put, without its stored key.
-        options: all other parameters but table, stored key and condition.
+        item: the whole item that it stores, without its stored key; None if it does not know the whole.
+        options: all other parameters but table, stored key and condition. An update that stores an item has the
+            expression that writes it over a live one.
         if_match: the revision that a `CHANGE` demands.
+        kept: what a put keeps of a live item in a batch, whose requests replace whole items.
         condition: replaces the condition of a request that alone decides.
         revision: the new revision, by which the write is recognised; empty for deletes.
         guarded: a delete of whatever was read first: it has succeeded once that item is gone.
@@ -52,6 +54,7 @@ class Write(NamedTuple):
     if_match: str | None = None
     revision: str = ""
     guarded: bool = False
+    kept: Mapping[str, Any] = MappingProxyType({})
     condition: Condition | None = None
 
     @property
@@ -62,9 +65,14 @@ class Write(NamedTuple):
     def request(self, table: str, place: str) -> Wire:
         """Return the request that writes at a stored partition key, without its condition."""
         stored = {PK: {"S": place}, SK: {"S": self.key.sort}}
-        if self.item is None:
-            return {"TableName": table, "Key": stored, **self.options}
-        return {"TableName": table, "Item": {**stored, **self.item}, **self.options}
+        if self.operation == "PutItem":
+            return {"TableName": table, "Item": {**stored, **(self.item or {})}, **self.options}
+        return {"TableName": table, "Key": stored, **self.options}
+
+    def creation(self) -> "Write":
+        """Return the put of its item where none is live: as a whole, whatever an expired one has."""
+        returned = {name: value for name, value in self.options.items() if name == "ReturnValues"}
+        return self._replace(operation="PutItem", options=returned)
 
     def action(self, table: str, place: str, condition: Condition) -> Wire:
         """Return the action of a transaction that writes at a stored partition key."""
@@ -78,7 +86,7 @@ class Write(NamedTuple):
             return self.condition
         if self.kind is Kind.CREATE:
             return self.absent_condition()
-        return UNMARKED if self.kind is Kind.UPSERT else self.live_condition()
+        return live_or_none(self.now) if self.kind is Kind.UPSERT else self.live_condition()
 
     def live_condition(self) -> Condition:
         """Return the condition for replacing a live item."""

@@ -19,6 +19,7 @@ from dynashard.repository.conditions import Condition
 from dynashard.repository.late import Late, answered_late, confirm, next_after, view_ended
 from dynashard.repository.phase_table import How, Met, Next, plan
 from dynashard.repository.relocation import create_with_marker
+from dynashard.repository.replacement import replacing
 from dynashard.repository.retry_policy import Unfinished, map_concurrently, run_rounds, unsettled
 from dynashard.repository.store import Store, write_operation
 from dynashard.repository.writes import Done, Kind, Write, send
@@ -105,7 +106,7 @@ class HomeWriter:
     def _hindrance(self, write: Write) -> DynashardError | None:
         """Do a write of a batch; return the error if it is not proved to be done."""
         try:
-            self.write(write, iter(()))
+            self.write(replacing(self._entity, write), iter(()))
         except ConditionFailedError:
             return None  # Only deletes demand a live item here, and theirs is gone.
         except DynashardError as error:
@@ -117,18 +118,28 @@ class HomeWriter:
         creates = write.kind is Kind.CREATE or found is Next.DECIDE
         target = plan(places, creates=creates, followed=found is Next.FOLLOW)
         if target.how is How.WITH_MARKER:
-            return self._create(write, places)
-        condition = write.live_condition() if target.how is How.OVER_LIVE else write.direct_condition()
-        return self._at(target.place, write, places, condition)
+            return self._create(write.creation(), places)
+        if target.how is How.OVER_LIVE:
+            return self._at(target.place, write, places, write.live_condition())
+        return self._at(target.place, write, places, write.direct_condition(), final=True)
 
-    def _at(self, place: str, write: Write, places: Places, condition: Condition) -> Done | Next:
+    def _at(
+        self, place: str, write: Write, places: Places, condition: Condition, *, final: bool = False
+    ) -> Done | Next:
+        """Send a write to one place, whose answer may be final."""
         try:
             done = send(self._store, write, place, condition)
         except ConditionFailedError as failed:
             if failed.ambiguous:
                 # The item may be the result of an earlier attempt: the caller looks for evidence.
                 raise
-            return self._refused(write, Met(places, {place: failed.item}), failed)
+            found = self._refused(write, Met(places, {place: failed.item}), failed)
+            if found is not Next.DECIDE or not final:
+                return found
+            if write.operation == "PutItem":
+                return Next.RESTART
+            # An expired item is in the way: nothing of it may be left in the new one.
+            return self._at(place, write.creation(), places, write.absent_condition(), final=True)
         return self._acknowledged(done, write, place, places) if view_ended(self._store, places) else done
 
     def _create(self, write: Write, places: Places) -> Done | Next:
