@@ -13,7 +13,7 @@ from dynashard import Dynashard, Entity, Key, Registry, RetryPolicy, Shards, new
 from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
-from dynashard.transport import Transport
+from dynashard.transport import Transport, metered
 from tests.engine.command_line import CURSOR_KEYS, CommandLine, emails_of, expected, line_of, text, user
 from tests.faults import Fault, FaultyTransport, lost_answer, lost_request, throttled, unprocessed, unreachable
 from tools.failure import CommandError, CommandInterruptedError
@@ -326,3 +326,24 @@ def test_rows_loaded_again_create_no_second_items_under_random_placement(
     loading.load([{**rows[0], "text": "changed"}])
 
     assert loading.texts() == [*(f"{number:02d}" for number in range(1, 19)), "changed", "new"]
+
+
+def test_a_load_reads_the_items_that_it_replaces_and_keeps_what_it_does_not_declare(
+    loading: Loading, wire: Transport, table: str
+) -> None:
+    rows_with_ids = [{"id": f"{number:04d}", **document} for number, document in enumerate(documents(3))]
+    loading.load(rows_with_ids)
+    [first, *_] = wire.call("Scan", {"TableName": table})["Items"]
+    wire.call("PutItem", {"TableName": table, "Item": {**first, "Newer": {"S": "field"}}})
+
+    loading.load(rows_with_ids)
+
+    stored = wire.call("Scan", {"TableName": table})["Items"]
+    assert [item["Newer"] for item in stored if "Newer" in item] == [{"S": "field"}]
+
+
+def test_a_load_that_makes_its_keys_reads_nothing(loading: Loading) -> None:
+    with metered() as load:
+        loading.load(documents(30))
+
+    assert load.consumed.read_units == 0

@@ -132,6 +132,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "type that no field can have": (lambda: declare({"n": Unknown}), "Unable to generate pydantic-core schema"),
     "system attribute": (lambda: declare({"Type": str}), "name of a system attribute; write another, such as type_"),
     "revision": (lambda: declare({"revision": int}), "write another, such as revision_number"),
+    "more fields than an update can set": (
+        lambda: declare({f"field_{number}": str for number in range(401)}),
+        "fields, and 400 is the most: move some into a nested model",
+    ),
     "nested model that drops fields": (
         lambda: declare({"home": Address}),
         'holds a Address, which does not refuse unknown fields: write `class Address(BaseModel, extra="',
