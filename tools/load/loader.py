@@ -89,8 +89,8 @@ class Load(Generic[E]):
             CommandError: the file has changed above the checkpoint, or the engine refuses a write.
             CommandInterruptedError: Ctrl-C.
 
-        Cost: 1 write unit for each KB of an item and index it stands in; a round trip for 25 items, 16 at a time. Unless
-        every key is made for this load, 1 read unit more for each item, and a round trip for 100. With random
+        Cost: 1 write unit for each KB of an item and index it stands in; a round trip for 25 items, 16 at a time. If
+        not every key is made for this load, 1 read unit more for each item, and a round trip for 100. With random
         placement, 1 read unit more for each item and shard.
         """
         self._replaces = self.state.kept

@@ -278,16 +278,27 @@ def test_batches_cost_as_much_as_single_requests(world: World) -> None:
     assert (read.consumed.read_units, read.consumed.requests) == (25, 1)
 
 
-def test_a_batch_whose_items_cannot_be_read_writes_nothing(world: World) -> None:
+def test_items_that_cannot_be_read_are_not_written(world: World) -> None:
     world.people.create(person(id="gone"))
     transport = world.faults(throttled("BatchGetItem", nth=None))
 
-    with pytest.raises(UnprocessedError, match="nothing was written") as raised:
-        world.people.batch_write(put=[person()], delete=[key("gone")])
+    outcomes = world.people.try_batch_write(put=[person(), person(id="2")], delete=[key("gone")])
 
-    assert raised.value.details == {"keys": [key(), key("gone")]}
-    assert transport.sent("BatchWriteItem") == 0
+    assert outcomes[2] is None
+    assert [error and error.details for error in outcomes[:2]] == [{"keys": [key()]}, {"keys": [key("2")]}]
+    assert all("so it was not written" in str(error) for error in outcomes[:2])
+    assert world.raw() == []
+    assert transport.sent("BatchWriteItem") == 1
     assert len(world.throttles) == 1
+
+
+def test_a_batch_without_an_answer_to_its_reads_writes_no_item(world: World) -> None:
+    world.faults(lost_request("BatchGetItem", nth=None))
+
+    outcomes = world.people.try_batch_write(put=[person()])
+
+    assert [type(error) for error in outcomes] == [EngineUnavailableError]
+    assert world.raw() == []
 
 
 def test_a_batch_that_replaces_whole_items_keeps_nothing(world: World) -> None:
@@ -303,7 +314,8 @@ def test_a_batch_refuses_an_item_that_does_not_fit_with_what_it_keeps(world: Wor
     world.notes.create(Note(tenant="a", id="1"))
     world.adopt({**world.only(), "Newer": {"S": "x" * 200_000}})
 
-    with pytest.raises(ItemTooLargeError):
-        world.notes.batch_write(put=[Note(tenant="a", id="1", text="x" * 300_000), Note(tenant="a", id="2")])
+    large, small = Note(tenant="a", id="1", text="x" * 300_000), Note(tenant="a", id="2")
+    outcomes = world.notes.try_batch_write(put=[large, small])
 
-    assert world.only()["text"] == {"S": ""}
+    assert [type(error) for error in outcomes] == [ItemTooLargeError, type(None)]
+    assert [item["text"] for item in world.raw()] == [{"S": ""}, {"S": ""}]

@@ -147,8 +147,8 @@ class Batches(Items[E]):
         """
         puts = [each for each in prepared if not isinstance(each, DynashardError) and each[0].kind is Kind.UPSERT]
         names: dict[ItemKey, KeyLike] = {write.key: member for write, member in puts}
-        unread: DynashardError | None = None
         found: Mapping[ItemKey, Wire] = {}
+        unread: DynashardError | None = None
         try:
             found = self._reader.read_all(list(names), Reading(consistent=True)) if names else {}
         except UnprocessedError as error:
@@ -160,7 +160,12 @@ class Batches(Items[E]):
         def ready(each: Any) -> Any:
             if isinstance(each, DynashardError) or each[0].key not in names:
                 return each
-            return unread or self._with_kept(each[0], each[1], found.get(each[0].key))
+            write, member = each
+            if isinstance(unread, UnprocessedError):
+                return self._left(
+                    member, "DynamoDB left the read of this item unprocessed, so it was not written", unread.__cause__
+                )
+            return unread or self._with_kept(write, member, found.get(write.key))
 
         return [ready(each) for each in prepared]
 
@@ -182,15 +187,18 @@ class Batches(Items[E]):
             self._throttled(throttle, [write.key for write in rest.members])
         outcomes: dict[ItemKey, Outcome] = {}
         for write in rest.members:
-            outcomes[write.key] = left = UnprocessedError(
-                "DynamoDB left this write of a batch unprocessed; send it again later",
-                operation=_OPERATION,
-                keys=[self._key_named(names[write.key])],
-            )
-            left.__cause__ = rest.cause
+            problem = "DynamoDB left this write of a batch unprocessed"
+            outcomes[write.key] = self._left(names[write.key], problem, rest.cause)
         outcomes |= {write.key: error for write, error in rest.failed}
         outcomes |= {write.key: self._unknown(write, names[write.key]) for write in self._unproved(rest.unknown)}
         return [outcomes.get(write.key) for write, _ in prepared]
+
+    def _left(self, member: KeyLike, problem: str, cause: BaseException | None) -> UnprocessedError:
+        """The error of one item of a batch that was certainly not written."""
+        keys = [self._key_named(member)]
+        left = UnprocessedError(f"{problem}; send it again later", operation=_OPERATION, keys=keys)
+        left.__cause__ = cause
+        return left
 
     def _unproved(self, writes: Sequence[Write]) -> list[Write]:
         """The writes that nothing stored proves to have been executed. Cost: a consistent read of each put."""
