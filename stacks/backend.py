@@ -43,7 +43,7 @@ def add_backend(app: App) -> None:
         "settings": settings,
         "data": data,
         "bundle": bundle,
-        "release": release_of(bundle, settings),
+        "release": release_of(bundle.folders, settings),
         "env": env,
     }
     api = ApiStack(app, f"{prefix}-Api", **common)

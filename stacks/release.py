@@ -5,35 +5,43 @@ publishes a version of every function. So the versions that ran together are tho
 """
 
 import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
-from stacks.bundling import ROOT, SOURCES, Bundle
 from stacks.settings import Settings
 
 LIVE: Final = "live"
 """The alias by which everything invokes a function. It points at the version of the release that runs."""
 RELEASE: Final = "RELEASE"
 """The environment variable with the mark. It is configuration, so a new release publishes versions of all functions."""
+SOURCES: Final = "sources"
+STACKS: Final = Path(__file__).resolve().parent
 LENGTH: Final = 12
 """Characters of a mark."""
+RELEASES: Final = re.compile(r"release (\S+)")
+"""The description of a release's versions, by which `dynashard rollback` finds them; its group is the mark."""
 
 
 def describe(release: str) -> str:
-    """Return the description of a release's versions, by which `dynashard rollback` finds them."""
+    """Return the description of a release's versions; see `RELEASES`."""
     return f"release {release}"
 
 
-def release_of(bundle: Bundle, settings: Settings) -> str:
+def release_of(folders: Sequence[Path], settings: Settings) -> str:
     """Return the mark of a release: a hash of all that it deploys. It needs no clock and no git.
 
-    A template that is not for a deployment has the mark `sources`.
+    Args:
+        folders: those of the bundle; a template without one is not for a deployment, and has the mark `sources`.
+        settings: the environment's.
     """
-    if bundle.folder is None:
+    if not folders:
         return SOURCES
     digest = hashlib.sha256(settings.model_dump_json().encode())
-    for folder in (*bundle.folders, ROOT / "stacks"):
+    for folder in (*folders, STACKS):
         # Bytecode of the infrastructure itself depends on who has imported it.
-        pattern = "*.py" if folder.name == "stacks" else "*"
+        pattern = "*.py" if folder == STACKS else "*"
         for path in sorted(each for each in folder.rglob(pattern) if each.is_file()):
             content, name = path.read_bytes(), path.relative_to(folder.parent).as_posix()
             digest.update(f"{name}\0{len(content)}\0".encode() + content)

@@ -21,6 +21,8 @@ from tools.plot.command import plot
 from tools.preflight.command import preflight
 from tools.queue.command import queue
 from tools.reshard.command import reshard
+from tools.rollback.command import HELP as ROLLBACK_HELP
+from tools.rollback.command import rollback
 from tools.rollups.command import rollups
 from tools.simulate.command import HELP as SIMULATE_HELP
 from tools.simulate.command import simulate
@@ -68,6 +70,7 @@ app.command()(topology)
 app.command()(hot)
 app.command()(logs)
 app.command()(etl)
+app.command(help=ROLLBACK_HELP, no_args_is_help=True)(rollback)
 app.command(help=VERIFY_HELP)(verify)
 app.command(help=VERIFY_AWS_HELP)(verify_aws)
 app.command(help=SIMULATE_HELP)(simulate)

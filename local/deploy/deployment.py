@@ -66,15 +66,20 @@ def deployed(folder: Path, tenant_claim: str) -> Iterator[Deployment]:
         LocalStackError: the local AWS does not start, or CDK fails.
     """
     with serving(folder) as (issuer, certificate), bootstrapped(folder, certificate) as aws:
-        context = {
-            "env": "dev",
-            "assets": "build/host",
-            "issuer": issuer.issuer,
-            "audience": AUDIENCE,
-            "tenant_claim": tenant_claim,
-        }
-        options = [f"--context={name}={value}" for name, value in context.items()]
+        options = context_options(issuer, tenant_claim, "build/host")
         yield deploy(aws, issuer, *options, f"--output={folder / 'cdk.out'}")
+
+
+def context_options(issuer: Issuer, tenant_claim: str, assets: str) -> list[str]:
+    """Return the options of CDK that choose the environment `dev`, this token issuer, and a folder of built code."""
+    context = {
+        "env": "dev",
+        "assets": assets,
+        "issuer": issuer.issuer,
+        "audience": AUDIENCE,
+        "tenant_claim": tenant_claim,
+    }
+    return [f"--context={name}={value}" for name, value in context.items()]
 
 
 @contextmanager

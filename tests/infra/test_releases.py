@@ -1,7 +1,6 @@
 """Releases: every function publishes a version, and everything addresses the alias that points at it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,23 +113,23 @@ def settings() -> Settings:
 
 @pytest.mark.parametrize("asset", ["domain", "sharding", "functions/api"])
 def test_changed_code_of_a_layer_or_a_function_is_a_new_release(built: Bundle, settings: Settings, asset: str) -> None:
-    before = release_of(built, settings)
+    before = release_of(built.folders, settings)
     assert built.folder is not None
 
-    again = release_of(replace(built), settings)
+    again = release_of(built.folders, settings)
     (built.folder / asset / "module.py").write_text("changed")
 
     assert before == again
-    assert release_of(built, settings) != before
+    assert release_of(built.folders, settings) != before
 
 
 def test_a_changed_setting_is_a_new_release_and_a_moved_file_too(built: Bundle, settings: Settings) -> None:
-    before = release_of(built, settings)
+    before = release_of(built.folders, settings)
     assert built.folder is not None
 
-    other = release_of(built, settings.model_copy(update={"log_level": "DEBUG"}))
+    other = release_of(built.folders, settings.model_copy(update={"log_level": "DEBUG"}))
     (built.folder / "domain" / "module.py").rename(built.folder / "domain" / "renamed.py")
-    moved = release_of(built, settings)
+    moved = release_of(built.folders, settings)
 
     assert len({before, other, moved}) == 3
 
