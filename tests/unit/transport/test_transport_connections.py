@@ -1,19 +1,13 @@
 """Connections of both transports: certificates are verified, and dead connections are replaced in time."""
 
 import socket
-import ssl
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from bench.canned import Reply, canned_server
 from dynashard.errors import EngineUnavailableError
@@ -22,40 +16,10 @@ from dynashard.transport import Call
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.interface import Settings
 from dynashard_direct.sdk_sender import MAX_IDLE_SECONDS
+from tests.unit.transport.certificates import certificate_for, served
 from tests.unit.transport.scripted_server import Opened
 
 pytestmark = pytest.mark.unit
-
-
-def certificate_for(host: str, folder: Path, *, expired: bool = False) -> Path:
-    """Write a self-signed certificate and its key to one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=3))
-        .not_valid_after(now + timedelta(days=-1 if expired else 1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = folder / f"{host}.pem"
-    file.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        + certificate.public_bytes(serialization.Encoding.PEM)
-    )
-    return file
-
-
-def served(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
 
 
 @pytest.fixture(autouse=True)

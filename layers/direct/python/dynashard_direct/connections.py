@@ -13,6 +13,7 @@ from collections.abc import Callable
 from threading import Condition, Lock
 from typing import Any, Final
 
+from dynashard.transport.forks import after_fork, own_lock
 from dynashard_direct.endpoint import Endpoint
 
 MAX_IDLE_SECONDS: Final = 30.0
@@ -26,7 +27,7 @@ class ConnectionsInUseError(Exception):
 class Connection:
     """An open connection, for one request at a time."""
 
-    __slots__ = ("_poll", "_timeout", "secure", "socket", "used")
+    __slots__ = ("__weakref__", "_poll", "_timeout", "secure", "socket", "used")
 
     def __init__(self, opened: socket.socket, now: float, timeout: float | None) -> None:
         self.socket = opened
@@ -35,6 +36,7 @@ class Connection:
         self._timeout = timeout
         self._poll = select.poll()
         self._poll.register(opened, select.POLLIN)
+        after_fork(self, Connection.close)
 
     def set_timeout(self, seconds: float) -> None:
         """Bound each wait of the socket from now on; 0 makes it wait for nothing."""
@@ -64,7 +66,7 @@ class Dialer:
         self._endpoint = endpoint
         # A text would be encoded by a codec for names in all scripts, which takes 2 ms to import.
         self._host: Any = endpoint.host.encode() if endpoint.host.isascii() else endpoint.host
-        self._lock = Lock()
+        self._lock = own_lock(self)
         self._context: ssl.SSLContext | None = None
 
     def addresses(self) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
@@ -112,11 +114,16 @@ class ConnectionPool:
     def __init__(self, most: int, clock: Callable[[], float]) -> None:
         self._most = max(1, most)
         self._clock = clock
+        self._closed = False
+        self._begin()
+        after_fork(self, ConnectionPool._begin)
+
+    def _begin(self) -> None:
+        """Begin without connections; those of the process from which this one was forked close themselves."""
         # Used without the lock: `pop` and `append` of a list are atomic.
         self._idle: list[Connection] = []
         self._open = 0
         self._waiting = 0
-        self._closed = False
         self._changed = Condition(Lock())
 
     def kept(self) -> Connection | None:

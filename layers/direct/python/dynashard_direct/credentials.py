@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynashard.errors import ConfigurationError
+from dynashard.transport.forks import after_fork
 from dynashard.transport.interface import Settings
 
 
@@ -62,6 +63,11 @@ class ProviderCredentials:
 
     def __init__(self, profile: str | None) -> None:
         self._profile = profile
+        self._begin()
+        after_fork(self, ProviderCredentials._begin)
+
+    def _begin(self) -> None:
+        """Begin without providers: another thread may have held their locks when this process was forked."""
         self._provided: Any = None
         # Replaced as a whole, so threads need no lock.
         self._last: tuple[Any, Credentials] | None = None

@@ -12,6 +12,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from queue import LifoQueue
 from typing import Any, Final, NamedTuple
 
 import urllib3
@@ -22,6 +23,7 @@ from urllib3.util.timeout import _DEFAULT_TIMEOUT
 from dynashard.errors import EngineUnavailableError
 from dynashard.transport.classification import unanswered, unreached
 from dynashard.transport.deadline import remaining
+from dynashard.transport.forks import after_fork
 from dynashard.transport.interface import Settings
 
 MAX_IDLE_SECONDS: Final = 30.0
@@ -79,6 +81,30 @@ class _Secure(_Aged, HTTPSConnection):
     pass
 
 
+class IdleConnections(LifoQueue[Any]):
+    """The queue of a pool. In a forked process it is empty, and nobody holds its lock, for which finalizers wait."""
+
+    def __init__(self, maxsize: int = 0) -> None:
+        super().__init__(maxsize)
+        after_fork(self, IdleConnections._begin)
+
+    def _begin(self) -> None:
+        kept = [each for each in self.queue if each is not None and each.sock is not None]
+        super().__init__(self.maxsize)
+        for connection in kept:
+            connection.sock.close()
+
+
+class _PlainPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Plain
+    QueueCls = IdleConnections
+
+
+class _SecurePool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _Secure
+    QueueCls = IdleConnections
+
+
 class Received(NamedTuple):
     """An answer with the attributes that botocore's parsing reads."""
 
@@ -108,9 +134,8 @@ class PooledSender:
         if secure:
             # One context for all connections, so the bundle is read once.
             options["ssl_context"] = ssl.create_default_context(cafile=ca_bundle)
-        kind = urllib3.HTTPSConnectionPool if secure else urllib3.HTTPConnectionPool
+        kind = _SecurePool if secure else _PlainPool
         self._pool = kind(parsed.host or "", parsed.port, **options)
-        self._pool.ConnectionCls = _Secure if secure else _Plain
 
     def __call__(self, request: Any, event_name: str, **_: Any) -> Received | None:
         """Return the answer, waiting at most until the operation's deadline; raises `EngineUnavailableError`."""

@@ -1,12 +1,12 @@
 """The transport on plain sockets: see `dynashard.transport.interface.Transport`."""
 
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from dynashard.errors import DynashardError, EngineError
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.deadline import begin, end
+from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Call, Reader, Resend, Settings, Wire, record
 from dynashard_direct.blocking import send_once
 from dynashard_direct.credentials import Source
@@ -39,7 +39,7 @@ class DirectTransport:
         self._seconds = settings.operation_seconds
         self._channel = Channel(endpoint, credentials, settings, self._attempts.runtime.clock)
         self._closed = False
-        self._lock = Lock()
+        self._lock = own_lock(self)
         self._sdk: SdkTransport | None = None
 
     def warm(self) -> None:

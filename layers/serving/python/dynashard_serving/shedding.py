@@ -9,10 +9,10 @@ requests are never refused. The cheap requests are measured meanwhile, so the re
 import random as random_numbers
 import time
 from collections.abc import Callable, Mapping
-from threading import Lock
 from typing import Final
 
 from dynashard.errors import OverloadedError
+from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Meter
 
 EXPENSIVE_OPERATIONS: Final = frozenset({"list", "count", "batch_get", "batch_write"})
@@ -46,7 +46,7 @@ class LoadSignal:
     ) -> None:
         self._clock = clock
         self._random = random
-        self._lock = Lock()
+        self._lock = own_lock(self)
         self._at = clock()
         self._attempts = 0.0
         self._accepted = 0.0

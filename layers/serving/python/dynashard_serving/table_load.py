@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from threading import Lock
 from typing import Any, Final
 
 from dynashard.errors import DynashardError
+from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Transport
 from dynashard_serving.aws_services import cloudwatch_client, metric_data
 
@@ -63,7 +63,7 @@ class TableLoad:
         self._build = metrics
         self._clock = clock
         self._client: Any = None
-        self._lock = Lock()
+        self._lock = own_lock(self)
 
     def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
         """How busy the table, or one of its indexes, was in the last minutes in which it was throttled.

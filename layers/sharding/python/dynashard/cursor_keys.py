@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable
-from threading import Lock
 from typing import Final
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
+from dynashard.transport.forks import own_lock
 
 LIFETIME_SECONDS: Final = 900.0
 """The longest time for which keys are used without reading them again."""
@@ -21,7 +21,7 @@ class CursorKeys:
     def __init__(self, read: Callable[[], Keys], clock: Callable[[], float]) -> None:
         self._read = read
         self._clock = clock
-        self._lock = Lock()
+        self._lock = own_lock(self)
         self._keys: Keys = ()
         self._read_at = 0.0
 

@@ -4,12 +4,12 @@ Resharding is not imported before the first throttle, so that a cold start does 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ThrottledError
 from dynashard.runtime import SYSTEM, Runtime
+from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Transport
 from dynashard_serving.growth.demand import CountingTransport, Demand
 from dynashard_serving.settings import TableSettings
@@ -44,7 +44,7 @@ class Growing:
         self._build = build
         self._failed = failed
         self._policy: Throttled | None = None
-        self._lock = Lock()
+        self._lock = own_lock(self)
 
     def __call__(self, entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
         """Report a throttle to the policy. Never raises and never waits; costs what `Growth.throttled` does."""

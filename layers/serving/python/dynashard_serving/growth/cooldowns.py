@@ -2,10 +2,10 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from threading import Lock
 from typing import Final
 
 from dynashard.runtime import Runtime
+from dynashard.transport.forks import own_lock
 from dynashard_serving.growth.terms import GrowthSettings
 
 _REMEMBERED: Final = 10_000
@@ -27,7 +27,7 @@ class Cooldowns:
     def __init__(self, settings: GrowthSettings, runtime: Runtime) -> None:
         self._settings = settings
         self._runtime = runtime
-        self._lock = Lock()
+        self._lock = own_lock(self)
         self._of: OrderedDict[str, _Cooldown] = OrderedDict()
 
     def claim(self, key: str, seconds: float) -> bool:

@@ -5,11 +5,11 @@ Counting starts with a throttle and ends a minute after the last one. Before tha
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from dynashard.errors import ConditionFailedError, DynashardError, ThrottledError
 from dynashard.schema import INDEX_SLOTS, PK, index_pk
+from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import METERED, WRITING, Call, Resend, Transport, Wire, metered, meters
 
 WINDOW_SECONDS: Final = 20.0
@@ -61,7 +61,7 @@ class Demand:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._lock = Lock()
+        self._lock = own_lock(self)
         self.active = False
         """Whether requests are counted now."""
         self._began = self._last = self._since = 0.0

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from threading import Lock
 from typing import Any, Final
 
 from dynashard.entity import Entity, EntityDefinition, definition
@@ -23,6 +22,7 @@ from dynashard.resharding.timing import Timing
 from dynashard.resharding.worker import Slice
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import Record, TopologyTable, family_of
+from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Transport
 
 _TIMING: Final = Timing()
@@ -69,7 +69,7 @@ class Resharder:
         self._table_speed = Speed()
         self._paces: dict[tuple[str, int], Pace] = {}
         self._homes: dict[str, Homes] = {}
-        self._lock = Lock()
+        self._lock = own_lock(self)
 
     def scope(self, key: str) -> Scope:
         """Return the scope of a record's key; raises `ConfigurationError` for one of an unknown entity."""

@@ -6,6 +6,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from dynashard.errors import EngineUnavailableError
 from dynashard.runtime import Runtime
+from dynashard.transport.forks import after_fork
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -35,6 +36,11 @@ class Leases(Generic[K, V]):
         self._limit = limit
         self._held: dict[K, _Held[V]] = {}
         self._forgotten = 0
+        self._begin()
+        after_fork(self, Leases._begin)
+
+    def _begin(self) -> None:
+        """Begin with locks that nobody holds. What was read before this process was forked holds here too."""
         self._lock = Lock()
         self._reading = [Lock() for _ in range(_STRIPES)]
 

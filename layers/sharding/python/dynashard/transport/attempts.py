@@ -14,7 +14,6 @@ Botocore's own retries are off: they repeat every write after every failure.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, Final
 
 from dynashard.errors import (
@@ -29,6 +28,7 @@ from dynashard.errors import (
 )
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.deadline import remaining, seeks_evidence
+from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import WRITING, Resend, Wire
 
 Once = Callable[[int], Wire]
@@ -58,7 +58,7 @@ class RetryQuota:
     def __init__(self, quota: int = _QUOTA) -> None:
         self._most = quota
         self._left = quota
-        self._lock = Lock()
+        self._lock = own_lock(self)
 
     def acquire(self) -> bool:
         """Take the tokens of one retry; False if there are too few."""

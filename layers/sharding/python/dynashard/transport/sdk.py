@@ -22,6 +22,7 @@ from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import unanswered, unreached
 from dynashard.transport.client import Opened, open_client
 from dynashard.transport.deadline import within
+from dynashard.transport.forks import after_fork
 from dynashard.transport.interface import Call, Resend, Settings, Wire, record, with_capacity
 from dynashard.transport.wire_format import accepted, require_remaining
 from dynashard.transport.worker_pool import WorkerPool
@@ -42,12 +43,19 @@ class SdkTransport:
     def __init__(self, settings: Settings, attempts: Attempts | None = None) -> None:
         self._settings = settings
         self._attempts = attempts or Attempts(settings.attempts)
+        self._closed = False
+        self._begin()
+        after_fork(self, SdkTransport._begin)
+
+    def _begin(self) -> None:
+        """Begin without a client. One of the process from which this one was forked is kept, but never used."""
+        # Its finalizers could wait for a lock that another thread held when this process was forked.
+        self._inherited = getattr(self, "_opened", None)
         self._lock = Lock()
         self._opened: Opened | None = None
         self._methods: dict[str, Any] = {}
-        self._closed = False
         # The calling thread sends too: together no more than there are sockets.
-        self._pool = WorkerPool(max(1, settings.max_connections - 1))
+        self._pool = WorkerPool(max(1, self._settings.max_connections - 1))
 
     def warm(self) -> None:
         """Build the client now; raises as the first request would. Cost: no request, about 50 ms of CPU."""

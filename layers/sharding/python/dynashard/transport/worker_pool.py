@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from threading import Lock
 from typing import TypeVar
 
+from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Call
 
 Outcome = TypeVar("Outcome")
@@ -22,7 +22,7 @@ class WorkerPool:
     def __init__(self, threads: int) -> None:
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
-        self._lock = Lock()
+        self._lock = own_lock(self)
 
     def run(self, send: Callable[[Call], Outcome], calls: Sequence[Call], concurrency: int) -> list[Outcome]:
         """Send every call, in the context of the calling thread with its meters and deadline.

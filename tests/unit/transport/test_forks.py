@@ -1,0 +1,207 @@
+"""What forked processes renew: locks that other threads hold, and sockets."""
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from bench.canned import Asked, Reply, canned_server
+from dynashard.runtime import SYSTEM
+from dynashard.topology.leases import Leases
+from dynashard.transport import Call
+from dynashard.transport.client import open_client, open_session
+from dynashard.transport.forks import own_lock
+from dynashard.transport.interface import Settings
+from dynashard.transport.sdk import SdkTransport
+from dynashard_direct.choice import transport_for
+from dynashard_direct.connections import ConnectionPool
+from dynashard_direct.credentials import ProviderCredentials
+from dynashard_direct.sdk_sender import IdleConnections
+from tests.unit.project.rooms import ROOT
+from tests.unit.transport.forking import child_of, result_of
+from tests.unit.transport.scripted_server import Opened
+
+pytestmark = pytest.mark.unit
+
+GET = {"TableName": "users", "Key": {"PK": {"S": "a"}}}
+
+
+class Owner:
+    """An object with a lock."""
+
+    def __init__(self) -> None:
+        self.lock = own_lock(self, "lock")
+
+
+@contextmanager
+def elsewhere(held: Any) -> Iterator[None]:
+    """Hold a lock in another thread."""
+    holding, release = Event(), Event()
+
+    def hold() -> None:
+        with held:
+            holding.set()
+            release.wait()
+
+    thread = Thread(target=hold)
+    thread.start()
+    holding.wait()
+    try:
+        yield
+    finally:
+        release.set()
+        thread.join()
+
+
+def test_a_lock_that_another_thread_holds_is_free_in_a_child() -> None:
+    owner = Owner()
+
+    with elsewhere(owner.lock):
+        free = result_of(child_of(lambda: owner.lock.acquire(blocking=False)))
+
+    assert free == "True"
+
+
+def test_a_child_reads_what_another_thread_was_reading() -> None:
+    leases: Leases[str, str] = Leases(SYSTEM, limit=10)
+    reading, answer = Event(), Event()
+
+    def slow(_now: float) -> tuple[str, float]:
+        reading.set()
+        answer.wait()
+        return "parent", 60.0
+
+    thread = Thread(target=leases.get, args=("key", slow))
+    thread.start()
+    reading.wait()
+    found = result_of(child_of(lambda: leases.get("key", lambda _: ("child", 60.0))))
+    answer.set()
+    thread.join()
+
+    assert (found, leases.get("key", slow)) == ("child", "parent")
+
+
+def test_the_queue_of_idle_connections_is_empty_and_free_in_a_child() -> None:
+    queue = IdleConnections(1)
+    queue.put(None)
+
+    with elsewhere(queue.mutex):
+        empty = result_of(child_of(queue.empty))
+
+    assert (empty, queue.empty()) == ("True", False)
+
+
+def test_a_child_may_open_as_many_connections_as_its_parent() -> None:
+    pool = ConnectionPool(1, SYSTEM.clock)
+    assert pool.acquire(0.0) is None
+
+    assert result_of(child_of(lambda: pool.acquire(0.0))) == "None"
+
+
+def sockets() -> int:
+    """Return how many sockets this process has."""
+    found = 0
+    for file in Path("/proc/self/fd").iterdir():
+        # The folder itself was open while it was read.
+        with suppress(OSError):
+            found += stat.S_ISSOCK(os.fstat(int(file.name)).st_mode)
+    return found
+
+
+def test_a_child_keeps_no_idle_connection_of_its_parent(opened: Opened) -> None:
+    with canned_server(lambda _: Reply()) as url:
+        before = sockets()
+        transport = opened(Settings(url, "eu-west-1", "local", "local"))
+        transport.call_all([Call("GetItem", GET)] * 4)
+        # The other ends, which are the server's, are in this process too.
+        connections = (sockets() - before) // 2
+        left = int(result_of(child_of(sockets))) - before
+        transport.close()
+
+    assert connections >= 1
+    assert left == connections
+
+
+def test_a_child_keeps_no_connection_on_which_another_thread_waits() -> None:
+    arrived = Event()
+
+    def silent(_: Asked) -> Reply:
+        arrived.set()
+        return Reply(silent=True)
+
+    with canned_server(silent) as url:
+        before = sockets()
+        settings = Settings(url, "eu-west-1", "local", "local", attempts=1, read_timeout=0.5)
+        transport = transport_for(settings, {})
+        waiting = Thread(target=transport.try_all, args=([Call("GetItem", GET)],))
+        waiting.start()
+        arrived.wait()
+        left = int(result_of(child_of(sockets))) - before
+        waiting.join()
+        transport.close()
+
+    assert left == 1  # the server's end
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, name: str, real: Callable[..., Any]) -> list[object]:
+    """Count the calls of a function."""
+    calls: list[object] = []
+
+    def counting(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(name, counting)
+    return calls
+
+
+def test_a_child_has_a_client_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Another thread may have held any lock of the client.
+    opened = counted(monkeypatch, "dynashard.transport.sdk.open_client", open_client)
+    transport = SdkTransport(Settings("http://127.0.0.1:9", "eu-west-1", "local", "local"))
+    transport.warm()
+
+    def builds() -> int:
+        transport.warm()
+        return len(opened)
+
+    assert result_of(child_of(builds)) == "2"
+    transport.warm()
+    assert len(opened) == 1
+
+
+def test_a_child_asks_providers_of_its_own_for_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    opened = counted(monkeypatch, "dynashard.transport.client.open_session", open_session)
+    provided = ProviderCredentials(None)
+    provided("GetItem")
+
+    def asks() -> int:
+        provided("GetItem")
+        return len(opened)
+
+    assert result_of(child_of(asks)) == "2"
+    assert [provided("GetItem").access_key, len(opened)] == ["key", 1]
+
+
+def test_every_lock_of_the_layers_is_renewed_or_belongs_to_one_request() -> None:
+    made = {
+        file.stem: len(re.findall(r"\b(?:Lock|RLock|Semaphore|Event)\(", file.read_text()))
+        for file in (ROOT / "layers").rglob("*.py")
+    }
+
+    # The first belongs to one request. The others are renewed; `own_lock` makes all that are not here.
+    assert {name: count for name, count in made.items() if count} == {
+        "allowance": 1,
+        "connections": 1,
+        "forks": 2,
+        "leases": 2,
+        "sdk": 1,
+    }
