@@ -132,8 +132,8 @@ class PythonFunction(Construct):
         acknowledge(
             self.role,
             "AwsSolutions::AwsSolutions-IAM5[Resource::*]",
-            "xray:PutTraceSegments, xray:PutTelemetryRecords and, where the growth policy runs, "
-            "cloudwatch:GetMetricData know no resources; every other action names its own.",
+            "xray:PutTraceSegments, xray:PutTelemetryRecords, where the growth policy runs cloudwatch:GetMetricData, "
+            "and for the watch lambda:ListEventSourceMappings know no resources; every other action names its own.",
         )
         for rule in ("AwsSolutions::AwsSolutions-L1", "Serverless::Serverless-LambdaLatestVersion"):
             acknowledge(

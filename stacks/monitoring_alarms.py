@@ -139,6 +139,15 @@ def _stream(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
         silence=Silence.CALM,
     )
     alarms.add(
+        "stream-age-unread",
+        "Changes of the table wait for a consumer that does not run. After 24 hours, they are lost.",
+        # Two looks of the watch: one that comes a little late does not leave a period without data.
+        metrics.own(names.STREAM_AGE, "Maximum", Duration.minutes(2 * WATCH_MINUTES)),
+        page="stream-age",
+        silence=Silence.FAULT,
+        threshold=LATE_SECONDS,
+    )
+    alarms.add(
         "rollup-lag",
         "Copies and roll-ups are stored minutes after the items that they are made of (p99).",
         metrics.own(names.CHANGES_LAG, "p99"),

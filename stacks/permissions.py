@@ -36,6 +36,8 @@ STREAM_ACTIONS: Final = (
     "dynamodb:GetShardIterator",
     "dynamodb:ListStreams",
 )
+READ_STREAM_ACTIONS: Final = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
+"""What looks at a stream whose ARN it knows."""
 RECEIVE_ACTIONS: Final = (
     "sqs:ChangeMessageVisibility",
     "sqs:DeleteMessage",
@@ -52,6 +54,11 @@ def allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStateme
 def metrics_read() -> iam.PolicyStatement:
     """Allow to read metrics; CloudWatch has no resources for that."""
     return allow(["cloudwatch:GetMetricData"], ["*"])
+
+
+def mappings_read() -> iam.PolicyStatement:
+    """Allow to list the event source mappings of a stream; Lambda has no resources for that."""
+    return allow(["lambda:ListEventSourceMappings"], ["*"])
 
 
 def writing_statements(data: DataStack, actions: Sequence[str]) -> list[iam.PolicyStatement]:

@@ -21,11 +21,13 @@ from stacks.permissions import (
     CHECK_ACTIONS,
     CONTROLLER_ACTIONS,
     MOVE_ACTIONS,
+    READ_STREAM_ACTIONS,
     STREAM_ACTIONS,
     TOPOLOGY_ACTIONS,
     TOPOLOGY_SCAN_ACTIONS,
     WORK_ACTIONS,
     allow,
+    mappings_read,
     metrics_read,
 )
 from stacks.release import LIVE
@@ -124,8 +126,11 @@ class ReshardStack(FunctionStack):
                 allow(["states:ListExecutions"], [self.machine.state_machine_arn]),
                 allow(["sqs:SendMessage"], [self.missed.queue_arn]),
                 metrics_read(),
+                allow(READ_STREAM_ACTIONS, [self.data.stream_arn]),
+                mappings_read(),
             ],
             machine=True,
+            table_stream=True,
             unkept="Failed runs go to a queue as its destination for failures, which rings an alarm.",
         )
         # The construct for this would also let the role read the queue.
@@ -181,6 +186,7 @@ class ReshardStack(FunctionStack):
         statements: list[iam.PolicyStatement],
         *,
         machine: bool = False,
+        table_stream: bool = False,
         unkept: str = WAITED_FOR,
     ) -> PythonFunction:
         settings = self.settings
@@ -193,6 +199,8 @@ class ReshardStack(FunctionStack):
         }
         if machine:
             environment["STATE_MACHINE_ARN"] = self.machine.state_machine_arn
+        if table_stream:
+            environment["TABLE_STREAM_ARN"] = self.data.stream_arn
         return self.python_function(
             construct_id,
             "reshard",

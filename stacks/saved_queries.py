@@ -119,10 +119,11 @@ QUERIES: Final[Mapping[str, SavedQuery]] = {
 | limit 50""",
     ),
     "stream": SavedQuery(
-        ("changes",),
-        """filter ispresent(ChangesLagSeconds) or @message like /records come again|dead letter|Task timed out/
-| stats max(ChangesLagSeconds) as lag, sum(ChangesHandled) as handled, sum(ChangeBatchesAgain) as again,
-    sum(ChangesDead) as dead by bin(1m) as minute
+        ("changes", "watch"),
+        """filter ispresent(ChangesLagSeconds) or ispresent(StreamAgeSeconds)
+    or @message like /records come again|dead letter|Task timed out/
+| stats max(StreamAgeSeconds) as unread, max(ChangesLagSeconds) as lag,
+    sum(ChangesHandled) as handled, sum(ChangeBatchesAgain) as again, sum(ChangesDead) as dead by bin(1m) as minute
 | sort minute desc
 | limit 60""",
     ),

@@ -8,10 +8,12 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
+from dynashard.errors import EngineUnavailableError
 from dynashard.resharding import Resharder
 from dynashard.transport import Transport
 from dynashard.transport.deadline import within
 from dynashard_serving import metric_names as names
+from dynashard_serving.aws_services import cloudwatch_client, lambda_client, streams_client
 from dynashard_serving.environment import required, seconds_left, time_to_answer
 from dynashard_serving.growth.connection import cloudwatch
 from dynashard_serving.logs import log_error, without_traceback
@@ -24,6 +26,7 @@ from functions.reshard.operations import Operator
 from functions.reshard.settings import Settings
 from functions.reshard.shrink import shrink
 from functions.reshard.steps import Steps
+from functions.reshard.stream_age import Clients, StreamAge
 from functions.reshard.watch import Seen, Watch
 
 logger = logging.getLogger("reshard")
@@ -68,6 +71,7 @@ def watch(event: object, _context: object) -> list[str]:
         settings, transport = _settings(), _transport()
         return shrink(settings, _resharder(), log=_log, load=cloudwatch(settings, transport))
     environment = _settings().environment
+    _measure_stream(_settings())
     return Watch(
         _resharder(),
         _executions(),
@@ -89,6 +93,29 @@ def metrics(environment: str, seen: Seen, now: float) -> str:
     if seen.percent is not None:
         figures.append(Figure(names.RESHARD_PERCENT, seen.percent, "Percent"))
     return metrics_line(environment, figures, now)
+
+
+def measure_stream(age: StreamAge, environment: str) -> None:
+    """Write the age of the stream as a metric. After an error, which is logged, it is missing, and its alarm rings."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 -- imported where it is needed
+
+    try:
+        seconds = age.seconds()
+    except (BotoCoreError, ClientError, EngineUnavailableError) as error:
+        log_error(logger, "the age of the stream cannot be measured", error)
+        return
+    write_line(stream_metrics(environment, seconds, age.clock()))
+
+
+def stream_metrics(environment: str, age: float, now: float) -> str:
+    """Return the line of metrics about the stream's age in seconds, at a time in epoch seconds."""
+    return metrics_line(environment, [Figure(names.STREAM_AGE, age, "Seconds")], now)
+
+
+def _measure_stream(settings: Settings) -> None:
+    if settings.table_stream:
+        clients = Clients(lambda_client(), cloudwatch_client(), streams_client())
+        measure_stream(StreamAge(clients, settings.table_stream, settings.table, time.time, _log), settings.environment)
 
 
 @cache

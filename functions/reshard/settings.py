@@ -17,11 +17,13 @@ class Settings(TableSettings):
     Attributes:
         topology_skew_seconds: how far two clocks may be apart.
         concurrency: tasks of one change that are worked on at once.
+        table_stream: ARN of the stream of the table of items, for the watch; empty if nobody looks at it.
         slice_seconds: how long a function works on a task before it hands over to the next.
     """
 
     topology_skew_seconds: Annotated[float, Variable("TOPOLOGY_SKEW_SECONDS", number)] = 1.0
     concurrency: Annotated[int, Variable("CONCURRENCY", whole_number)] = 8
+    table_stream: Annotated[str, Variable("TABLE_STREAM_ARN")] = ""
     slice_seconds: Annotated[float, Variable("SLICE_SECONDS", number)] = 240.0
 
     def __post_init__(self) -> None:

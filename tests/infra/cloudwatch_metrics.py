@@ -3,10 +3,10 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 MINUTE: Final = 60
 LATE_SECONDS: Final = 120
@@ -14,9 +14,7 @@ LATE_SECONDS: Final = 120
 
 Metric = tuple[str, str, frozenset[str]]
 """Namespace, name, and values of the dimensions."""
-Values = dict[Metric, dict[int, list[float]]]
-"""The values of each minute since the epoch."""
-Values = dict[Metric, dict[int, list[float]]]
+Values: TypeAlias = dict[Metric, dict[int, list[float]]]
 """The values of each minute since the epoch."""
 
 
@@ -69,10 +67,10 @@ class CloudWatch:
     def _result(self, query: Mapping[str, Any], start: float, end: float) -> dict[str, Any]:
         stat = query["MetricStat"]
         metric, period = metric_of(stat["Metric"]), stat["Period"]
-        times = range(int(start // period) * period, math.ceil(end), period)
-        found = [
-            (at, value) for at in times if (value := self.statistic(metric, stat["Stat"], at, at + period)) is not None
-        ]
+        ends = min(end, self.now - LATE_SECONDS)
+        stored = [minute * MINUTE for minute in self._values.get(metric, ()) if start <= minute * MINUTE < ends]
+        times = sorted({at // period * period for at in stored})
+        found = [(at, statistic(stat["Stat"], self.values(metric, at, at + period))) for at in times]
         return {
             "Id": query["Id"],
             "StatusCode": "Complete",
@@ -92,13 +90,16 @@ def statistic(name: str, values: Sequence[float]) -> float:
     if name.startswith("p"):
         ordered = sorted(values)
         return ordered[max(0, math.ceil(float(name[1:]) / 100 * len(ordered)) - 1)]
-    return {
-        "Sum": sum,
-        "Maximum": max,
-        "Minimum": min,
-        "Average": lambda some: sum(some) / len(some),
-        "SampleCount": len,
-    }[name](values)
+    return STATISTICS[name](values)
+
+
+STATISTICS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
+    "Sum": sum,
+    "Maximum": max,
+    "Minimum": min,
+    "Average": lambda values: sum(values) / len(values),
+    "SampleCount": len,
+}
 
 
 def minutes(start: float, end: float) -> Iterator[float]:

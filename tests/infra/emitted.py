@@ -37,6 +37,7 @@ def lines() -> Iterator[str]:
     yield changes.metrics("dev", Outcome(None, 1, 0), records, 2.0)
     yield writer.line("dev", Tally(stored=1, lags=[0.5]), 2.0)
     yield reshard.metrics("dev", Seen(running=1, percent=50.0), 2.0)
+    yield reshard.stream_metrics("dev", 0.0, 2.0)
     yield from growth()
     for code in commands.COUNTED:
         line = commands.metrics("dev", {"ok": False, "error": {"code": code}}, 2.0)

@@ -7,20 +7,24 @@ our functions write.
 
 import json
 import re
-from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from io import StringIO
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from dynashard.transport.interface import Meter
 from dynashard_patterns.changes import Outcome
 from functions.api.request_lines import Observed, RequestLines
 from functions.changes import handler as changes
 from functions.reshard import handler as reshard
+from functions.reshard.stream_age import Clients, StreamAge
 from functions.reshard.watch import Seen
 from functions.writer import metrics as writer
 from functions.writer.outcomes import Tally
 from tests.infra.cloudwatch_metrics import CloudWatch, minutes
+from tests.infra.reshard_aws import Mappings
 
 START: Final = 1_800_000_000.0
 QUARTER: Final = 900
@@ -44,10 +48,31 @@ QUEUES: Final = ("Intake", "Operations", "IntakeDeadLetters", "OperationsDeadLet
 
 
 @dataclass
+class RecordedStream:
+    """Answers as a client of DynamoDB Streams about one open shard, whose records were written at these times."""
+
+    times: list[float] = field(default_factory=list)
+
+    def describe_stream(self, **_request: Any) -> dict[str, Any]:
+        return {"StreamDescription": {"Shards": [{"ShardId": "0", "SequenceNumberRange": {}}]}}
+
+    def get_shard_iterator(self, **_request: Any) -> dict[str, str]:
+        return {"ShardIterator": "0"}
+
+    def get_records(self, *, ShardIterator: str) -> dict[str, Any]:  # noqa: N803 - botocore's
+        first, most = int(ShardIterator), 1000
+        page = sorted(self.times)[first : first + most]
+        records = [{"dynamodb": {"ApproximateCreationDateTime": datetime.fromtimestamp(at, UTC)}} for at in page]
+        return {"Records": records, "NextShardIterator": str(first + len(page))}
+
+
+@dataclass
 class Night:
-    """Writes what happens into CloudWatch."""
+    """Writes what happens into CloudWatch, and changes into the stream."""
 
     cloud: CloudWatch = field(default_factory=CloudWatch)
+    stream: RecordedStream = field(default_factory=RecordedStream)
+    mappings: Mappings = field(default_factory=lambda: Mappings({FUNCTIONS["changes"]: "Enabled"}))
     random: Random = field(default_factory=lambda: Random(26))
     lines: RequestLines = field(default_factory=lambda: RequestLines(ENVIRONMENT, metrics=True))
 
@@ -71,7 +96,10 @@ class Night:
         meter = Meter()
         code = "internal_error" if status >= 500 else None
         self.cloud.log(self.lines.line(Observed("r", "POST", "/v1/users", status, "abc", ms, meter, code, code), at))
+        # A condition that is not met consumes a unit too.
         self.cloud.write("AWS/DynamoDB", "ConsumedWriteCapacityUnits", ["Table"], at, 1.0)
+        if status < 400:
+            self.stream.times.append(at)
 
     def gateway(self, at: float, status: int, ms: float = 5.0) -> None:
         """A request at the gateway, with its line in the gateway's log, where a metric filter counts it."""
@@ -94,18 +122,27 @@ class Night:
         self.cloud.write("AWS/Lambda", "Throttles", [FUNCTIONS[function]], at, *[1] * times)
 
     def consumer(self, start: float, end: float) -> None:
-        """The stream consumer, a batch a minute, a second behind."""
-        for at in minutes(start, end):
+        """The stream consumer: a batch a second after each change that was recorded before."""
+        for written in [at for at in self.stream.times if start <= at < end]:
+            at = written + 1
             self.run("changes", at, age_ms=400.0)
-            record = {"dynamodb": {"ApproximateCreationDateTime": at - 1}}
+            record = {"dynamodb": {"ApproximateCreationDateTime": written}}
             self.cloud.log(changes.metrics(ENVIRONMENT, Outcome(None, 1, 0), [record], at))
 
     def watch(self, start: float, end: float) -> None:
-        """The watch every quarter of an hour, up to a minute late, and its hourly look at quiet counts."""
-        for at in looks(start, end):
-            late = at + self.random.uniform(0, 60)
-            self.run("watch", late)
-            self.cloud.log(reshard.metrics(ENVIRONMENT, Seen(), late))
+        """The watch every quarter of an hour, up to a minute late. It sees what was recorded before."""
+        for look in (start + QUARTER * n for n in range(int((end - start) // QUARTER))):
+            at = look + self.random.uniform(0, 60)
+            self.run("watch", at)
+            self.cloud.log(reshard.metrics(ENVIRONMENT, Seen(), at))
+            self.cloud.now = at
+            with redirect_stdout(StringIO()) as written:
+                reshard.measure_stream(self._stream_age(at), ENVIRONMENT)
+            self.cloud.log(written.getvalue())
+
+    def _stream_age(self, at: float) -> StreamAge:
+        clients = Clients(self.mappings, self.cloud, self.stream)
+        return StreamAge(clients, "stream", "Table", lambda: at, lambda _line: None)
 
     def queues(self, start: float, end: float) -> None:
         """Queues that are polled, with an accepted write every ten minutes."""
@@ -124,11 +161,6 @@ class Night:
 
     def _about(self, count: int) -> int:
         return self.random.randint(count // 2, count + count // 2)
-
-
-def looks(start: float, end: float) -> Iterator[float]:
-    """The times at which the rule runs the watch."""
-    yield from (start + QUARTER * n for n in range(int((end - start) // QUARTER)))
 
 
 def matches(pattern: str, line: str) -> bool:

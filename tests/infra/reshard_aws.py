@@ -94,6 +94,49 @@ class StepFunctions:
         return [name for name in self.started if name not in self.ended]
 
 
+@dataclass
+class Mappings:
+    """The part of Lambda that is called: it lists the event source mappings of a stream, two at a time.
+
+    Attributes:
+        states: of the mappings, by the names of the functions that they invoke.
+        filtered: those that have filters.
+    """
+
+    states: dict[str, str] = field(default_factory=dict)
+    filtered: set[str] = field(default_factory=set)
+
+    def list_event_source_mappings(self, *, EventSourceArn: str, Marker: str = "0") -> dict[str, Any]:  # noqa: N803 - botocore's
+        assert EventSourceArn
+        first = int(Marker)
+        listed = [
+            {
+                "FunctionArn": f"arn:aws:lambda:us-east-1:111122223333:function:{name}:live",
+                "State": state,
+                **({"FilterCriteria": {"Filters": [{"Pattern": "{}"}]}} if name in self.filtered else {}),
+            }
+            for name, state in list(self.states.items())[first : first + 2]
+        ]
+        more = {"NextMarker": str(first + 2)} if first + 2 < len(self.states) else {}
+        return {"EventSourceMappings": listed, **more}
+
+
+@dataclass
+class OpenShards:
+    """Passes calls on to a client of DynamoDB Streams, and leaves out where shards end."""
+
+    inner: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def describe_stream(self, **request: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = self.inner.describe_stream(**request)
+        for shard in answer["StreamDescription"]["Shards"]:
+            shard["SequenceNumberRange"].pop("EndingSequenceNumber", None)
+        return answer
+
+
 class CalmMetrics:
     """Stands for a client of CloudWatch that knows of no throttle."""
 

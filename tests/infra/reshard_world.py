@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 from uuid import uuid4
 
+from botocore.config import Config
 from botocore.session import get_session
 
 from domain import Exposed
@@ -23,6 +24,7 @@ from functions.reshard.operations import Operator
 from functions.reshard.settings import Settings
 from functions.reshard.shrink import shrink
 from functions.reshard.steps import EVENTS, Steps
+from functions.reshard.stream_age import Clients, StreamAge
 from functions.reshard.watch import Seen, Watch
 from local.tables import TablePlan, engine_client, ensure_tables, table_plans
 from local.template import read
@@ -30,7 +32,15 @@ from tests.direct_transport import direct_transport
 from tests.faults import Fault as EngineFault
 from tests.faults import FaultyTransport
 from tests.infra.prewarm_world import definition_in
-from tests.infra.reshard_aws import CalmMetrics, FunctionTransport, KilledError, StepFunctions, passes
+from tests.infra.reshard_aws import (
+    CalmMetrics,
+    FunctionTransport,
+    KilledError,
+    Mappings,
+    OpenShards,
+    StepFunctions,
+    passes,
+)
 from tests.infra.states_language import Clock, Execution, Machine, TaskFailedError
 from tests.infra.templates import Templates, of_type
 from tests.roles import Role, RoleClient
@@ -156,6 +166,22 @@ class World:
         with self.wire.acting_as("Watch"):
             Watch(self._resharder(), self.executions("Watch"), self.clock, seen.append, self.log.append).look()
         return seen
+
+    def stream_age(self, mappings: Mappings, metrics: Any, *, closed: bool = False) -> StreamAge:
+        """Return what the watch measures the stream of items with, within its role.
+
+        The engine shows the last number of a shard that is open, as DynamoDB does only of `closed` ones.
+        """
+        role, used = self.wire.roles["Watch"], self.wire.used.setdefault("Watch", set())
+        stream = self._engine.describe_table(TableName=self.table)["Table"]["LatestStreamArn"]
+        # Lambda itself takes these actions with the roles of consumers, so they are not counted as used.
+        (named,) = {name for name, action in role.all if action == "dynamodb:GetRecords"}
+        clients = Clients(
+            RoleClient(mappings, "lambda", role, used),
+            RoleClient(metrics, "cloudwatch", role, used),
+            RoleClient(self._streams if closed else OpenShards(self._streams), "dynamodb", role, set(), {"*": named}),
+        )
+        return StreamAge(clients, stream, "Table", self.clock, self.log.append)
 
     def run(self) -> list[Execution]:
         """Run all started executions, and their successors, to their ends."""
@@ -319,5 +345,7 @@ def _clients(endpoint: str) -> tuple[Transport, Any, Any]:
         endpoint_url=endpoint,
         aws_access_key_id="local",
         aws_secret_access_key="local",  # noqa: S106 -- the engine's
+        # The engine's sequence numbers are shorter than DynamoDB's.
+        config=Config(parameter_validation=False),
     )
     return direct_transport(endpoint), engine_client(endpoint), streams

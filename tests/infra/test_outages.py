@@ -48,6 +48,18 @@ def watch_off(night: Night, start: float, end: float) -> None:
     night.queues(start, end)
 
 
+def consumer_off(state: str | None) -> Callable[[Night, float, float], None]:
+    """The event source mapping is disabled, or gone: changes are written and nobody is invoked."""
+
+    def outage(night: Night, start: float, end: float) -> None:
+        night.traffic(start, end, requests=2)
+        night.mappings.states = {} if state is None else {FUNCTIONS["changes"]: state}
+        night.watch(start, end)
+        night.queues(start, end)
+
+    return outage
+
+
 def unauthorized(night: Night, start: float, end: float) -> None:
     """The issuer's keys were replaced: the gateway refuses everybody but the health check."""
     at = start
@@ -111,13 +123,16 @@ def failing(night: Night, start: float, end: float) -> None:
 
 def slow(night: Night, start: float, end: float) -> None:
     """All requests are slow, in an environment with too few for a hundredth."""
+    night.traffic(start, end, requests=2, ms=8000.0)
     night.consumer(start, end)
     night.watch(start, end)
     night.queues(start, end)
-    night.traffic(start, end, requests=2, ms=8000.0)
 
 
 OUTAGES: Mapping[str, tuple[Callable[[Night, float, float], None], set[str]]] = {
+    "consumer disabled": (consumer_off("Disabled"), {"stream-age-unread"}),
+    "consumer gone": (consumer_off(None), {"stream-age-unread"}),
+    "consumer enabled and not invoked": (consumer_off("Enabled"), {"stream-age-unread"}),
     "watch rule off": (watch_off, {"watch-missed-silent"}),
     "401 for everybody": (unauthorized, {"unauthorized"}),
     **{f"throttled {each}": (refusing(each), {f"function-throttled-{each}"}) for each in FUNCTIONS},
@@ -137,7 +152,9 @@ OUTAGES: Mapping[str, tuple[Callable[[Night, float, float], None], set[str]]] = 
 }
 MORE = {
     "throttled api": {"server-errors", "server-errors-rate"},
-    "throttled watch": {"watch-missed-silent"},
+    "throttled changes": {"stream-age-unread"},
+    "throttled watch": {"watch-missed-silent", "stream-age-unread"},
+    "watch rule off": {"stream-age-unread"},
 }
 """What rings besides, because it is the same outage."""
 
@@ -171,7 +188,7 @@ def test_when_the_accounts_concurrency_is_used_up_every_function_rings(alarms: A
 
 
 def test_an_ordinary_quiet_night_rings_nothing(alarms: Alarms, quiet: Alarms) -> None:
-    night, end = Night(), START + 10 * HOUR
+    night, end = Night(), START + 8 * HOUR
     night.ordinary(START, end, requests=2)
     # An expired token, a scanner, a server error, slow listings, a burst of throttles, and a refused run.
     for n in range(4):
@@ -184,10 +201,26 @@ def test_an_ordinary_quiet_night_rings_nothing(alarms: Alarms, quiet: Alarms) ->
     night.throttled(START + 5 * HOUR, START + 5 * HOUR + 180, "WriteKeyRangeThroughputThrottleEvents", "Table")
     night.throttled(START + 6 * HOUR, START + 6 * HOUR + 60, "WriteThrottleEvents", "Idempotency")
     night.refused("changes", START + 7 * HOUR, 30)
+    # A nightly job that creates what is there already: it consumes units, and changes nothing.
+    night.traffic(end, end + HOUR, requests=4, status=409)
+    night.watch(end, end + HOUR)
+    night.queues(end, end + HOUR)
 
     for each in (alarms, quiet):
         # These steps see every phase of a period.
-        assert watch(each, night.cloud, START + HOUR, end, every=7 * MINUTES) == []
+        assert watch(each, night.cloud, START + HOUR, end + HOUR, every=7 * MINUTES) == []
+
+
+def test_a_consumer_that_stops_rings_within_half_an_hour(alarms: Alarms) -> None:
+    (ring,) = after(consumer_off("Disabled"), alarms)
+
+    assert ring.at - BEFORE <= 35 * MINUTES
+
+
+def test_a_watch_that_stops_rings_about_an_hour_later(alarms: Alarms) -> None:
+    (ring,) = [change for change in after(watch_off, alarms) if change.name == "watch-missed-silent"]
+
+    assert ring.at - BEFORE <= 65 * MINUTES
 
 
 def test_an_alarm_on_throttles_ends_and_rings_again(alarms: Alarms) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from tests.faults import conflict, unprocessed
+from tests.infra.cloudwatch_metrics import CloudWatch
+from tests.infra.reshard_aws import Mappings
 from tests.infra.reshard_world import ASKED, IDS, ROLES, Fault, Note, World
 from tests.roles import BY_LAMBDA, Grant
 
@@ -40,6 +42,7 @@ def test_a_role_allows_what_its_function_needs_and_no_more(parcels: World) -> No
     parcels.run()
     shrink_by_themselves(parcels)
     leave_reads_undone(parcels)
+    parcels.stream_age(Mappings(), CloudWatch(now=parcels.clock.now)).seconds()
 
     roles, used = parcels.wire.roles, parcels.wire.used
     granted = {

@@ -17,17 +17,18 @@ from tools.reshard.halting import machine_name
 pytestmark = pytest.mark.infra
 
 TABLE = "<ExportsOutputFnGetAttTableArn48754775>"
+STREAM = "<ExportsOutputFnGetAttTableStreamArn880E4FAC>"
 ANYWHERE = {"*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]}
-METRICS = {"*": ["cloudwatch:GetMetricData", *ANYWHERE["*"]]}
+WATCHING = {"*": ["cloudwatch:GetMetricData", "lambda:ListEventSourceMappings", *ANYWHERE["*"]]}
 LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 HISTORY = 25_000
 """Events after which Step Functions ends an execution."""
 
 
 def role_of(template: dict[str, Any], name: str) -> dict[str, list[str]]:
-    """Return what a role may do besides logs, traces, and the metrics by which the watch recognises quiet counts."""
+    """Return what a role may do besides logs and traces, and what the watch may know of the account."""
     allowed = statements(template, f"{name}Role")
-    assert allowed.pop("*") == (METRICS if name == "Watch" else ANYWHERE)["*"]
+    assert allowed.pop("*") == (WATCHING if name == "Watch" else ANYWHERE)["*"]
     (log,) = [resource for resource in allowed if resource.startswith(f"<{name}Log")]
     assert allowed.pop(log) == LOGS
     return allowed
@@ -77,6 +78,7 @@ def test_only_moving_functions_may_write_items_and_no_index_is_read(dev: Templat
         "Watch": {
             machine: ["states:ListExecutions", "states:StartExecution"],
             "<Missed3BACDA05.Arn>": ["sqs:SendMessage"],
+            STREAM: ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"],
         },
     }
 

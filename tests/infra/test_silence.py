@@ -46,7 +46,11 @@ SILENCE = {
     "server-errors": (CALM, REQUESTS),
     "shed": (CALM, OWN),
     "small-table-throttled": (CALM, EVENTS),
-    "stream-age": (CALM, "Lambda writes IteratorAge only while it runs the consumer"),
+    "stream-age": (
+        CALM,
+        "Lambda writes IteratorAge only in runs of the consumer; `stream-age-unread` is about none",
+    ),
+    "stream-age-unread": (FAULT, "the watch measures it every 15 minutes: without it nobody knows"),
     "table-ceiling": (CALM, EVENTS),
     "throttled-key": (CALM, EVENTS),
     "unauthorized": (CALM, REQUESTS),

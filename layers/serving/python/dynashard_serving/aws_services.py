@@ -17,6 +17,16 @@ def cloudwatch_client(**options: Any) -> Any:
     return sdk_client("cloudwatch", attempts=2, **options)
 
 
+def lambda_client() -> Any:
+    """Return a client of Lambda. Cost: as `sqs_client`."""
+    return sdk_client("lambda", attempts=2)
+
+
+def streams_client() -> Any:
+    """Return a client of DynamoDB Streams. Cost: as `sqs_client`."""
+    return sdk_client("dynamodbstreams", attempts=2)
+
+
 def metric_data(client: Callable[[], Any], **request: Any) -> Sequence[Mapping[str, Any]]:
     """Return the results of CloudWatch's GetMetricData, all of them complete; `client` returns a CloudWatch client.
 

@@ -65,6 +65,8 @@ RESHARD_PERCENT: Final = "ReshardPercent"
 """Share of the items that are moved, of the running change that is least advanced. Only if the items were counted."""
 OLDEST_RESHARD: Final = "OldestReshardHours"
 """Hours since the oldest change that is not complete was requested; 0 if there is none."""
+STREAM_AGE: Final = "StreamAgeSeconds"
+"""Age of the oldest change in the table's stream that waits for a consumer that does not run; 0 if none waits."""
 
 GROWTH_PREFIX: Final = "Growth"
 GROWTH_ASKED: Final = "GrowthAsked"
