@@ -12,7 +12,9 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
+from stacks.canary import Canary
 from stacks.data import DataStack
+from stacks.encryption import customer_key
 from stacks.function import PythonFunction, acknowledge, log_group
 from stacks.permissions import ITEM_ACTIONS, serving_statements
 from stacks.settings import Settings
@@ -33,6 +35,9 @@ LISTING_METHODS = (gateway.HttpMethod.GET, gateway.HttpMethod.HEAD)
 
 DOCUMENTATION = ("/v1/openapi.json", "/v1/docs", "/v1/docs/{proxy+}")
 """Paths of the API's own description."""
+
+JUDGES = ("function-failing-api", "server-errors", "server-errors-rate", "latency", "outcome-unknown")
+"""Alarms that move the API's traffic back to the release before."""
 
 ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -64,6 +69,16 @@ class ApiStack(FunctionStack):
         self.api = self._gateway()
         self._routes()
         self.access_log = self._stage()
+        if self.settings.deploy.canary is not None:
+            Canary(
+                self,
+                "Canary",
+                settings=self.settings,
+                canary=self.settings.deploy.canary,
+                served=self.function,
+                name="api",
+                judges=JUDGES,
+            )
         CfnOutput(self, "ApiUrl", value=f"{self.api.api_endpoint}/v1")
         # The name, not the keys: reading them needs the right to read the secret.
         CfnOutput(self, "CursorSecretArn", value=self.cursor_secret.secret_arn)
@@ -73,6 +88,7 @@ class ApiStack(FunctionStack):
         secret = secrets.Secret(
             self,
             "CursorKeys",
+            encryption_key=customer_key(self, self.settings),
             description="Signs list cursors. To rotate: move `current` into `previous` and put a new one.",
             generate_secret_string=secrets.SecretStringGenerator(
                 secret_string_template=json.dumps({"previous": []}),

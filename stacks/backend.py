@@ -9,6 +9,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import Node
 
 from stacks.api import ApiStack
+from stacks.budget import TAG
 from stacks.bundling import SOURCES, Bundle, bundle_from
 from stacks.changes import ChangesStack
 from stacks.commands import CommandsStack
@@ -59,7 +60,7 @@ def add_backend(app: App) -> None:
         topic = MonitoringStack(app, f"{prefix}-Monitoring", settings=settings, parts=parts, env=env).topic
     if settings.prewarm is not None:
         PrewarmStack(app, f"{prefix}-Prewarm", prewarm=settings.prewarm, topic=topic, **common)
-    Tags.of(app).add("dynashard:environment", settings.name)
+    Tags.of(app).add(TAG, settings.name)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
 
 

@@ -7,8 +7,12 @@ from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
 from stacks.api import serving_variables
+from stacks.canary import Canary
 from stacks.permissions import BATCH_ACTIONS, serving_statements
 from stacks.stack import FunctionStack
+
+JUDGES = ("function-failing-commands", "outcome-unknown-commands")
+"""Alarms that move the traffic of direct invocation back to the release before."""
 
 
 class CommandsStack(FunctionStack):
@@ -27,4 +31,14 @@ class CommandsStack(FunctionStack):
             timeout_seconds=settings.api.timeout_seconds,
             concurrency=settings.concurrency["commands"],
         )
+        if settings.deploy.canary is not None:
+            Canary(
+                self,
+                "Canary",
+                settings=settings,
+                canary=settings.deploy.canary,
+                served=self.function,
+                name="commands",
+                judges=JUDGES,
+            )
         CfnOutput(self, "CommandsFunction", value=self.function.live.function_name)

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from dynashard import schema
 from stacks.capacity import CapacitySteps, billing, index_capacity
+from stacks.encryption import customer_key
 from stacks.function import ENVIRONMENT_NAMES
 from stacks.sections import ProvisionedPrewarm
 from stacks.settings import Settings
@@ -141,13 +142,18 @@ class DataStack(Stack):
             return None
         return CapacitySteps(self, "Capacity", environment=settings.name, settings=settings.table, table=self.table)
 
+    def _encryption(self) -> dynamodb.TableEncryptionV2:
+        key = customer_key(self, self.settings)
+        of = dynamodb.TableEncryptionV2
+        return of.aws_managed_key() if key is None else of.customer_managed_key(key)
+
     def _table(self, name: str, **properties: Any) -> dynamodb.TableV2:
         """Add an encrypted table; in production it is protected and kept."""
         production = self.settings.production
         table = dynamodb.TableV2(
             self,
             name,
-            encryption=dynamodb.TableEncryptionV2.aws_managed_key(),
+            encryption=self._encryption(),
             deletion_protection=production,
             removal_policy=RemovalPolicy.RETAIN if production else RemovalPolicy.DESTROY,
             **properties,

@@ -9,6 +9,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
 from stacks.bundling import Bundle
+from stacks.encryption import key_statements
 from stacks.release import LIVE, RELEASE, describe
 from stacks.settings import Purpose, Settings
 
@@ -32,6 +33,7 @@ def log_group(scope: Construct, construct_id: str, settings: Settings) -> logs.L
     resource = group.node.default_child
     assert isinstance(resource, logs.CfnLogGroup)  # noqa: S101 -- a fact about CDK that types cannot say
     resource.retention_in_days = settings.log_retention_days
+    resource.kms_key_id = settings.encryption_key
     return group
 
 
@@ -84,6 +86,7 @@ class PythonFunction(Construct):
         unkept: str = WAITED_FOR,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._settings = settings
         self.log = log_group(self, "Log", settings)
         self.role = self._role(f"{description} ({settings.name})", statements)
         self.function = lambda_.Function(
@@ -124,7 +127,7 @@ class PythonFunction(Construct):
         write_log = iam.PolicyStatement(
             actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self.log.log_group_arn]
         )
-        for statement in (write_log, *statements):
+        for statement in (write_log, *statements, *key_statements(self, self._settings)):
             role.add_to_policy(statement)
         return role
 

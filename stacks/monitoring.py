@@ -12,6 +12,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from stacks.alarms import Alarms
+from stacks.budget import add_budget
 from stacks.dashboard import add_dashboard
 from stacks.function import acknowledge
 from stacks.metrics import Metrics
@@ -36,6 +37,8 @@ class MonitoringStack(Stack):
         add_alarms(Alarms(self, settings, self.topic), metrics, parts)
         dashboard = add_dashboard(self, metrics, parts)
         add_queries(self, settings.name, parts.logs)
+        if settings.budget is not None:
+            add_budget(self, settings.name, settings.budget)
         CfnOutput(self, "AlarmTopic", value=self.topic.topic_arn)
         CfnOutput(self, "DashboardName", value=dashboard.dashboard_name)
 

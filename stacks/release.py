@@ -38,7 +38,7 @@ def release_of(folders: Sequence[Path], settings: Settings) -> str:
     """
     if not folders:
         return SOURCES
-    digest = hashlib.sha256(settings.model_dump_json().encode())
+    digest = hashlib.sha256(settings.model_dump_json(exclude={"budget", "deploy", "monitoring"}).encode())
     for folder in (*folders, STACKS):
         # Bytecode of the infrastructure itself depends on who has imported it.
         pattern = "*.py" if folder == STACKS else "*"

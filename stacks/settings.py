@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from stacks.deploy_settings import BudgetSettings, DeploySettings
 from stacks.sections import (
     ApiSettings,
     AuthSettings,
@@ -42,6 +43,8 @@ SMALL_FUNCTIONS: Final = {
 """Concurrency of functions that do little. Their callers try again when they are refused."""
 PREWARM_FUNCTIONS: Final = {"prewarm.step": 2, "prewarm.begin": 2}
 
+KEY_ARN: Final = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+$"
+
 Days = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653]
 Purpose = Literal["local", "development", "production"]
 
@@ -70,9 +73,13 @@ class Settings(Section):
     commands: CommandsSettings = CommandsSettings()
     changes: ChangesSettings = ChangesSettings()
     writer: WriterSettings = WriterSettings()
+    deploy: DeploySettings = DeploySettings()
     growth: GrowthSettings = GrowthSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
+    budget: BudgetSettings | None = None
     restored: RestoredTables | None = None
+    encryption_key: str | None = Field(default=None, pattern=KEY_ARN)
+    """ARN of a key of KMS for tables, queues, logs and the secret; None for keys that AWS owns or manages."""
     topology_lease_seconds: int = Field(default=30, ge=1, le=900)
     """How long a reader may use a view of the shard counts."""
     topology_operation_seconds: int | None = Field(default=None, ge=1, le=900)
@@ -171,6 +178,23 @@ class Settings(Section):
         if info.data.get("purpose") != "local" and not auth.issuer.startswith("https://"):
             raise ValueError(f"issuer {auth.issuer} must start with https:// (plain http is for local use only)")
         return auth
+
+    @field_validator("encryption_key")
+    @classmethod
+    def _is_in_its_region(cls, key: str | None, info: ValidationInfo) -> str | None:
+        region = info.data.get("region")
+        if key is not None and region is not None and key.split(":")[3] != region:
+            raise ValueError(f"{key} is not a key of {region}: tables and queues can only use keys of their own region")
+        if key is not None and info.data.get("purpose") == "local":
+            raise ValueError("the local stack encrypts nothing")
+        return key
+
+    @field_validator("deploy")
+    @classmethod
+    def _shifts_traffic_of_aws(cls, deploy: DeploySettings, info: ValidationInfo) -> DeploySettings:
+        if info.data.get("purpose") == "local" and deploy.canary is not None:
+            raise ValueError("canary is not for the local stack, which runs the code of the checkout")
+        return deploy
 
     @field_validator("api")
     @classmethod

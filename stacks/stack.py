@@ -13,6 +13,7 @@ from constructs import Construct
 
 from stacks.bundling import LAYERS, Bundle
 from stacks.data import DataStack
+from stacks.encryption import queue_encryption
 from stacks.function import WAITED_FOR, PythonFunction, acknowledge, layers, log_group
 from stacks.permissions import allow
 from stacks.settings import Settings
@@ -87,7 +88,7 @@ class FunctionStack(Stack):
         queue = sqs.Queue(
             self,
             construct_id,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            **queue_encryption(self, self.settings),
             enforce_ssl=True,
             retention_period=Duration.days(DEAD_LETTER_DAYS),
         )
@@ -108,7 +109,8 @@ class FunctionStack(Stack):
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             bisect_batch_on_error=True,
             report_batch_item_failures=True,
-            on_failure=sources.SqsDlq(dead_letters),
+            # Addressed by its ARN, because with the queue itself CDK would also grant all uses of its key.
+            on_failure=sources.SqsDlq(sqs.Queue.from_queue_arn(self, "Failed", dead_letters.queue_arn)),
             **properties,
         )
         # Lambda refuses the mapping while the role may not read the stream.

@@ -7,6 +7,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.encryption import queue_encryption
 from stacks.function import PythonFunction, acknowledge
 from stacks.permissions import RECEIVE_ACTIONS, WRITE_ACTIONS, allow, writing_statements
 from stacks.stack import DEAD_LETTER_DAYS, DEAD_LETTERS_STAY, FunctionStack
@@ -69,7 +70,7 @@ class WriterStack(FunctionStack):
         return sqs.Queue(
             self,
             name,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            **queue_encryption(self, self.settings),
             enforce_ssl=True,
             # Accepted writes that were not executed yet are data.
             removal_policy=RemovalPolicy.RETAIN if self.settings.production else RemovalPolicy.DESTROY,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.infra import reshard_world
 from tests.infra.prewarm_world import World, definition_in, world
-from tests.infra.templates import MONITORING, PREWARMS, PRIME_TIME, Templates, context, synthesise
+from tests.infra.templates import GUARDED, MONITORING, PREWARMS, PRIME_TIME, Templates, context, synthesise
 from tests.resharding.wire import port_of_engine_in_memory
 from tests.shared import made_once
 
@@ -82,3 +82,12 @@ def parcels(dev: Templates, endpoint: str) -> Iterator[reshard_world.World]:
     with reshard_world.world(dev, endpoint) as made:
         reshard_world.fill(made)
         yield made
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Templates of prod with a canary, a key of the customer and a budget."""
+    folder = made_once(
+        tmp_path_factory, "templates-prod-guarded", lambda empty: synthesise(context("prod", **GUARDED), empty)
+    )
+    return Templates(folder, "prod")

@@ -33,6 +33,15 @@ MONITORING: Mapping[str, Any] = {
 }
 """Settings of monitoring that add something."""
 
+KEY = "arn:aws:kms:eu-west-1:111122223333:key/mrk-1234abcd"
+GUARDED: Mapping[str, Any] = {
+    "region": "eu-west-1",
+    "encryption_key": KEY,
+    "budget": {"dollars_a_month": 500, "addresses": ["ops@example.com", "cfo@example.com"]},
+    "deploy": {"canary": {"way": "linear", "percent": 20, "minutes": 15}},
+}
+"""Settings that are off as shipped."""
+
 
 def context(env: str, **changes: Any) -> dict[str, Any]:
     """The context of cdk.json for one environment, signed in, with some of its settings changed."""

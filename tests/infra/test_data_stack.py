@@ -27,6 +27,13 @@ def test_there_are_three_tables_with_names_that_do_not_change(dev: Templates) ->
     assert sorted(tables) == ["Idempotency", "Table", "Topology"]
 
 
+def test_each_table_is_in_one_region(dev: Templates) -> None:
+    tables = of_type(dev["Data"], "AWS::DynamoDB::GlobalTable").values()
+
+    assert [each["Properties"]["Replicas"][0]["Region"] for each in tables] == [{"Ref": "AWS::Region"}] * 3
+    assert [len(each["Properties"]["Replicas"]) for each in tables] == [1] * 3
+
+
 def test_the_table_has_the_keys_of_the_stored_format(dev: Templates) -> None:
     properties = table(dev)["Properties"]
 
