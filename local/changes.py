@@ -106,7 +106,9 @@ def main() -> None:
         log,
     )
     while True:
-        if not consumer.poll():
+        done = consumer.poll()
+        sys.stdout.flush()
+        if not done:
             time.sleep(POLL_SECONDS)
 
 

@@ -23,6 +23,7 @@ from local.functions import cursor_key, function_named, function_specs
 from local.gateway import Gateway
 from local.guard import guarded_engine
 from local.invoking import COMMANDS, COMMANDS_NAME, Invoker
+from local.kept_logs import KeptLogs
 from local.queue_store import DATABASE as QUEUES
 from local.queues import QUEUE_LOG, WRITER, running_queues, writer_variables
 from local.reloading import Reloader
@@ -35,9 +36,13 @@ from local.tokens import Issuer, local_key
 from local.worker import CHANGES_LOG, RESHARD_LOG, Worker, WorkerSpec
 
 FUNCTION_LOG = "api.log"
+COMMANDS_LOG = "commands.log"
 CONSUMER = "functions.changes.handler.handler"
 BACKLOG = 2048
 GRACE_SECONDS = 10
+
+Starts = Worker | Reloader | KeptLogs
+"""What begins to work when the stack is ready."""
 
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
@@ -82,10 +87,12 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     )
     writer = replace(writer, environment={**writer.environment, **writer_variables(queues)})
     # Not warmed, because most stacks never use it.
-    direct = _environments(commands, settings, stack)
+    direct = _environments(commands, settings, stack, COMMANDS_LOG)
     workers = _workers(served[0], writer, consumer, settings, stack)
     every = [*functions.values(), direct]
-    started: list[Worker | Reloader] = [*workers, *_reloader(every, workers, settings, stack)]
+    logs = KeptLogs(settings.data_dir, _report)
+    stack.callback(logs.close)
+    started: list[Starts] = [logs, *workers, *_reloader(every, workers, settings, stack)]
     audience = routes.audience[0] if routes.audience else "local"
     issuer = Issuer(local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience)
     gateway = Gateway(routes, issuer, functions, report=_report)
@@ -181,8 +188,10 @@ def _listener(port: int) -> socket.socket:
     return listener
 
 
-def _environments(spec: FunctionSpec, settings: Settings, stack: ExitStack) -> Environments:
-    log = settings.data_dir / FUNCTION_LOG
+def _environments(
+    spec: FunctionSpec, settings: Settings, stack: ExitStack, log_name: str = FUNCTION_LOG
+) -> Environments:
+    log = settings.data_dir / log_name
     environments = Environments(
         spec, limit=settings.local_workers, log=log, places=settings.local_queue, processors=_processors()
     )
@@ -217,7 +226,7 @@ def _reloader(
     return [reloader]
 
 
-def _ready(workers: Iterable[Worker | Reloader], text: str) -> None:
+def _ready(workers: Iterable[Starts], text: str) -> None:
     # Requests do not wait for the workers.
     for worker in workers:
         worker.start()
@@ -257,7 +266,7 @@ def banner(port: int, engine: Engine, settings: Settings) -> str:
     return f"""
 Dynashard is ready on {url}    (Ctrl-C stops it)
   data      {settings.data_dir}, engine at {engine.public or engine.endpoint}
-  logs      {settings.data_dir / FUNCTION_LOG}; {RESHARD_LOG}, {QUEUE_LOG} and {CHANGES_LOG} in the same folder{limits}
+  logs      {settings.data_dir / FUNCTION_LOG}, and others in its folder; `.venv/bin/dynashard logs` reads them{limits}
 
 Try:
   TOKEN=$(curl -s {url}/local/tokens -d '{{"tenant_id": "abc"}}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')

@@ -207,9 +207,13 @@ class ApiStack(FunctionStack):
         stage.node.add_dependency(*self._listings)
         log = log_group(self, "AccessLog", self.settings)
         resource.access_log_settings = gateway.CfnStage.AccessLogSettingsProperty(
-            destination_arn=log.log_group_arn, format=json.dumps(ACCESS_LOG)
+            destination_arn=log.log_group_arn, format=json.dumps(self._access_log())
         )
         return log
+
+    def _access_log(self) -> dict[str, str]:
+        """Return the members of the access log, without the path if logs are to name no items."""
+        return {name: value for name, value in ACCESS_LOG.items() if name != "path" or self.settings.logs.item_keys}
 
 
 def serving_variables(settings: Settings, data: DataStack, cursor_secret: secrets.ISecret) -> dict[str, str]:

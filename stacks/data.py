@@ -67,6 +67,7 @@ class DataStack(Stack):
             "TOPOLOGY_LEASE_SECONDS": str(self.settings.topology_lease_seconds),
             "TOPOLOGY_OPERATION_SECONDS": str(self.settings.longest_operation_seconds),
             "TRANSPORT": self.settings.transport,
+            "LOG_ITEM_KEYS": str(self.settings.logs.item_keys).lower(),
             **self.settings.growth.variables,
         }
 

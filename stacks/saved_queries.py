@@ -5,10 +5,11 @@ Saving is free of charge; a run costs what it scans.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from aws_cdk import aws_logs as logs
-from constructs import Construct
+if TYPE_CHECKING:
+    from aws_cdk import aws_logs as logs
+    from constructs import Construct
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +137,10 @@ def query_name(environment: str, name: str) -> str:
     return f"dynashard-{environment}/{name}"
 
 
-def add_queries(scope: Construct, environment: str, groups: Mapping[str, logs.ILogGroup]) -> None:
+def add_queries(scope: "Construct", environment: str, groups: "Mapping[str, logs.ILogGroup]") -> None:
     """Save all queries; `groups` are the logs by their names."""
+    from aws_cdk import aws_logs as logs  # noqa: PLC0415 - the command line reads the queries without the CDK
+
     for name, query in QUERIES.items():
         logs.CfnQueryDefinition(
             scope,

@@ -174,6 +174,13 @@ class GrowthSettings(Section):
         }
 
 
+class LogsSettings(Section):
+    """What functions write about requests and items."""
+
+    item_keys: bool = True
+    """Name the item and the caller in each line. Without it, nobody can see from the logs who deleted an item."""
+
+
 class MonitoringSettings(Section):
     """Who hears of alarms, and when those ring whose threshold depends on the application."""
 

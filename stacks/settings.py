@@ -16,6 +16,7 @@ from stacks.sections import (
     ChangesSettings,
     CommandsSettings,
     GrowthSettings,
+    LogsSettings,
     MonitoringSettings,
     Prewarm,
     ProvisionedPrewarm,
@@ -97,6 +98,7 @@ class Settings(Section):
     """What signs and sends the functions' requests to DynamoDB."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_retention_days: Days = 30
+    logs: LogsSettings = LogsSettings()
 
     @property
     def production(self) -> bool:

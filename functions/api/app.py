@@ -24,6 +24,7 @@ from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from functions.api.observing import Observed, Observer
 from functions.api.problems import ProblemError, problem_of
 from functions.api.request import TenantClaim, tenant_of
+from functions.api.resource import PREFIX
 from functions.api.responses import Response
 from functions.api.routes import UNKNOWN, Endpoint, Routes
 from functions.api.settings import Settings
@@ -38,6 +39,7 @@ Answer = dict[str, Any]
 Clock = Callable[[], float]
 
 _INTERNAL_ERROR = 500
+_ROOT = f"{PREFIX}/"
 
 
 class _Request(NamedTuple):
@@ -136,6 +138,9 @@ class App:
                 code=code,
                 error=logged,
                 items=getattr(response, "items", None),
+                item=_item_of(request, response),
+                revision=_revision_of(response),
+                caller=_caller(request.event),
             )
         )
         return response
@@ -169,7 +174,7 @@ def build_app(
     sender: "QueueSender | None" = None,
 ) -> App:
     """Compose the API; a path that cannot be one raises `ConfigurationError`."""
-    observer = Observer(settings.environment, metrics=settings.environment != "local")
+    observer = Observer(settings.environment, metrics=settings.environment != "local", item_keys=settings.log_item_keys)
     backend = open_backend(settings, transport, ExposedEntities(exposed), observer, runtime=runtime)
     clock = runtime.clock
 
@@ -207,6 +212,30 @@ def _deferred(settings: Settings, backend: Backend, sender: "QueueSender | None"
 def _problem_text(problem: Refusal, request_id: str) -> str:
     # All ASCII: a problem may quote what the caller sent, half a surrogate pair included.
     return json.dumps(problem.problem(request_id))
+
+
+def _item_of(request: _Request, response: Response[Any]) -> str | None:
+    """Return the path below the version of the item that a request is about; None if it is about none."""
+    if request.endpoint is None:
+        return None
+    path = response.headers.get("Location", request.path) if request.method == "POST" else request.path
+    if "{" not in request.endpoint.template and path is request.path:
+        return None
+    return path.removeprefix(_ROOT)
+
+
+def _revision_of(response: Response[Any]) -> str | None:
+    tag = response.headers.get("ETag")
+    return None if tag is None else tag.strip('"')
+
+
+def _caller(event: Mapping[str, Any]) -> str | None:
+    """Return the subject of the verified token; None if there is none."""
+    try:
+        subject = event["requestContext"]["authorizer"]["jwt"]["claims"]["sub"]
+    except (KeyError, TypeError):
+        return None
+    return subject if isinstance(subject, str) else None
 
 
 def _is_http_event(event: Any) -> bool:

@@ -85,7 +85,13 @@ class Asynchronous:
         record = self._record(incoming, target)
         item = representation(about, None) if isinstance(about, Entity) else None
         body = write_body(
-            self._resource, incoming.tenant, request, item, operation_id=record.id, accepted_at=self._clock()
+            self._resource,
+            incoming.tenant,
+            request,
+            item,
+            operation_id=record.id,
+            accepted_at=self._clock(),
+            request_id=incoming.request_id,
         )
         message = QueueMessage(body, self._group(about), record.id)
         message.refuse_too_large()

@@ -25,10 +25,10 @@ _ERROR: Final = 40
 class Observer:
     """Writes logs, and metrics unless nothing reads them. It keeps no data of a request, so threads share it."""
 
-    def __init__(self, environment: str, *, metrics: bool) -> None:
+    def __init__(self, environment: str, *, metrics: bool, item_keys: bool = True) -> None:
         self._environment = environment
         self._metrics = metrics
-        self._lines = RequestLines(environment, metrics=metrics)
+        self._lines = RequestLines(environment, metrics=metrics, item_keys=item_keys)
 
     @cached_property
     def _logger(self) -> "Logger":

@@ -50,7 +50,7 @@ class Queued:
         body = json_value(incoming)
         listed = isinstance(body, list)
         documents = self._documents(body if listed else [body], incoming.tenant, listed=listed)
-        self._send(documents, incoming.tenant)
+        self._send(documents, incoming)
         headers = {} if listed else {"Location": self._resource.location(documents[0])}
         answer = written({"accepted": len(documents)})
         return Response(HTTPStatus.ACCEPTED, content_type=JSON, body=answer, headers=headers)
@@ -80,13 +80,14 @@ class Queued:
         self._check(entity)
         return representation(entity, None)
 
-    def _send(self, documents: Sequence[Document], tenant: str) -> None:
+    def _send(self, documents: Sequence[Document], incoming: ApiRequest) -> None:
         positions: list[range] = []
         messages = []
         for pack in bounded(documents, lambda each: len(as_body(each)), most=PACK_ITEMS, most_size=PACK_BYTES):
             begin = positions[-1].stop if positions else 0
             positions.append(range(begin, begin + len(pack)))
-            messages.append(QueueMessage(creates_body(self._resource, tenant, pack, self._clock())))
+            body = creates_body(self._resource, incoming.tenant, pack, self._clock(), incoming.request_id)
+            messages.append(QueueMessage(body))
         try:
             self._sender.send(self._queue_url, messages)
         except QueueUnavailableError as error:

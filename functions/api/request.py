@@ -42,6 +42,7 @@ class ApiRequest(NamedTuple):
         body: the raw body, empty if there is none.
         tenant: the tenant that the verified claims name.
         context: Lambda's context object.
+        request_id: the gateway's id of the request.
     """
 
     method: str
@@ -51,6 +52,7 @@ class ApiRequest(NamedTuple):
     body: bytes
     tenant: str
     context: Any = None
+    request_id: str = ""
 
     @classmethod
     def from_event(
@@ -74,6 +76,7 @@ class ApiRequest(NamedTuple):
             headers=headers,
             body=body_of(event, max_body, headers),
             context=context,
+            request_id=str(event["requestContext"].get("requestId", "")),
         )
 
     @property

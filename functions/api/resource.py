@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
 from dynashard.errors import ConfigurationError, NotFoundError, ValidationFailedError
 from dynashard_serving.documents import REVISION, TENANT, Document
@@ -70,4 +69,4 @@ class Resource(Served):
 
     def location(self, document: Mapping[str, Any]) -> str:
         """Return the path of a document's item."""
-        return "/".join([self.root, *(quote(str(document[name]), safe="") for name in self.path_fields)])
+        return f"{PREFIX}/{self.item_name(document)}"

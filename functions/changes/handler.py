@@ -14,10 +14,13 @@ from dynashard_serving import metric_names as names
 from dynashard_serving.backend import open_entities
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.growth.log import GrowthLog
+from dynashard_serving.log_lines import CHANGES, LogLines
 from dynashard_serving.metrics import Figure, metrics_line, write_line
+from dynashard_serving.operations.served import Served
 from dynashard_serving.transports import open_transport
 from functions.changes.dead_letters import Keep, to_queue
 from functions.changes.following import consumers
+from functions.changes.lines import Described
 from functions.changes.settings import Settings
 
 logger = logging.getLogger("changes")
@@ -27,6 +30,9 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Answer a batch of stream records: from which one on the batch has to come again, if it has to."""
     with within(time_to_answer(seconds_left(context))):
         outcome = _dispatcher().dispatch(event["Records"])
+    for about in _described().records(event["Records"], outcome.again):
+        about["invocation"] = getattr(context, "aws_request_id", None)
+        write_line(_lines().line("change", about, time.time()))
     write_line(metrics(_settings().environment, outcome, event["Records"], time.time()))
     if outcome.again is None:
         return {"batchItemFailures": []}
@@ -50,6 +56,16 @@ def metrics(environment: str, outcome: Outcome, records: Sequence[Mapping[str, A
 @cache
 def _settings() -> Settings:
     return Settings.from_env(os.environ)
+
+
+@cache
+def _described() -> Described:
+    return Described([Served(each) for each in ENTITIES])
+
+
+@cache
+def _lines() -> LogLines:
+    return LogLines(CHANGES, item_keys=_settings().log_item_keys)
 
 
 @cache

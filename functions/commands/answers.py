@@ -14,7 +14,7 @@ from dynashard_serving.environment import LONGEST_SECONDS, time_to_answer
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_QUERIES, READING_SHARE
 from dynashard_serving.operations.outcomes import Outcome, done, refused
-from dynashard_serving.operations.served import OperationError, served_by_name
+from dynashard_serving.operations.served import OperationError, Served, served_by_name
 from dynashard_serving.refusals import refusal_of
 from dynashard_serving.shedding import LoadSignal, is_expensive
 from dynashard_serving.tenants import TenantRule
@@ -50,6 +50,11 @@ class Commands:
         self._systems = systems(backend, families)
         self._log_error = log_error
         self._operations = Entities(backend, idempotent, clock).operations
+
+    @property
+    def entities(self) -> Mapping[str, Served]:
+        """The entities by each name that callers may use."""
+        return self._entities
 
     def answer(self, event: Any, seconds: float = LONGEST_SECONDS) -> Outcome:
         """Do what a request asks for. Nothing that a caller sends makes it raise.

@@ -20,12 +20,14 @@ with uncollected():
     from dynashard_serving.environment import seconds_left
     from dynashard_serving.growth.log import GrowthLog
     from dynashard_serving.idempotency import IdempotentCreates
+    from dynashard_serving.log_lines import COMMANDS, LogLines
     from dynashard_serving.logs import log_error
     from dynashard_serving.metrics import Figure, metrics_line, write_line
     from dynashard_serving.settings import ServingSettings
     from dynashard_serving.shedding import LoadSignal
     from dynashard_serving.transports import open_transport
     from functions.commands.answers import Commands
+    from functions.commands.lines import described
 
 logger = logging.getLogger("commands")
 
@@ -73,6 +75,11 @@ def _settings() -> ServingSettings:
 
 
 @cache
+def _lines() -> LogLines:
+    return LogLines(COMMANDS, item_keys=_settings().log_item_keys)
+
+
+@cache
 def _commands() -> Commands:
     settings = _settings()
     return build_commands(settings, open_transport(settings))
@@ -80,7 +87,14 @@ def _commands() -> Commands:
 
 def handler(event: Any, context: Any) -> dict[str, Any]:
     """Answer one request. What answers is built by the first one and kept for the process."""
+    begun = time.monotonic()
     answer = _commands().answer(event, seconds_left(context))
+    common = {
+        "request_id": getattr(context, "aws_request_id", None),
+        "milliseconds": round((time.monotonic() - begun) * 1000, 1),
+    }
+    for about in described(event, answer, _commands().entities):
+        write_line(_lines().line("request", {**common, **about}, time.time()))
     if line := metrics(_settings().environment, answer, time.time()):
         write_line(line)
     return answer

@@ -6,7 +6,7 @@ from typing import Any
 from dynashard import Collection, Entity
 from dynashard.errors import AlreadyExistsError, DynashardError, InputError
 from dynashard_serving.documents import Document, validated
-from functions.writer.outcomes import DUPLICATE, STORED, End, Outcome
+from functions.writer.outcomes import DUPLICATE, End, Outcome
 
 CollectionOf = Callable[[type[Entity]], Collection[Any]]
 
@@ -19,7 +19,7 @@ def create(collection: Collection[Any], model: type[Entity], document: Document)
     Cost: 1 write unit and 1 round trip, for a duplicate too.
     """
     try:
-        collection.create(validated(model, document))
+        stored = collection.create(validated(model, document))
     except AlreadyExistsError:
         return DUPLICATE
     except InputError as error:
@@ -27,4 +27,4 @@ def create(collection: Collection[Any], model: type[Entity], document: Document)
     except DynashardError as error:
         # What cannot be repaired by trying again is tried a few times all the same: the fault may be ours.
         return Outcome(End.LEFT, error.code, str(error), document, unexpected=not error.transient)
-    return STORED
+    return Outcome(End.STORED, revision=stored.revision)

@@ -12,6 +12,7 @@ from domain import ENTITIES
 from dynashard_serving.aws_services import sqs_client
 from dynashard_serving.backend import open_entities
 from dynashard_serving.growth.log import GrowthLog
+from dynashard_serving.log_lines import WRITER, LogLines
 from dynashard_serving.metrics import write_line
 from dynashard_serving.refusals import expected
 from dynashard_serving.transports import open_transport
@@ -42,6 +43,7 @@ def _writer() -> Writer:
     settings = _settings()
     transport = open_transport(settings)
     entities = [each.entity for each in ENTITIES]
+    lines = LogLines(WRITER, item_keys=settings.log_item_keys)
     database = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
     return Writer(
         collection_of=database.collection,
@@ -49,6 +51,7 @@ def _writer() -> Writer:
         queues=Queues(cache(sqs_client), settings.queues, settings.dead_letters),
         log=_log,
         clock=time.time,
+        record=lambda about: write_line(lines.line("write", about, time.time())),
         workers=settings.workers,
         tenants=settings.tenants,
     )

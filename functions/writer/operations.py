@@ -29,7 +29,7 @@ from dynashard_serving.operations.merging import Step, step_of
 from dynashard_serving.operations.requests import Delete, Update
 from dynashard_serving.queue_messages import Message
 from dynashard_serving.refusals import refusal_of
-from functions.writer.outcomes import DUPLICATE, STORED, End, Outcome
+from functions.writer.outcomes import DUPLICATE, End, Outcome
 
 MOST_RECEIVES: Final = 40
 """Deliveries after which an operation ends as failed, before the queue gives its message up."""
@@ -77,13 +77,13 @@ class Operations:
             step = step_of(served, request, item, current, now)
             ended = record.model_copy(update={"state": OperationState.DONE, "status": int(_status(step))})
             try:
-                self.database.transact(step, steps.Put(ended, if_match=record.revision))
+                stored, _ = self.database.transact(step, steps.Put(ended, if_match=record.revision))
             except TransactionRefusedError as refused:
                 if refused.step == 1:
                     # Another delivery of this very message was faster.
                     return DUPLICATE
                 continue
-            return STORED
+            return Outcome(End.STORED, revision=None if stored is None else stored.revision)
         raise WriteContendedError("Other writers kept changing this item: try again.")
 
     def _failed(self, record: Operation, error: Exception) -> Outcome:
@@ -98,7 +98,8 @@ class Operations:
             return DUPLICATE
         except DynashardError as unwritten:
             return Outcome(End.LEFT, unwritten.code, str(unwritten))
-        return STORED
+        # The operation has ended: its record says why nothing was written.
+        return Outcome(End.STORED, str(problem["code"]))
 
 
 def _status(step: Step) -> HTTPStatus:

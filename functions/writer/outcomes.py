@@ -27,6 +27,7 @@ class Outcome:
         message: a sentence about the reason.
         document: the item, for `POISON`.
         unexpected: whether the cause is unknown, so that only a few more tries are worthwhile.
+        revision: what the item has now, for `STORED`; None if it was deleted, or nothing was written.
     """
 
     end: End
@@ -34,6 +35,7 @@ class Outcome:
     message: str = ""
     document: Any = None
     unexpected: bool = False
+    revision: str | None = None
 
 
 STORED = Outcome(End.STORED)

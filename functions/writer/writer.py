@@ -23,12 +23,21 @@ LAST_MILLISECONDS: Final = 8_000
 UNREADABLE: Final = "unreadable"
 
 Work = Callable[[], Outcome]
-Step = tuple[Received, Work]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A piece of work of a message, which is None if it cannot be read, and the document or key that it is about."""
+
+    received: Received
+    work: Work
+    message: Message | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Does what messages ask for. Safe to share between threads."""
+    """Does what messages ask for. Safe to share between threads. `record` is called with each piece of work."""
 
     collection_of: CollectionOf
     operate: Callable[[Message, int], Outcome]
@@ -36,6 +45,7 @@ class Writer:
     log: Callable[[str, Mapping[str, Any]], None]
     clock: Callable[[], float]
     entities: Mapping[str, Served] = field(default_factory=lambda: served_by_name(ENTITIES))
+    record: Callable[[Mapping[str, Any]], None] = lambda _about: None
     workers: int = 16
     random: Callable[[], float] = random_numbers.random
     tenants: TenantRule = DEFAULT_TENANTS
@@ -90,27 +100,31 @@ class Writer:
     def _steps(self, received: Received, message: Message | PoisonError) -> list[Step]:
         if isinstance(message, PoisonError):
             poison = Outcome(End.POISON, message.reason, str(message), UNREADABLE)
-            return [(received, lambda: poison)]
+            return [Step(received, lambda: poison)]
         if message.operation_id is not None:
-            return [(received, lambda: self.operate(message, received.receives))]
+            about = message.items[0] if message.items else message.key
+            return [Step(received, lambda: self.operate(message, received.receives), message, about)]
         if message.operation != "create":
             reason = f"a {message.operation} needs a record of its operation, or it could be done twice"
-            return [(received, lambda: Outcome(End.POISON, "malformed_message", reason, UNREADABLE))]
+            return [Step(received, lambda: Outcome(End.POISON, "malformed_message", reason, UNREADABLE), message)]
         collection = self.collection_of(message.served.entity)
-        return [(received, _creating(collection, message, document)) for document in message.items]
+        return [
+            Step(received, _creating(collection, message, document), message, document) for document in message.items
+        ]
 
     def _chain(self, chain: Sequence[Step], remaining: Callable[[], int]) -> list[tuple[Received, Outcome]]:
         done: list[tuple[Received, Outcome]] = []
         stopped = False
-        for received, work in chain:
+        for step in chain:
             left = remaining()
             if stopped or left < LAST_MILLISECONDS:
                 outcome = Outcome(End.LEFT, "no_time")
             else:
                 with within(time_to_answer(left / 1000)):
-                    outcome = self._guarded(received, work)
+                    outcome = self._guarded(step.received, step.work)
             stopped = stopped or outcome.end is End.LEFT
-            done.append((received, outcome))
+            done.append((step.received, outcome))
+            self.record(_described(step, outcome))
         return done
 
     def _guarded(self, received: Received, work: Work) -> Outcome:
@@ -168,6 +182,23 @@ class Writer:
 
 def _creating(collection: Any, message: Message, document: dict[str, Any]) -> Work:
     return lambda: create(collection, message.served.entity, document)
+
+
+def _described(step: Step, outcome: Outcome) -> dict[str, Any]:
+    """Return what the log says of a piece of work."""
+    message = step.message
+    found = {"message_id": step.received.id, "outcome": outcome.end.value, "code": outcome.reason or None}
+    if message is None:
+        return found
+    return {
+        "request_id": message.request_id or None,
+        "tenant": message.tenant,
+        "operation": message.operation,
+        "entity": message.served.name,
+        "item": message.served.item_name(step.about),
+        "revision": outcome.revision,
+        **found,
+    }
 
 
 def _given_up(outcome: Outcome) -> Outcome:

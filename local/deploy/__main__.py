@@ -60,6 +60,8 @@ Commands, in another terminal:
   .venv/bin/dynashard get users tenant_id=abc id=ada --env dev
   .venv/bin/dynashard topology --env dev
   .venv/bin/dynashard queue status --env dev
+  .venv/bin/dynashard logs tenant abc --env dev
+  .venv/bin/dynashard logs server-errors --env dev
 """
 
 

@@ -94,14 +94,14 @@ def test_a_request_leaves_one_line_with_its_metrics(deployment: Deployment) -> N
     assert {each["Name"] for each in directive["Metrics"]} == requests | pages
 
 
-def test_logs_name_the_problem_but_neither_identifiers_nor_tokens(deployment: Deployment) -> None:
+def test_logs_name_the_item_and_the_problem_but_no_token(deployment: Deployment) -> None:
     client = deployment.tenant("logged")
     refused = client.get("/v1/users/a-secret-id")
 
     written = written_by(deployment, refused.headers["x-request-id"])
 
     assert [written[0][name] for name in ("route", "status", "code")] == ["/v1/users/{id}", 404, "not_found"]
-    assert "a-secret-id" not in json.dumps(written)
+    assert written[0]["item"] == "users/a-secret-id"
     assert client.headers["authorization"].rpartition(".")[2] not in json.dumps(written)
 
 

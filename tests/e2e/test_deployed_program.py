@@ -28,8 +28,10 @@ def test_the_printed_commands_work_as_they_are_typed(deployment: Deployment, tmp
 
     assert json.loads(called.stdout) == {"items": [], "cursor": None}
     assert {line: ended.stderr for line, ended in done.items() if ended.returncode} == {}
+    # The call of the API above, through the log of its function.
+    assert "/v1/users" in typing(f"{exported}\n.venv/bin/dynashard logs tenant abc --env dev --json", tmp_path).stdout
     assert json.loads(done[next(line for line in typed if "dynashard get " in line)].stdout)["display_name"] == "Ada"
-    assert len(typed) >= len({line.split()[1] for line in typed}) >= 4
+    assert len(typed) >= len({line.split()[1] for line in typed}) >= 5
 
 
 def typing(commands: str, home: Path) -> "subprocess.CompletedProcess[str]":

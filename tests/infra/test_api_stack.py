@@ -262,3 +262,18 @@ def test_the_local_stack_refuses_snapshots() -> None:
 
 def test_versions_have_no_snapshots_unless_the_settings_say_so(dev: Templates) -> None:
     assert "SnapStart" not in function(dev)
+
+
+def test_without_item_keys_neither_functions_nor_the_gateway_log_them(dev: Templates, tmp_path: Path) -> None:
+    without = Templates(synthesise(context("dev", logs={"item_keys": False}), tmp_path), "dev")
+
+    def switches(templates: Templates) -> set[str]:
+        return {
+            each["Properties"]["Environment"]["Variables"]["LOG_ITEM_KEYS"]
+            for stack in ("Api", "Commands", "Writer", "Changes")
+            for each in of_type(templates[stack], "AWS::Lambda::Function").values()
+        }
+
+    assert (switches(dev), switches(without)) == ({"true"}, {"false"})
+    assert "$context.path" in stage(dev)["AccessLogSettings"]["Format"]
+    assert "$context.path" not in stage(without)["AccessLogSettings"]["Format"]

@@ -8,7 +8,7 @@ import pytest
 from botocore.stub import Stubber
 
 from tools.failure import CommandError
-from tools.logs.command import run, saved
+from tools.logs.cloudwatch import run, saved
 
 pytestmark = pytest.mark.unit
 

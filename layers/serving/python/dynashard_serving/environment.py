@@ -68,6 +68,17 @@ def whole_number(name: str, text: str) -> int:
     return int(number(name, text))
 
 
+def flag(name: str, text: str) -> bool:
+    """Read `true` or `false`.
+
+    Raises:
+        ConfigurationError: the text is something else.
+    """
+    if text not in ("true", "false"):
+        raise ConfigurationError(f"{name} is {text!r}: use true or false")
+    return text == "true"
+
+
 def optional(_name: str, text: str) -> str | None:
     """Read a text; None if it is empty."""
     return text or None

@@ -1,7 +1,7 @@
 """Messages of the queues: how the API writes them, and how the writer, of another version perhaps, reads them.
 
     {"entity": "ping.v1.Ping", "operation": "create", "tenant_id": "abc", "items": [{...}, ...],
-     "operation_id": null, "accepted_at": 1795262400000}
+     "operation_id": null, "accepted_at": 1795262400000, "request_id": "Hk3x..."}
 
 A message about one item has `item` instead of `items`. `put` has an `item`, `update` a `key` and a `patch` (RFC 7396),
 `delete` a `key`. A write that its caller waits for carries the `operation_id` of its record, and the conditions
@@ -50,7 +50,9 @@ def as_body(document: Mapping[str, Any]) -> bytes:
     return as_text(document).encode()
 
 
-def creates_body(served: Served, tenant: str, items: Sequence[Document], accepted_at: float) -> bytes:
+def creates_body(
+    served: Served, tenant: str, items: Sequence[Document], accepted_at: float, request_id: str = ""
+) -> bytes:
     """Return the message for new items that no caller waits for, accepted at a time in epoch seconds."""
     return as_body(
         {
@@ -60,12 +62,20 @@ def creates_body(served: Served, tenant: str, items: Sequence[Document], accepte
             "items": items,
             "operation_id": None,
             "accepted_at": int(accepted_at * 1000),
+            "request_id": request_id,
         }
     )
 
 
 def write_body(
-    served: Served, tenant: str, request: Write, item: Document | None, *, operation_id: str, accepted_at: float
+    served: Served,
+    tenant: str,
+    request: Write,
+    item: Document | None,
+    *,
+    operation_id: str,
+    accepted_at: float,
+    request_id: str = "",
 ) -> bytes:
     """Return the message for a write with a record; `item` is the checked document of a create or a put."""
     about = {"key": with_fixed({}, request.key)} if isinstance(request, Update | Delete) else {"item": item}
@@ -83,6 +93,7 @@ def write_body(
             # Weak tags never match a strong comparison.
             "if_none_match": None if none_match is None else none_match.names(weak=True),
             "accepted_at": int(accepted_at * 1000),
+            "request_id": request_id,
         }
     )
 
@@ -101,6 +112,7 @@ class Message:
         operation_id: of the record of its outcome; None if no caller waits.
         conditions: what must hold of the item.
         accepted_at: when the API accepted it, in epoch milliseconds.
+        request_id: the gateway's id of the request that was accepted, for the log; empty if it is not known.
         redriven: whether it was taken out of the dead-letter queue.
         document: the message as it came.
     """
@@ -114,6 +126,7 @@ class Message:
     operation_id: str | None = None
     conditions: Conditions = UNCONDITIONAL
     accepted_at: int | None = None
+    request_id: str = ""
     redriven: bool = False
     document: Mapping[str, Any] = field(default_factory=dict)
 
@@ -139,6 +152,7 @@ class Message:
             operation_id=_optional_text(document, "operation_id"),
             conditions=Conditions(_revisions(document, "if_match"), _revisions(document, "if_none_match")),
             accepted_at=accepted if isinstance(accepted, int) else None,
+            request_id=_text_or_nothing(document.get("request_id")),
             redriven=document.get("redriven") is True,
             document=document,
         )
@@ -201,6 +215,10 @@ def _optional_text(document: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise PoisonError("malformed_message", f"{name} is text or null")
     return value
+
+
+def _text_or_nothing(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _revisions(document: Mapping[str, Any], name: str) -> Revisions | None:

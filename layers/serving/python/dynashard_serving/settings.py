@@ -7,7 +7,16 @@ from typing import Annotated, Any, Final, Literal, Self
 from dynashard.errors import ConfigurationError
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard_direct.selection import DEFAULT, TransportName, transport_name
-from dynashard_serving.environment import Variable, number, optional, pattern, signing_keys, values_of, whole_number
+from dynashard_serving.environment import (
+    Variable,
+    flag,
+    number,
+    optional,
+    pattern,
+    signing_keys,
+    values_of,
+    whole_number,
+)
 from dynashard_serving.limits import MAX_QUERIES
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
@@ -31,6 +40,7 @@ class TableSettings:
         growth_quiet_seconds: how long a count must be unchanged before it shrinks; not below the cooldown.
         endpoint: URL of DynamoDB, None for the region's own.
         transport: what signs and sends requests to DynamoDB: `botocore` or `direct`.
+        log_item_keys: whether log lines name items and callers.
     """
 
     table: Annotated[str, Variable("TABLE_NAME")]
@@ -43,6 +53,7 @@ class TableSettings:
     growth_quiet_seconds: Annotated[float, Variable("GROWTH_QUIET_SECONDS", number)] = 86_400.0
     endpoint: Annotated[str | None, Variable("DYNAMODB_ENDPOINT", optional)] = None
     transport: Annotated[TransportName, Variable("TRANSPORT")] = DEFAULT
+    log_item_keys: Annotated[bool, Variable("LOG_ITEM_KEYS", flag)] = True
 
     def __post_init__(self) -> None:
         transport_name(self.transport)

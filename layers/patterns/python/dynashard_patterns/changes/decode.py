@@ -53,8 +53,8 @@ def decode(record: Mapping[str, Any], registry: Mapping[str, EntityDefinition[An
     """
     images = record["dynamodb"]
     old, new = images.get("OldImage"), images.get("NewImage")
-    kind = _kind(old, new, record)
-    entity = None if kind is None else _entity(new or old, registry)
+    kind = kind_of(record)
+    entity = None if kind is None else entity_of(new or old, registry)
     if kind is None or entity is None:
         return None
     before = entity.decode(old) if old and kind != "created" else None
@@ -64,7 +64,9 @@ def decode(record: Mapping[str, Any], registry: Mapping[str, EntityDefinition[An
     return Change(kind, entity.model, key, before, after, images["SequenceNumber"])
 
 
-def _kind(old: Wire | None, new: Wire | None, record: Mapping[str, Any]) -> Kind | None:
+def kind_of(record: Mapping[str, Any]) -> Kind | None:
+    """Return what a record reports of its item, whatever the item is; None if nothing has changed for readers."""
+    old, new = record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage")
     if new is None:
         if old is None or MOVED_TO in old:
             return None
@@ -94,7 +96,8 @@ def _by_ttl(record: Mapping[str, Any]) -> bool:
     return _TTL in (identity.get("principalId"), identity.get("PrincipalId"))
 
 
-def _entity(image: Wire, registry: Mapping[str, EntityDefinition[Any]]) -> EntityDefinition[Any] | None:
+def entity_of(image: Wire, registry: Mapping[str, EntityDefinition[Any]]) -> EntityDefinition[Any] | None:
+    """Return the entity of a stored item, by its type or else by its keys; None if it is none of the registry."""
     if TYPE in image:
         return registry.get(image[TYPE]["S"])
     return next((entity for entity in registry.values() if _fits(entity, image)), None)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -79,6 +80,14 @@ class Served:
     def name(self) -> str:
         """The entity's name."""
         return self.definition.name
+
+    def item_name(self, document: Mapping[str, Any]) -> str | None:
+        """Return the path of an item below the version, such as `users/ada`; None unless the document has its key."""
+        if any(document.get(name) is None for name in self.address):
+            return None
+        # A caller may send half a surrogate pair.
+        values = (quote(str(document[name]), safe="", errors="surrogatepass") for name in self.address)
+        return "/".join([self.exposed.path, *values])
 
     def require(self, operation: str) -> None:
         """Refuse an operation that the entity is not served with.

@@ -1,0 +1,78 @@
+"""`dynashard logs` on the local stack: the lines of all functions about an item, a request and a tenant."""
+
+import json
+from typing import Any
+
+import pytest
+
+from local.deploy.deployment import run
+from tests.e2e.local_process import ROOT, LocalProcess
+from tests.e2e.systems import soon
+
+pytestmark = pytest.mark.e2e
+
+SIGNED = {"Authorization": "AWS4-HMAC-SHA256 any"}
+ADA = {"email": "ada@example.com", "display_name": "Ada"}
+
+
+def logs(stack: LocalProcess, *arguments: str) -> list[dict[str, Any]]:
+    """Return the rows that the command prints."""
+    environment = {"DATA_DIR": str(stack.data_dir), "PATH": "/usr/bin:/bin", "HOME": str(stack.data_dir)}
+    shown = run([str(ROOT / ".venv/bin/dynashard"), "logs", *arguments, "--json"], ROOT, environment)
+    found: list[dict[str, Any]] = json.loads(shown)
+    return found
+
+
+def test_the_logs_say_who_deleted_an_item(local_stack: LocalProcess) -> None:
+    client, tenant, item = local_stack.client("logged"), "logged", "users/the-one"
+    stored = client.put(f"/v1/{item}", json=ADA).json()["revision"]
+    accepted = client.patch(f"/v1/{item}", json={"department": "maths"}, headers={"Prefer": "respond-async"})
+    soon(lambda: client.get(accepted.headers["location"]).json()["state"], "done")
+    changed = client.get(f"/v1/{item}").json()["revision"]
+    gone = client.delete(f"/v1/{item}")
+    soon(
+        lambda: [row["operation"] for row in logs(local_stack, "item", item) if row.get("before") == changed],
+        ["deleted"],
+    )
+
+    rows = [row for row in logs(local_stack, "item", item) if row.get("method") != "GET"]
+
+    told = [(row["service"].removeprefix("dynashard-"), row.get("method") or row["operation"]) for row in rows]
+    assert sorted(told) == [
+        ("api", "DELETE"), ("api", "PATCH"), ("api", "PUT"),
+        ("changes", "created"), ("changes", "deleted"), ("changes", "updated"), ("writer", "update"),
+    ]  # fmt: skip
+    by = dict(zip(told, rows, strict=True))
+    assert by["api", "DELETE"]["request_id"] == gone.headers["x-request-id"]
+    assert by["api", "DELETE"]["caller"]
+    assert by["api", "PUT"]["revision"] == by["changes", "created"]["revision"] == stored
+    assert by["writer", "update"]["request_id"] == accepted.headers["x-request-id"]
+    assert by["writer", "update"]["revision"] == by["changes", "updated"]["revision"] == changed
+    assert {row["tenant"] for row in rows} == {tenant}
+
+    of_request = logs(local_stack, "request", accepted.headers["x-request-id"])
+    assert [row["service"] for row in of_request] == ["dynashard-api", "dynashard-writer", "dynashard-changes"]
+    assert len(logs(local_stack, "tenant", tenant)) >= len(rows)
+
+
+def test_a_direct_invocation_leaves_its_line(local_stack: LocalProcess) -> None:
+    event = {"operation": "update", "entity": "users", "tenant_id": "invoked", "key": {"id": "nobody"}, "patch": {}}
+    batch = {"operation": "batch_write", "entity": "users", "tenant_id": "invoked", "delete": [{"id": "nobody"}]}
+    with local_stack.client(None) as client:
+        for each in (event, batch):
+            answer = client.post("/2015-03-31/functions/commands/invocations", json=each, headers=SIGNED)
+            assert "ok" in answer.json(), answer.text
+
+    rows = logs(local_stack, "item", "users/nobody")
+
+    assert [(row["operation"], row.get("code")) for row in rows] == [("update", "not_found"), ("delete", None)]
+    assert {(row["service"], row["tenant"]) for row in rows} == {("dynashard-commands", "invoked")}
+    assert len({row["request_id"] for row in rows}) == 2
+
+
+def test_saved_queries_run_over_the_local_logs(local_stack: LocalProcess) -> None:
+    local_stack.client("counted").get("/v1/users")
+
+    rows = logs(local_stack, "expensive-listings")
+
+    assert [row["requests"] for row in rows if row["tenant"] == "counted"] == ["1"]

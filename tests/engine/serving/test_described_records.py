@@ -1,0 +1,126 @@
+"""What the log says of direct invocations and of records of the stream, whatever they are."""
+
+from typing import Any
+
+import pytest
+
+from domain import ENTITIES
+from dynashard_serving.operations.outcomes import done
+from dynashard_serving.operations.served import Served, served_by_name
+from functions.changes.lines import Described
+from functions.commands.lines import described
+
+pytestmark = pytest.mark.engine
+
+SERVED = served_by_name(ENTITIES)
+ADA = {"PK": {"S": "user.v1.User:abc:3"}, "SK": {"S": "ada"}, "Type": {"S": "user.v1.User"}, "Rev": {"S": "new"}}
+FIELDS = {"tenant_id": {"S": "abc"}, "id": {"S": "ada"}}
+
+
+def record(number: str, **images: Any) -> dict[str, Any]:
+    return {"dynamodb": {"SequenceNumber": number, **images}}
+
+
+def told(*records: dict[str, Any], again: str | None = None) -> list[dict[str, Any]]:
+    lines = Described([Served(each) for each in ENTITIES]).records(records, again)
+    return [{name: value for name, value in line.items() if value is not None} for line in lines]
+
+
+def test_a_record_names_the_item_and_both_revisions() -> None:
+    old = {**ADA, **FIELDS, "Rev": {"S": "old"}}
+
+    [line] = told(record("1", OldImage=old, NewImage={**ADA, **FIELDS}))
+
+    assert line == {
+        "operation": "updated",
+        "sequence": "1",
+        "entity": "user.v1.User",
+        "tenant": "abc",
+        "item": "users/ada",
+        "revision": "new",
+        "before": "old",
+    }
+
+
+def test_a_time_in_a_key_is_written_as_in_the_items_address() -> None:
+    fields = {
+        "tenant_id": "abc",
+        "user_id": "u",
+        "path": "/a b",
+        "id": "1",
+        "accessed_at": "2026-11-20T10:00:00.000000Z",
+    }
+    image = {"PK": {"S": "x"}, "SK": {"S": "y"}, "Type": {"S": "access.v1.Access"}, "Rev": {"S": "r"}}
+    entity = SERVED["accesses"]
+    image |= {"Type": {"S": entity.name}, **{name: {"S": value} for name, value in fields.items()}}
+
+    [line] = told(record("1", NewImage=image))
+
+    assert line["item"] == entity.item_name({**fields, "accessed_at": "2026-11-20T10:00:00Z"})
+
+
+def test_moves_are_left_out_and_so_are_records_that_come_again() -> None:
+    marker = {**ADA, "MovedTo": {"S": "user.v1.User:abc:9"}}
+    moved = record("1", OldImage={**ADA, **FIELDS}, NewImage=marker)
+
+    assert told(moved, record("2", OldImage={**ADA, **FIELDS}), record("3", NewImage={**ADA, **FIELDS}), again="3") == [
+        {
+            "operation": "deleted",
+            "sequence": "2",
+            "entity": "user.v1.User",
+            "tenant": "abc",
+            "item": "users/ada",
+            "before": "new",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [{**ADA, "id": {"N": "1"}}, {"PK": {"S": "CONFIG"}, "SK": {"S": "v1"}}, {"PK": {"N": "1"}, "SK": {"B": "eA=="}}],
+    ids=["undecodable", "of another program", "no keys of ours"],
+)
+def test_a_record_that_fits_no_declaration_is_told_of_without_its_key(image: dict[str, Any]) -> None:
+    [line] = told(record("1", NewImage=image))
+
+    assert "item" not in line
+    assert line["operation"] == "created"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [None, [], "text", {}, {"operation": 1, "entity": [], "tenant_id": {}}, {"entity": "users", "key": "ada"}],
+    ids=repr,
+)
+def test_any_event_has_one_line(event: Any) -> None:
+    [line] = described(event, {"ok": False, "error": {"code": "invalid"}}, SERVED)
+
+    assert line["code"] == "invalid"
+    assert "item" not in line
+
+
+def test_the_result_names_an_item_whose_id_the_server_made() -> None:
+    event = {"operation": "create", "entity": "users", "tenant_id": "abc", "item": {"email": "a@example.com"}}
+
+    [line] = described(event, done({"id": "made", "revision": "R"}), SERVED)
+
+    assert (line["item"], line["revision"], line["entity"]) == ("users/made", "R", "user.v1.User")
+
+
+def test_each_item_of_a_batch_has_its_line() -> None:
+    event = {
+        "operation": "batch_write",
+        "entity": "users",
+        "tenant_id": "abc",
+        "put": [{"id": "1"}],
+        "delete": [{"id": "2"}],
+    }
+    failed = {"ok": False, "error": {"code": "throttled"}}
+
+    lines = list(described(event, done({"put": [done({"id": "1", "revision": "R"})], "delete": [failed]}), SERVED))
+
+    assert [(line.get("item"), line["operation"], line["code"]) for line in lines] == [
+        ("users/1", "put", None),
+        ("users/2", "delete", "throttled"),
+        (None, "batch_write", None),
+    ]

@@ -1,0 +1,62 @@
+"""`dynashard logs request|item|tenant`: the lines of all functions about one request, item or tenant."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tools.logs.insights import Row, record_of, run_query
+from tools.logs.lookups import look_up
+
+pytestmark = pytest.mark.unit
+
+
+def line(second: int, service: str, **members: Any) -> dict[str, Any]:
+    text = json.dumps({"service": service, **members})
+    return record_of(service, f"2026-11-23 10:00:{second:02d}.000", text)
+
+
+LINES = [
+    line(1, "api", message="request", request_id="r-1", tenant="abc", method="PUT", item="users/ada", revision="A"),
+    line(2, "changes", message="change", tenant="abc", operation="created", item="users/ada", revision="A"),
+    line(3, "api", message="request", request_id="r-2", tenant="abc", method="GET", item="users/ada", revision="A"),
+    line(4, "api", message="request", request_id="r-3", tenant="abc", method="DELETE", item="users/ada", caller="eve"),
+    line(5, "changes", message="change", tenant="abc", operation="deleted", item="users/ada", before="A"),
+    line(6, "api", message="request", request_id="r-4", tenant="xyz", method="PUT", item="users/a%40b", revision="B"),
+    record_of("access", "2026-11-23 10:00:07.000", '{"requestId": "r-4", "ip": "192.0.2.1"}'),
+]
+
+
+def asked(subject: str, value: str) -> list[Row]:
+    return look_up(subject, value, lambda text: run_query(text, LINES))
+
+
+def test_an_items_lines_say_who_deleted_it() -> None:
+    rows = asked("item", "users/ada")
+
+    assert [row.get("method") or row["operation"] for row in rows] == ["PUT", "created", "GET", "DELETE", "deleted"]
+    assert [row["caller"] for row in rows if row.get("method") == "DELETE"] == ["eve"]
+
+
+@pytest.mark.parametrize("spelling", ["users/a@b", "users/a%40b", "/v1/users/a%40b"])
+def test_an_item_is_found_by_any_spelling_of_its_path(spelling: str) -> None:
+    assert [row["request_id"] for row in asked("item", spelling)] == ["r-4"]
+
+
+def test_a_requests_lines_include_those_of_the_change_that_it_made() -> None:
+    assert [row["service"] for row in asked("request", "r-1")] == ["api", "changes"]
+    # A read shows a revision that another request wrote.
+    assert [row["service"] for row in asked("request", "r-2")] == ["api"]
+
+
+def test_a_request_is_found_in_the_gateways_log_too() -> None:
+    assert [row["@timestamp"][17:19] for row in asked("request", "r-4")] == ["06", "07"]
+
+
+def test_a_tenants_lines_are_of_no_other() -> None:
+    assert {row["tenant"] for row in asked("tenant", "abc")} == {"abc"}
+    assert len(asked("tenant", "abc")) == 5
+
+
+def test_a_value_cannot_change_the_query() -> None:
+    assert asked("tenant", 'x" or tenant = "abc') == []
