@@ -37,12 +37,12 @@ def test_the_logs_say_who_deleted_an_item(local_stack: LocalProcess) -> None:
 
     rows = [row for row in logs(local_stack, "item", item) if row.get("method") != "GET"]
 
-    told = [(row["service"].removeprefix("dynashard-"), row.get("method") or row["operation"]) for row in rows]
-    assert sorted(told) == [
+    shown = [(row["service"].removeprefix("dynashard-"), row.get("method") or row["operation"]) for row in rows]
+    assert sorted(shown) == [
         ("api", "DELETE"), ("api", "PATCH"), ("api", "PUT"),
         ("changes", "created"), ("changes", "deleted"), ("changes", "updated"), ("writer", "update"),
     ]  # fmt: skip
-    by = dict(zip(told, rows, strict=True))
+    by = dict(zip(shown, rows, strict=True))
     assert by["api", "DELETE"]["request_id"] == gone.headers["x-request-id"]
     assert by["api", "DELETE"]["caller"]
     assert by["api", "PUT"]["revision"] == by["changes", "created"]["revision"] == stored

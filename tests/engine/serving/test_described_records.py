@@ -21,7 +21,7 @@ def record(number: str, **images: Any) -> dict[str, Any]:
     return {"dynamodb": {"SequenceNumber": number, **images}}
 
 
-def told(*records: dict[str, Any], again: str | None = None) -> list[dict[str, Any]]:
+def lines_of(*records: dict[str, Any], again: str | None = None) -> list[dict[str, Any]]:
     lines = Described([Served(each) for each in ENTITIES]).records(records, again)
     return [{name: value for name, value in line.items() if value is not None} for line in lines]
 
@@ -29,7 +29,7 @@ def told(*records: dict[str, Any], again: str | None = None) -> list[dict[str, A
 def test_a_record_names_the_item_and_both_revisions() -> None:
     old = {**ADA, **FIELDS, "Rev": {"S": "old"}}
 
-    [line] = told(record("1", OldImage=old, NewImage={**ADA, **FIELDS}))
+    [line] = lines_of(record("1", OldImage=old, NewImage={**ADA, **FIELDS}))
 
     assert line == {
         "operation": "updated",
@@ -54,7 +54,7 @@ def test_a_time_in_a_key_is_written_as_in_the_items_address() -> None:
     entity = SERVED["accesses"]
     image |= {"Type": {"S": entity.name}, **{name: {"S": value} for name, value in fields.items()}}
 
-    [line] = told(record("1", NewImage=image))
+    [line] = lines_of(record("1", NewImage=image))
 
     assert line["item"] == entity.item_name({**fields, "accessed_at": "2026-11-20T10:00:00Z"})
 
@@ -63,7 +63,9 @@ def test_moves_are_left_out_and_so_are_records_that_come_again() -> None:
     marker = {**ADA, "MovedTo": {"S": "user.v1.User:abc:9"}}
     moved = record("1", OldImage={**ADA, **FIELDS}, NewImage=marker)
 
-    assert told(moved, record("2", OldImage={**ADA, **FIELDS}), record("3", NewImage={**ADA, **FIELDS}), again="3") == [
+    assert lines_of(
+        moved, record("2", OldImage={**ADA, **FIELDS}), record("3", NewImage={**ADA, **FIELDS}), again="3"
+    ) == [
         {
             "operation": "deleted",
             "sequence": "2",
@@ -80,8 +82,8 @@ def test_moves_are_left_out_and_so_are_records_that_come_again() -> None:
     [{**ADA, "id": {"N": "1"}}, {"PK": {"S": "CONFIG"}, "SK": {"S": "v1"}}, {"PK": {"N": "1"}, "SK": {"B": "eA=="}}],
     ids=["undecodable", "of another program", "no keys of ours"],
 )
-def test_a_record_that_fits_no_declaration_is_told_of_without_its_key(image: dict[str, Any]) -> None:
-    [line] = told(record("1", NewImage=image))
+def test_a_record_that_fits_no_declaration_is_reported_without_its_key(image: dict[str, Any]) -> None:
+    [line] = lines_of(record("1", NewImage=image))
 
     assert "item" not in line
     assert line["operation"] == "created"

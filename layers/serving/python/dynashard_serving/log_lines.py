@@ -18,7 +18,7 @@ API: Final = names.API
 COMMANDS: Final = "dynashard-commands"
 WRITER: Final = "dynashard-writer"
 CHANGES: Final = "dynashard-changes"
-"""Services, by which lines of one log or another are told apart."""
+"""Services, which distinguish the lines."""
 _KEYS: Final = ("item", "caller")
 """Members that `logs.item_keys` removes."""
 _TRACE: Final = "_X_AMZN_TRACE_ID"
