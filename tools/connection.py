@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ from local.functions import api_environment
 from local.resharding import growth, timing, transport_of
 from local.settings import ROOT, Settings
 from local.worker import RESHARD_LOG
+from tools.account.records import PurgeRecords
 from tools.entities import models
 from tools.environments import environment_named
 from tools.failure import CommandError
@@ -30,6 +32,10 @@ from tools.failure import CommandError
 RESTORED: Final = ("RESTORED_TABLE", "RESTORED_TOPOLOGY")
 """Variables that name restored tables of an environment, for commands that check them before they are used."""
 _CURSOR_KEY: Final = "cursors of commands never leave the process"
+
+
+def _no_idempotency_table() -> str:
+    raise CommandError("this backend has no idempotency table, which keeps the records of purges")
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ class Backend:
         worker: where changes of shard counts are carried out, for the message that no worker seems to run.
         load: measures how busy the table is; None if nothing measures it.
         endpoint: the URL of the local engine; None for a deployed environment.
+        idempotency_table: returns the name of the table that no restore undoes.
     """
 
     target: str
@@ -55,11 +62,16 @@ class Backend:
     growth: GrowthSettings
     load: TableLoad | None = None
     endpoint: str | None = None
+    idempotency_table: Callable[[], str] = _no_idempotency_table
 
     @cached_property
     def entities(self) -> Dynashard:
         """Its items."""
         return self._entities(operation_seconds=self.operation)
+
+    def purge_records(self) -> PurgeRecords:
+        """Return the records of its purges. Cost: deployed, 1 DescribeStacks."""
+        return PurgeRecords(self.transport, self.idempotency_table(), time.time)
 
     @property
     def topology(self) -> TopologyTable:
@@ -134,6 +146,7 @@ def _local(*, reach: bool) -> Backend:
         worker=f"`make run` starts one, whose log is {settings.data_dir / RESHARD_LOG}",
         growth=growth(variables),
         endpoint=variables["DYNAMODB_ENDPOINT"],
+        idempotency_table=lambda: variables["IDEMPOTENCY_TABLE"],
     )
 
 
@@ -168,6 +181,7 @@ def _deployed(environment: str) -> Backend:
         worker="the executions of the environment's state machine show the reason",
         growth=_deployed_growth(environment),
         load=table_load(transport, table, region_name=found.region),
+        idempotency_table=lambda: found.output("Data", "IdempotencyName"),
     )
 
 

@@ -2,14 +2,18 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynashard_serving.tenant_data import TenantData
+from dynashard_serving.tenant_data import Scanned, TenantData
 from tools.account.exporting import export as export_items
-from tools.account.purging import found, purge
+from tools.account.purging import Purged, found, purge
+from tools.account.records import PurgeRecord
 from tools.connection import Backend, open_backend
 from tools.entities import models
 from tools.failure import CommandError, on_interrupt
@@ -56,20 +60,49 @@ def remove(
 ) -> None:
     """Remove every stored item of an account for good, with attachments and copies.
 
-    Reads the table until it finds nothing. If it is interrupted, run it again. Revoke the account's tokens before.
+    Reads the table until it finds nothing. If it is interrupted, run it again. Revoke the account's tokens before. The
+    purge is recorded, so that `dynashard restore` repeats it.
     """
     if confirm not in (None, tenant):
         raise CommandError(f"--confirm names {confirm!r}, not {tenant!r}; nothing was removed")
-    data = _tenant_data(open_backend(environment))
+    backend = open_backend(environment)
+    data = _tenant_data(backend)
     with working("{:>11,} items read, {:,} removed") as work, on_interrupt(lambda: "run it again to remove the rest"):
         scanned, done = work.adders(2)
         if confirm is None:
             kinds, verb = found(data, tenant, scanned), "would be removed (name the account with --confirm)"
         else:
-            kinds, verb = purge(data, tenant, scanned=scanned, removed=done).removed, "removed"
+            kinds, verb = purged(backend, tenant, scanned, done).removed, "removed"
     summary = {"account": tenant, "confirmed": confirm is not None, "items": kinds.total(), "types": dict(kinds)}
     summary |= {**work.units, "seconds": work.seconds}
     show(summary, *_lines(tenant, kinds, verb, work), as_json=as_json)
+
+
+@account.command()
+def purges(environment: Environment = None, *, as_json: AsJson = False) -> None:
+    """List the purges of the last 37 days, which a restore to an earlier moment has to repeat."""
+    found = open_backend(environment).purge_records().all()
+    lines = [f"{_time(each.began)} {each.tenant}: {_ended(each)}, of {each.table}" for each in found] or [
+        "no purge is recorded"
+    ]
+    show({"purges": [asdict(each) for each in found]}, *lines, as_json=as_json)
+
+
+def _ended(record: PurgeRecord) -> str:
+    return "not complete" if record.ended is None else f"{record.items:,} items removed until {_time(record.ended)}"
+
+
+def _time(epoch: float) -> str:
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def purged(backend: Backend, tenant: str, scanned: Scanned, removed: Callable[[int], None]) -> Purged:
+    """Purge a tenant, with a record of it. Raises as `purge`; nothing is removed if the record cannot be written."""
+    records = backend.purge_records()
+    record = records.begin(tenant, backend.table)
+    done = purge(_tenant_data(backend), tenant, scanned=scanned, removed=removed)
+    records.end(record, done.total)
+    return done
 
 
 def _tenant_data(backend: Backend) -> TenantData:

@@ -10,8 +10,8 @@ from tools.logs.insights import Row
 SUBJECTS: Final = ("request", "item", "tenant")
 """Words that take a value: `dynashard logs item users/ada`."""
 _FIELDS: Final = (
-    "@timestamp", "service", "tenant", "method", "operation", "item", "status", "outcome", "code", "revision", "before",
-    "caller", "request_id", "error",
+    "@timestamp", "service", "tenant", "method", "route", "operation", "item", "status", "outcome", "code", "revision",
+    "before", "caller", "request_id", "error",
 )  # fmt: skip
 _MOST: Final = 500
 
