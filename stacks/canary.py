@@ -120,11 +120,12 @@ class Canary(Construct):
             assumed_by=iam.ServicePrincipal("codedeploy.amazonaws.com"),
             description=f"Moves traffic to a new release ({environment})",
         )
-        function = self._served
+        # Not the alias's own ARN: the alias waits for the group, and the group for this role.
+        function = self._served.function.function_arn
         role.add_to_policy(
             allow(
                 ["lambda:GetAlias", "lambda:GetProvisionedConcurrencyConfig", "lambda:UpdateAlias"],
-                [function.function.function_arn, function.live.function_arn],
+                [function, Fn.join("", [function, ":", LIVE])],
             )
         )
         role.add_to_policy(allow(["cloudwatch:DescribeAlarms"], ["*"]))

@@ -6,7 +6,8 @@ import pytest
 
 from stacks.settings import SettingsError, load
 from tests.infra.templates import Templates, alarms_in, context, of_type, short, statements
-from tests.infra.test_templates import conclusions
+from tests.infra.test_releases import references
+from tests.infra.test_templates import conclusions, lint
 
 pytestmark = pytest.mark.infra
 
@@ -64,10 +65,9 @@ def test_the_judges_are_alarms_that_exist_and_one_that_sees_the_new_version_alon
 def test_its_role_changes_one_alias(guarded: Templates, stack: str) -> None:
     allowed = statements(guarded[stack], "CanaryRole")
     [function] = of_type(guarded[stack], "AWS::Lambda::Function")
-    [alias] = of_type(guarded[stack], "AWS::Lambda::Alias")
 
     assert allowed.pop("*") == ["cloudwatch:DescribeAlarms"]
-    assert allowed.keys() == {f"<{function}.Arn>", f"<{alias}>"}
+    assert allowed.keys() == {f"<{function}.Arn>", f"<{function}.Arn>:live"}
     assert {action.split(":")[0] for actions in allowed.values() for action in actions} == {"lambda"}
 
 
@@ -101,3 +101,26 @@ def test_a_canary_that_codedeploy_cannot_carry_out_is_refused(canary: dict[str, 
 def test_the_local_stack_has_no_canary() -> None:
     with pytest.raises(SettingsError, match="canary is not for the local stack"):
         load(context("local", deploy={"canary": {}})["environments"], "local")
+
+
+@pytest.mark.parametrize("stack", SHIFTED)
+def test_the_group_does_not_wait_for_the_alias_that_waits_for_it(guarded: Templates, stack: str) -> None:
+    resources = guarded[stack]["Resources"]
+    [alias] = of_type(guarded[stack], "AWS::Lambda::Alias")
+    [group] = of_type(guarded[stack], "AWS::CodeDeploy::DeploymentGroup")
+    waiting, awaited = [group], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in awaited or name not in resources:
+            continue
+        awaited.add(name)
+        depends = resources[name].get("DependsOn", [])
+        waiting += [*references(resources[name]), *([depends] if isinstance(depends, str) else depends)]
+
+    assert any("Policy" in name for name in awaited)
+    assert alias not in awaited
+
+
+@pytest.mark.deep
+def test_cloudformation_accepts_its_templates(guarded: Templates) -> None:
+    assert lint(guarded.files) == ""
