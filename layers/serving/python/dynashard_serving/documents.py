@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
 from dynashard.entity import Entity, definition
+from dynashard.entity.tolerance import TOLERATED
 from dynashard.errors import MOST_FIELD_ERRORS, FieldError, ValidationFailedError
 
 REVISION: Final = "revision"
@@ -68,6 +70,50 @@ def validated(model: type[Model], document: Mapping[str, Any], *, strict: bool =
         raise ValidationFailedError(*field_errors(error)) from error
 
 
+def validated_over(model: type[Entity], document: Document, before: Document) -> Entity:
+    """Return the entity of a document that was made from that of a stored item, `before`; raises as `validated`.
+
+    Values of another version that the stored item has are accepted if they are unchanged.
+    """
+    try:
+        return validated(model, document)
+    except ValidationFailedError as refused:
+        theirs = [each for each in refused.errors if _of_another_version(each, document, before)]
+        if len(theirs) == len(refused.errors) and not refused.omitted:
+            names = {each.field.partition(".")[0] for each in theirs}
+            text = json.dumps(_without_nulls(document, [each.field for each in theirs]))
+            if (made := definition(model).tolerance.document(text, names)) is not None:
+                return made
+        others = [each for each in refused.errors if each not in theirs]
+        raise ValidationFailedError(*(others or refused.errors), omitted=refused.omitted) from refused
+
+
+def _of_another_version(error: FieldError, document: Any, before: Any) -> bool:
+    """Whether a field at fault is as it was before: a member of an enum, or nothing, that another version stored."""
+    for name in error.field.split("."):
+        document, before = _member(document, name), _member(before, name)
+    return bool(document == before and (error.code in TOLERATED or document is None))
+
+
+def _member(document: Any, name: str) -> Any:
+    if isinstance(document, list) and name.isdecimal() and int(name) < len(document):
+        return document[int(name)]
+    return document.get(name) if isinstance(document, dict) else None
+
+
+def _without_nulls(document: Document, paths: Iterable[str]) -> Document:
+    """The document without these nested members where they are null: they are not stored."""
+    copied: Document = json.loads(json.dumps(document))
+    for path in paths:
+        *parents, name = path.split(".")
+        inside: Any = copied
+        for parent in parents:
+            inside = _member(inside, parent)
+        if isinstance(inside, dict) and inside.get(name) is None:
+            inside.pop(name, None)
+    return copied
+
+
 def _refuse_unknown(model: type[BaseModel], document: Mapping[str, Any]) -> None:
     """Refuse a document with more unknown fields than an error names, before each of them becomes an error."""
     if model.model_config.get("extra") != "forbid" or len(document) <= MOST_FIELD_ERRORS:
@@ -99,7 +145,7 @@ def field_errors(error: ValidationError) -> list[FieldError]:
 
 def representation(item: BaseModel, revision: str | None) -> Document:
     """Return the JSON document of an item, with its revision and without attachments that were not included."""
-    document: Document = item.model_dump(mode="json", exclude=unasked(item))
+    document: Document = item.model_dump(mode="json", exclude=unasked(item), warnings=False)
     if revision is not None:
         document[REVISION] = revision
     return document
@@ -110,13 +156,15 @@ def item_texts(items: Iterable[Entity], *, with_type: bool = False) -> list[byte
 
     `with_type` puts the name of its entity first, as the member `type`. Cost: 1 us for an item of ten short fields.
     """
-    found, model, head, attachments = [], None, b"{", False
+    found, model, head, complete = [], None, b"{", frozenset[str]()
     for item in items:
         if item.__class__ is not model:
             model, known = item.__class__, definition(item.__class__)
-            attachments, to_json_of = bool(known.attachments), model.__pydantic_serializer__.to_json
+            complete = known.complete
+            to_json_of = partial(model.__pydantic_serializer__.to_json, warnings=False)
             head = b'{"type":%b,' % to_json(known.name) if with_type else b"{"
-        text = to_json_of(item, exclude=unasked(item)) if attachments else to_json_of(item)
+        whole = complete <= item.__pydantic_fields_set__
+        text = to_json_of(item) if whole else to_json_of(item, exclude=unasked(item))
         revision = item.revision
         tail = b"}" if revision is None else b',"%b":%b}' % (REVISION.encode(), to_json(revision))
         found.append(head + text[1:-1] + tail)
@@ -132,14 +180,13 @@ def part(model: type[BaseModel], values: Mapping[str, Any]) -> Document:
     """The JSON document of some fields of an item."""
     # The other fields are None, because a default may follow from a missing field.
     partial = model.model_construct(**{**dict.fromkeys(model.model_fields), **values})
-    document: Document = partial.model_dump(mode="json", include=set(values))
+    document: Document = partial.model_dump(mode="json", include=set(values), warnings=False)
     return document
 
 
 def unasked(item: BaseModel) -> set[str] | None:
-    """Return the attachments that an item was read or made without; None if there are none."""
-    attachments = definition(type(item)).attachments if isinstance(item, Entity) else None
-    return attachments.keys() - item.model_fields_set if attachments else None
+    """Return what an item was read or made without, None if nothing: attachments, and what another version left out."""
+    return set(definition(type(item)).complete - item.model_fields_set) or None if isinstance(item, Entity) else None
 
 
 def written(document: Any) -> str:

@@ -32,6 +32,7 @@ from dynashard.repository.batch import Reading
 from dynashard.repository.batches import Outcome
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.items import E
+from dynashard.repository.replacement import revision_read
 from dynashard.repository.retry_policy import map_concurrently, unsettled
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.writes import Done, Kind, Write
@@ -74,16 +75,21 @@ class AttachmentRepository(Repository[E]):
         return self._stored(write)
 
     @write_operation
-    def put(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> Written[E]:
+    def put(
+        self, item: E, *, if_match: str | None = None, handling: str | None = None, over: E | None = None
+    ) -> Written[E]:
         """Store an item, whether or not its key had one; see `Repository.put`. Always guarded."""
         self._no_transactions(handling)
         entity = self._entity
+        if over is not None:
+            if_match = revision_read(over, if_match)
 
         def write_of(current: Wire | None, attributes: Mapping[str, Wire | None]) -> Write:
             if current is None:
                 return self._item_write(Kind.CREATE, item, attributes, created=None)
             created = self._stored_stamp(current) if entity.created_fields else None
-            return self._item_write(Kind.CHANGE, item, attributes, created=created, if_match=revision_in(current))
+            at = revision_in(current)
+            return self._item_write(Kind.CHANGE, item, attributes, created=created, if_match=at, over=over)
 
         with self._versions(entity.key_of(item), self._named(item)) as fresh:
             write, current, _ = self._swap(item, fresh, if_match, write_of)
@@ -274,12 +280,13 @@ class AttachmentRepository(Repository[E]):
         *,
         created: datetime | None,
         if_match: str | None = None,
+        over: E | None = None,
     ) -> Write:
         key = self._entity.key_of(item)
         wire = self._prepare(_bare(item, self._entity.attachments), key, created=created, replaces=if_match)
         wire.update({name: attribute for name, attribute in attributes.items() if attribute is not None})
         require_fits({**self._store.router.stored_key(self._entity, key), **wire})
-        return self._storing(kind, key, wire, if_match, returns=kind is Kind.CREATE)
+        return self._storing(kind, key, wire, if_match, returns=kind is Kind.CREATE, over=over)
 
 
 def _tried(write: Callable[[], object]) -> Outcome:

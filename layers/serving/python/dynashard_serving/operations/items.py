@@ -98,7 +98,7 @@ class Items(ItemReads):
             try:
                 if current is None:
                     return _stored(served, items.create(item, handling=request.handling), created=True)
-                done = items.put(item, if_match=current.revision, handling=_of_what_was_read(request.handling))
+                done = items.put(item, over=current, handling=_of_what_was_read(request.handling))
                 return _stored(served, done.item, created=done.created)
             except (AlreadyExistsError, RevisionMismatchError):
                 continue
@@ -122,7 +122,7 @@ class Items(ItemReads):
         for current in _tries(lambda: items.get(request.key, consistent=True, include=include)):
             item = merged(served, request, current, self._clock())
             try:
-                return shown(items.replace(item, if_match=current.revision, handling=handling))
+                return shown(items.replace(item, over=current, handling=handling))
             except RevisionMismatchError:
                 continue
         raise _contended()

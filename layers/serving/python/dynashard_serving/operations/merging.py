@@ -4,7 +4,7 @@ from dynashard.entity import Entity
 from dynashard.errors import AlreadyExistsError, NotFoundError
 from dynashard.repository import transaction as steps
 from dynashard_serving.acceptance import refuse_past_expiry
-from dynashard_serving.documents import patched, refuse_changed, representation, unasked, validated, without
+from dynashard_serving.documents import patched, refuse_changed, representation, unasked, validated_over, without
 from dynashard_serving.operations.conditions import Conditions
 from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
 from dynashard_serving.operations.served import Served
@@ -20,8 +20,9 @@ def merged(served: Served, request: Update, current: Entity, now: float) -> Enti
         ValidationFailedError: with every field at fault.
     """
     request.conditions.demand(current.revision)
-    document = patched(served.entity, representation(current, None), request.patch)
-    item = validated(served.entity, without(document, served.server_fields))
+    before = representation(current, None)
+    document = without(patched(served.entity, before, request.patch), served.server_fields)
+    item = validated_over(served.entity, document, before)
     refuse_changed(item, request.key)
     if served.definition.expires in request.patch:
         refuse_past_expiry(item, now)
@@ -68,11 +69,11 @@ def step_of(served: Served, request: Write, item: Entity | None, current: Entity
             refuse_put(served, request.conditions, item, current, now)
             if current is None:
                 return steps.Create(item)
-            return steps.Put(in_place_of(served, current, item), if_match=current.revision or "")
+            return steps.Put(in_place_of(served, current, item), over=current)
     if current is None:
         raise NotFoundError("No live item has this key.")
     if isinstance(request, Update):
-        return steps.Put(merged(served, request, current, now), if_match=current.revision or "")
+        return steps.Put(merged(served, request, current, now), over=current)
     if isinstance(request, Delete):
         request.conditions.demand(current.revision)
         return steps.Delete(served.entity, current, if_match=current.revision or "")

@@ -10,9 +10,10 @@ from dynashard.entity.handling import Handling, handling_of
 from dynashard.entity.model import Entity, definition
 from dynashard.entity.record import UNREVISED, Revision, revision_in, with_revision
 from dynashard.entity.registry import REGISTRY, Registry
+from dynashard.entity.tolerance import members
 
 # A model inside an item is stored as a map of its fields.
-register_encoder(BaseModel, lambda model: model.__dict__)
+register_encoder(BaseModel, members)
 
 # fmt: off
 __all__ = [

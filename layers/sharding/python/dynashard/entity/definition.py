@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from functools import cached_property, lru_cache, partial
 from math import floor
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
@@ -28,6 +27,8 @@ from dynashard.entity.declaration import (
 )
 from dynashard.entity.handling import Handling
 from dynashard.entity.record import Record, revision_in, with_revision
+from dynashard.entity.tolerance import Tolerance
+from dynashard.entity.values import duration, encoded_expiry, json_numbers
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, storable_key
 from dynashard.placement import CALCULATED
@@ -105,8 +106,10 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         optional: fields whose default is None.
         created_fields, updated_fields, server_fields: the fields that the repository stamps, and both together.
         generated_fields: the fields that `new_id` fills in.
+        complete: the fields that a complete item has set: required ones and attachments.
         attachments: the fields that are stored out of line, with how they were declared.
         handling: how writes handle lost answers unless a call says otherwise.
+        nested: whether a field holds models.
         checks: what `add_check` added, by name.
     """
 
@@ -138,9 +141,11 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         # DynamoDB cannot store empty sets.
         self._empty_sets = frozenset([*empty, *(n for n, f in fields.items() if f.default_factory in factories)])
         self.attachments = {n: m for n, f in fields.items() for m in f.metadata if isinstance(m, OutOfLine)}
+        self.complete = frozenset(n for n, f in fields.items() if f.is_required()) | self.attachments.keys()
         self._stored = frozenset(fields) - {expires} - self.attachments.keys()
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._free = frozenset(n for n, f in fields.items() if holds_json(f.annotation))
+        self.nested = nested
         # Models in an item refuse unknown fields, and stored ones may have fields that have been removed since.
         self._options: dict[str, Any] = {"extra": "ignore"} if nested else {}
         self._validate: Callable[..., T] = partial(model.__pydantic_validator__.validate_python, **self._options)
@@ -227,12 +232,24 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
     def left_out(self, name: str, value: Any) -> bool:
         """Whether a value is not stored, because it is empty and the field's default."""
         if value is None:
-            return name in self.optional
+            return name in self.optional or name in self._never_none
         return not value and name in self._empty_sets and isinstance(value, set | frozenset)
+
+    @cached_property
+    def _never_none(self) -> frozenset[str]:
+        """The required fields that cannot be None: one that is was not stored by another version; see `tolerance`."""
+        found = []
+        for name, field in self.model.model_fields.items():
+            if field.is_required():
+                try:
+                    self.assignment.check(name, None)
+                except InvalidValueError:
+                    found.append(name)
+        return frozenset(found)
 
     def encode_field(self, name: str, value: Any) -> dict[str, Any]:
         """Return a value as a field stores it; raises `InvalidValueError` if that is not possible exactly."""
-        return _encoded_expiry(name, value) if name == self.expires else encode_value(value, path=name)
+        return encoded_expiry(name, value) if name == self.expires else encode_value(value, path=name)
 
     @cached_property
     def assignment(self) -> Assignment:
@@ -270,7 +287,10 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
                 try:
                     values[name] = self.assignment.check(name, self._decoded(name, attribute), stored=True)
                 except InvalidValueError as error:
-                    raise self._undecodable(wire, str(error)) from error
+                    found = self.tolerance.field(wire, name, self._decoded(name, attribute), error.__cause__)
+                    if found is None:
+                        raise self._undecodable(wire, str(error)) from error
+                    [values[name]] = found
         return values
 
     def decode(self, wire: Mapping[str, Any]) -> T:
@@ -293,11 +313,18 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         try:
             item: T = self._validate(values)
         except ValidationError as error:
+            if (tolerated := self.tolerance.stored(wire, values, error)) is not None:
+                return with_revision(tolerated, revision_in(wire))
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             advice = "Give new fields a default, or migrate the stored items"
             raise self._undecodable(wire, f"{where}: {first['msg']}. {advice}") from error
         return with_revision(item, revision_in(wire))
+
+    @cached_property
+    def tolerance(self) -> Tolerance[T]:
+        """Reads what only another version declares; built when first needed."""
+        return Tolerance(self.model, self.key_fields)
 
     @cached_property
     def _form_item(self) -> Callable[[Mapping[str, Any]], T | None]:
@@ -319,8 +346,8 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
 
     def _restored(self, name: str, value: Any) -> Any:
         if name in self._durations:
-            return _duration(value)
-        return _json_numbers(value) if name in self._free else value
+            return duration(value)
+        return json_numbers(value) if name in self._free else value
 
     def _expiry(self, wire: Mapping[str, Any]) -> datetime:
         stored = wire[EXPIRES_AT]
@@ -343,33 +370,3 @@ def _direct(module: str, name: str, *about: Any) -> Any:
 
 def _unknown(*_: Any) -> None:
     """In place of a generated function, and of what makes one: it knows nothing."""
-
-
-def _encoded_expiry(name: str, value: datetime) -> dict[str, str]:
-    """A time of expiry as it is stored, in epoch seconds."""
-    if value.tzinfo is None:
-        raise InvalidValueError(f"{name}: the time needs a time zone", field=name)
-    seconds = floor(value.timestamp())
-    try:
-        datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        raise InvalidValueError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
-    return {"N": str(seconds)}
-
-
-def _duration(seconds: Any) -> Any:
-    if isinstance(seconds, int | Decimal):
-        # Pydantic would convert a number of seconds to a float, which loses microseconds. It refuses too large ones.
-        with suppress(OverflowError):
-            return timedelta(microseconds=int(seconds * 1_000_000))
-    return seconds
-
-
-def _json_numbers(value: Any) -> Any:
-    """Return the value with floats instead of decimals that are exact floats, because JSON has only floats."""
-    if isinstance(value, Decimal):
-        number = float(value)
-        return number if Decimal(repr(number)) == value else value
-    if isinstance(value, list):
-        return [_json_numbers(each) for each in value]
-    return {name: _json_numbers(each) for name, each in value.items()} if isinstance(value, dict) else value

@@ -17,7 +17,7 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import ENTITY, Reading
 from dynashard.repository.items import E, Items, KeyLike
-from dynashard.repository.replacement import undeclared
+from dynashard.repository.replacement import kept
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import IndexCounts
 from dynashard.runtime import direct_module
@@ -170,13 +170,15 @@ class Batches(Items[E]):
         return [ready(each) for each in prepared]
 
     def _with_kept(self, write: Write, member: KeyLike, stored: Wire | None) -> Any:
-        kept = undeclared(self._entity, stored or {})
+        if stored is None:
+            return write, member
+        item = write.item or {}
+        found = kept(self._entity, stored, item)
         try:
-            if stored is not None and kept:
-                require_fits({PK: stored[PK], SK: stored[SK], **kept, **(write.item or {})})
+            require_fits({PK: stored[PK], SK: stored[SK], **item, **found})
         except InputError as error:
             return error
-        return write._replace(kept=kept), member
+        return write._replace(kept=found), member
 
     def _written(self, prepared: Sequence[Any]) -> list[Outcome]:
         """Do prepared writes; return the outcome of each. Raises nothing."""

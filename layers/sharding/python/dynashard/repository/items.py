@@ -11,10 +11,12 @@ from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
     EngineError,
+    InvalidKeyError,
     InvalidValueError,
     NotFoundError,
     OutcomeUnknownError,
     ThrottledError,
+    UndecodableItemError,
     UnprocessedError,
 )
 from dynashard.keys import key_text
@@ -23,7 +25,7 @@ from dynashard.repository.changes import Changes, fields_after, touched_indexes,
 from dynashard.repository.conditions import is_marker, mismatch, refusal
 from dynashard.repository.evidence import Proof, gone, judge, lineage
 from dynashard.repository.reading import HomeReader
-from dynashard.repository.replacement import replacing
+from dynashard.repository.replacement import replacing, revision_read
 from dynashard.repository.scattered import Scattered
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write
@@ -209,16 +211,20 @@ class Items(Generic[E]):
         wire.update(past)
         return wire
 
-    def _put_write(self, kind: Kind, item: E, *, created: datetime | None, if_match: str | None = None) -> Write:
+    def _put_write(
+        self, kind: Kind, item: E, *, created: datetime | None, if_match: str | None = None, over: E | None = None
+    ) -> Write:
         key = self._entity.key_of(item)
         wire = self._prepare(item, key, created=created, replaces=if_match)
-        return self._storing(kind, key, wire, if_match, returns=kind is Kind.UPSERT)
+        return self._storing(kind, key, wire, if_match, returns=kind is Kind.UPSERT, over=over)
 
-    def _storing(self, kind: Kind, key: ItemKey, wire: Wire, if_match: str | None, *, returns: bool) -> Write:
-        """The write that stores a whole item; it may return the item that it replaces."""
+    def _storing(
+        self, kind: Kind, key: ItemKey, wire: Wire, if_match: str | None, *, returns: bool, over: E | None = None
+    ) -> Write:
+        """The write that stores a whole item; it may return the item that it replaces, or change what was read."""
         options = {"ReturnValues": "ALL_OLD"} if returns else {}
         write = Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
-        return replacing(self._entity, write)
+        return replacing(self._entity, write, over)
 
     def _stored(self, write: Write) -> E:
         """The item that a put has stored."""
@@ -229,11 +235,27 @@ class Items(Generic[E]):
         kind = Kind.UPSERT if if_match is None else Kind.CHANGE
         return self._put_write(kind, item, created=self._created(item), if_match=if_match)
 
+    def _put_changed(self, item: E, over: E) -> Write:
+        """The put of an item over one that was read, of which it writes only what differs."""
+        revision = revision_read(over, None)
+        if self._entity.key_of(over) != self._entity.key_of(item):
+            raise InvalidKeyError(f"{self._name(item)} cannot replace {self._name(over)}: they have different keys")
+        return self._put_write(Kind.CHANGE, item, created=self._created(over), if_match=revision, over=over)
+
     def _put_over(self, item: E, current: Wire | None) -> Write:
         """The put of an item over the one that was read, whose creation stamp it keeps; None if there was none."""
         if current is None:
             return self._put_write(Kind.CREATE, item, created=None)
-        return self._put_write(Kind.CHANGE, item, created=self._stored_stamp(current), if_match=revision_in(current))
+        created, revision = self._stored_stamp(current), revision_in(current)
+        over = self._nested(current)
+        return self._put_write(Kind.CHANGE, item, created=created, if_match=revision, over=over)
+
+    def _nested(self, current: Wire) -> E | None:
+        """The stored item that was read, if it has objects whose members a put may have to keep."""
+        if self._entity.nested:
+            with suppress(UndecodableItemError):
+                return self._entity.decode(current)
+        return None
 
     def _stored_stamp(self, wire: Wire) -> datetime | None:
         """The creation stamp of a stored item; adopted ones may have none."""

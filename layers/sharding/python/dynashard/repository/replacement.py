@@ -1,17 +1,23 @@
 """Replacing a live item: an UpdateItem that writes what an entity declares, and leaves every other attribute.
 
 Another version of the software may have stored attributes that this one does not declare. A PutItem would erase them,
-so an item is put as a whole only where none is live.
+so an item is put as a whole only where none is live. If the replaced item was read at the revision that the write
+demands, only what differs from it is written, so members of nested objects that are not declared stay as well.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
-from dynashard.entity import EntityDefinition
+from dynashard.entity import Entity, EntityDefinition
+from dynashard.errors import InvalidQueryError, UndecodableItemError
 from dynashard.repository.writes import Kind, Write
 from dynashard.schema import BORN, MOVED_FROM, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
+
+_MOST_CHARACTERS: Final = 4096
+"""Of an expression, by DynamoDB's limit."""
 
 
 @lru_cache(maxsize=1024)
@@ -27,17 +33,55 @@ def owned_attributes(entity: EntityDefinition[Any]) -> frozenset[str]:
     return frozenset({PK, SK, TYPE, REV, PREV, BORN, MOVED_FROM, *keys, *fields})
 
 
-def undeclared(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> Wire:
-    """Return the attributes of a stored item that the entity does not declare."""
+def kept(entity: EntityDefinition[Any], stored: Mapping[str, Any], item: Mapping[str, Any]) -> Wire:
+    """Return what an item that replaces a stored one must take from it: what the entity does not declare.
+
+    These are attributes of the stored item, and those of the new one with the undeclared members of objects.
+    """
     owned = owned_attributes(entity)
-    return {name: value for name, value in stored.items() if name not in owned}
+    found = {name: value for name, value in stored.items() if name not in owned}
+    if entity.nested:
+        with suppress(UndecodableItemError):
+            before = _declared(entity, entity.decode(stored))
+            for name in item.keys() & before.keys() & stored.keys():
+                found[name] = _with_members(stored[name], before[name], item[name])
+    return found
 
 
-def replacing(entity: EntityDefinition[Any], write: Write) -> Write:
-    """Return the put of an item as the update that writes it over a live one; others as they are."""
+def _with_members(stored: Wire, before: Wire, after: Wire) -> Wire:
+    """A new value with the members of the stored one that are not declared: those that decoding it left out."""
+    if not ("M" in stored and "M" in before and "M" in after):
+        return after
+    old, known = stored["M"], before["M"]
+    others = {name: value for name, value in old.items() if name not in known}
+    shared = old.keys() & known.keys()
+    return {"M": others | {n: _with_members(old[n], known[n], v) if n in shared else v for n, v in after["M"].items()}}
+
+
+def _declared(entity: EntityDefinition[Any], over: Entity) -> Wire:
+    """The attributes of an item that was read, as far as they are declared and inside the item."""
+    read = over.model_fields_set - entity.attachments.keys()
+    return entity.encode({name: value for name, value in over.__dict__.items() if name in read})
+
+
+def replacing(entity: EntityDefinition[Any], write: Write, over: Entity | None = None) -> Write:
+    """Return the put of an item as the update that writes it over a live one; others as they are.
+
+    `over` is the live item, if it was read at the revision that the write demands.
+    """
     if write.operation != "PutItem" or write.kind is Kind.CREATE or write.item is None:
         return write
-    return write._replace(operation="UpdateItem", options={**write.options, **replacement(entity, write.item)})
+    update = replacement(entity, write.item) if over is None else difference(entity, write.item, over)
+    return write._replace(operation="UpdateItem", options={**write.options, **update})
+
+
+def revision_read(over: Entity, if_match: str | None) -> str:
+    """Return the revision of an item that was read and is to be replaced; `InvalidQueryError` if it has none."""
+    if over.revision is None:
+        raise InvalidQueryError("over is an item that was never stored; pass it as it was read", field="over")
+    if if_match is not None:
+        raise InvalidQueryError("over names a revision itself; leave if_match out", field="if_match")
+    return over.revision
 
 
 def replacement(entity: EntityDefinition[Any], item: Wire) -> dict[str, Any]:
@@ -58,3 +102,57 @@ def _expression(entity: EntityDefinition[Any], stored: Sequence[str]) -> tuple[s
     assigned = ",".join(f"#{number}=:{number}" for number in range(len(stored)))
     erased = ",".join(f"#{len(stored) + number}" for number in range(len(removed)))
     return f"SET {assigned} REMOVE {erased}" if removed else f"SET {assigned}", names
+
+
+def difference(entity: EntityDefinition[Any], item: Wire, over: Entity) -> dict[str, Any]:
+    """Return what `replacement` returns, for a write that demands the revision of the item `over` that was read.
+
+    Fields that are equal in both are not written, and of objects only the members that differ. If that takes more than
+    an expression can hold, fields that differ are written as a whole.
+    """
+    before = _declared(entity, over)
+    fields = entity.attributes_of(entity.model.model_fields.keys() - entity.attachments.keys())
+    unread = owned_attributes(entity) - {PK, SK, *fields}
+    for deep in (True, False):
+        changes = _Changes()
+        for name in sorted(item.keys() | before.keys() | unread):
+            changes.compare((name,), before.get(name), item.get(name), deep=deep, known=name not in unread)
+        parts = changes.parts()
+        if len(parts["UpdateExpression"]) <= _MOST_CHARACTERS:
+            break
+    return parts
+
+
+class _Changes:
+    """Collects what an update sets and removes, by the paths of attributes and members."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._set: dict[str, Any] = {}
+        self._removed: list[str] = []
+
+    def compare(
+        self, path: tuple[str, ...], before: Wire | None, after: Wire | None, *, deep: bool, known: bool = True
+    ) -> None:
+        """Add what turns a value into another one; None is no value. If the one before is not known, it is removed."""
+        if after is None:
+            if before is not None or not known:
+                self._removed.append(self._path(path))
+        elif before is not None and deep and "M" in before and "M" in after:
+            for name in sorted(before["M"].keys() | after["M"].keys()):
+                self.compare((*path, name), before["M"].get(name), after["M"].get(name), deep=True)
+        elif before != after:
+            self._set[self._path(path)] = after
+
+    def _path(self, path: tuple[str, ...]) -> str:
+        return ".".join(self._names.setdefault(name, f"#{len(self._names)}") for name in path)
+
+    def parts(self) -> dict[str, Any]:
+        """Return the parts of an UpdateItem request."""
+        assigned = ",".join(f"{path}=:{number}" for number, path in enumerate(self._set))
+        removed = f" REMOVE {','.join(self._removed)}" if self._removed else ""
+        return {
+            "UpdateExpression": f"SET {assigned}{removed}",
+            "ExpressionAttributeNames": {alias: name for name, alias in self._names.items()},
+            "ExpressionAttributeValues": {f":{number}": value for number, value in enumerate(self._set.values())},
+        }

@@ -20,6 +20,7 @@ from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.items import E, KeyLike
 from dynashard.repository.late import ensure_home
+from dynashard.repository.replacement import revision_read
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.writes import Kind, Write
 from dynashard.schema import PK, SK
@@ -131,23 +132,39 @@ class Repository(Batches[E]):
         """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""
         return self._read(key, Reading(consistent, LIVENESS)) is not None
 
-    def replace(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> E:
+    def replace(self, item: E, *, if_match: str | None = None, handling: str | None = None, over: E | None = None) -> E:
         """Do what `put` does, and return only the item as stored."""
-        return self.put(item, if_match=if_match, handling=handling).item
+        return self.put(item, if_match=if_match, handling=handling, over=over).item
 
     @write_operation
-    def put(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> Written[E]:
+    def put(
+        self, item: E, *, if_match: str | None = None, handling: str | None = None, over: E | None = None
+    ) -> Written[E]:
         """Store an item, whether or not its key had one, and return it as stored, and whether the key was free.
+
+        What the live item has besides the declared attributes is kept. If the item was made from a stored one, pass
+        that as `over`, as it was read: then the live item must be at its revision, and only what differs is written, so
+        members of nested objects that are not declared are kept as well.
 
         If no answer came, and what is stored proves that it was done, `created` is False.
 
-        Raises `RevisionMismatchError` if the live item is at another revision than `if_match`, or there is none.
+        Raises:
+            RevisionMismatchError: the live item is at another revision than `if_match` or that of `over`, or there is
+                none.
+            InvalidQueryError: `over` was never stored, or both are given.
 
-        Cost: 1 write unit, 1 round trip; with a creation stamp and an item that was not read from the store, 1 read
-        unit and 1 round trip more, so that the stamp is kept. Guarded, 1 read unit and 1 round trip more; exactly once,
-        that and 1 write unit more.
+        Cost: 1 write unit, 1 round trip; 1 more if an expired item has the key. With a creation stamp and an item that
+        was not read from the store, 1 read unit and 1 round trip more, so that the stamp is kept. Guarded, 1 read unit
+        and 1 round trip more; exactly once, that and 1 write unit more.
         """
         level = self._level(handling)
+        if over is not None:
+            revision_read(over, if_match)
+            if level is Handling.EXACTLY_ONCE:
+                return Written(self._exactly_once("Put", item, over=over), created=False)
+            changing = self._put_changed(item, over)
+            self._do(changing, item)
+            return Written(self._stored(changing), created=False)
         if level is not Handling.PLAIN or (self._entity.created_fields and item.revision is None):
             return self._put_over_what_is_read(item, if_match, once=level is Handling.EXACTLY_ONCE)
         write = self._put_unread(item, if_match)
@@ -269,7 +286,9 @@ class Repository(Batches[E]):
                 if once:
                     if current is None:
                         return Written(self._exactly_once("Create", item), created=True)
-                    return Written(self._exactly_once("Put", item, if_match=revision_in(current)), created=False)
+                    over = self._nested(current)
+                    at = revision_in(current) if over is None else None
+                    return Written(self._exactly_once("Put", item, if_match=at, over=over), created=False)
                 write = self._put_over(item, current)
                 self._write(write, item)
                 return Written(self._stored(write), created=current is None)

@@ -32,11 +32,14 @@ class Create:
 class Put:
     """Store an item, whether or not its key has one; with `if_match`, only over the one at that revision.
 
+    `over` is the stored item that it was made from; see `Collection.put`.
+
     Refused as `revision_mismatch`. Cost: 2 write units; like `Collection.replace`, it may be read first.
     """
 
     item: Entity
     if_match: str | None = None
+    over: Entity | None = None
 
 
 @dataclass(frozen=True, slots=True)

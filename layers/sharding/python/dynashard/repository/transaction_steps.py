@@ -104,6 +104,8 @@ class StepWrites(Items[Any]):
         return check_changes(self.entity, step.set or {}, remove=step.remove, add=step.add or {})
 
     def _put_step(self, step: Put) -> Prepared:
+        if step.over is not None:
+            return Prepared(self._put_changed(step.item, step.over))
         if not self.entity.created_fields or step.item.revision is not None:
             return Prepared(self._put_unread(step.item, step.if_match))
         current = self._read(step.item, Reading(consistent=True))
@@ -153,7 +155,14 @@ class StepWrites(Items[Any]):
         after = {**fields_after(entity, current, changes), **dict.fromkeys(entity.updated_fields, stamp)}
         write = self._update_write(self.key, changes, after, current.revision, stamp=stamp)
         if step.returns:
-            item = entity.decode({REV: {"S": write.revision}, **lineage(current.revision), **entity.encode(after)})
+            item = entity.decode(
+                {
+                    TYPE: {"S": entity.name},
+                    REV: {"S": write.revision},
+                    **lineage(current.revision),
+                    **entity.encode(after),
+                }
+            )
         return Prepared(write, from_read=True, item=item)
 
     def _initial_put(self, changes: Changes, known: Mapping[str, Any], revision: str | None = None) -> Write:

@@ -1,0 +1,40 @@
+"""Values that fields store or restore in a way of their own: times of expiry, durations, and numbers in JSON."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from math import floor
+from typing import Any
+
+from dynashard.errors import InvalidValueError
+
+
+def encoded_expiry(name: str, value: datetime) -> dict[str, str]:
+    """Return a time of expiry as it is stored, in epoch seconds."""
+    if value.tzinfo is None:
+        raise InvalidValueError(f"{name}: the time needs a time zone", field=name)
+    seconds = floor(value.timestamp())
+    try:
+        datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        raise InvalidValueError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
+    return {"N": str(seconds)}
+
+
+def duration(seconds: Any) -> Any:
+    """Return the duration of a number of seconds; other values as they are."""
+    if isinstance(seconds, int | Decimal):
+        # Pydantic would convert a number of seconds to a float, which loses microseconds. It refuses too large ones.
+        with suppress(OverflowError):
+            return timedelta(microseconds=int(seconds * 1_000_000))
+    return seconds
+
+
+def json_numbers(value: Any) -> Any:
+    """Return the value with floats instead of decimals that are exact floats, because JSON has only floats."""
+    if isinstance(value, Decimal):
+        number = float(value)
+        return number if Decimal(repr(number)) == value else value
+    if isinstance(value, list):
+        return [json_numbers(each) for each in value]
+    return {name: json_numbers(each) for name, each in value.items()} if isinstance(value, dict) else value
