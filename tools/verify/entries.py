@@ -10,13 +10,12 @@ from dynashard.repository import Store
 from dynashard.repository.conditions import is_live, unchanged
 from dynashard.repository.late import stored_at
 from dynashard.routing import logical_partition_of
-from dynashard.schema import INDEX_SLOTS, PK, SK, index_pk, index_sk
+from dynashard.schema import PK, SK, index_pk, index_sk
 from dynashard.transport.interface import Wire
 from tools.verify.counts import Counts
 from tools.verify.findings import Finding, Kind
 from tools.verify.stored import key_text
 
-_ATTRIBUTES: Final = tuple(name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk))
 _WRONG: Final = (DynashardError, ValueError, TypeError, LookupError)
 """Errors of a stored item that cannot be decoded."""
 
@@ -55,7 +54,10 @@ class Entries:
         wanted: Wire = {}
         for index in entity.indexes.values():
             wanted |= self.store.router.index_attributes(entity, index, key, decoded.__dict__)
-        return {name: wanted.get(name) for name in _ATTRIBUTES if item.get(name) != wanted.get(name)}
+        # The other slots belong to indexes that only another version declares.
+        slots = [index.slot for index in entity.indexes.values()]
+        names = [name(slot) for slot in slots for name in (index_pk, index_sk)]
+        return {name: wanted.get(name) for name in names if item.get(name) != wanted.get(name)}
 
     def _write(self, item: Wire, differs: dict[str, Wire | None]) -> bool:
         """Write index keys in place. The revision stays, because no field changes."""

@@ -1,8 +1,8 @@
-"""Reading what another version wrote: members of enums that this one does not know, and required fields without a value.
+"""Reading what another version wrote: members of enums that this one does not know, required fields without a value.
 
 A version may add a member to an enum, or make a field optional. Its items are served by the older version all the same:
-an unknown member as it is stored, a field that is not stored, or stored as null, as None. Everything else that does not fit, such as a
-value of another type, is undecodable. What callers send is validated strictly.
+an unknown member as it is stored, a field that is not stored, or stored as null, as None. Everything else that does not
+fit, such as a value of another type, is undecodable. What callers send is validated strictly.
 
 Pydantic-core validates by a schema in which the fields at fault take such values; the others are validated as usual.
 Their own validators, and those of the whole, are left out, because they expect declared values.

@@ -11,6 +11,7 @@ from xxhash import xxh64_digest
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey, plain_types
 from dynashard.placement import CALCULATED
 from dynashard.reads.dedup import Dedup
+from dynashard.reads.entries import is_current
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import FilterExpression, filter_expression
 from dynashard.reads.layout import Layout, index_streams, sources_of
@@ -163,7 +164,10 @@ class Enumeration:
         entity = self._query.entity
         # An index lags behind, so it may show markers for as long as any may exist, whatever the phase.
         moving = view.markers or not view.stable
-        reading = self._passing(self._listed) if moving else self._reading(self._listed)
+        reading = self._passing(self._entered) if moving else self._reading(self._entered)
+        members = [(each, own) for each in self._decoders.values() if (own := self._index_of(each)) is not None]
+        needed = [name for each, own in members for name in each.attributes_of(own.fields)]
+        reading = replace(reading, needed=tuple(dict.fromkeys(needed)))
         return Layout(
             streams=index_streams(index, partition, view),
             reading=reading if view.stable else replace(reading, change=f"{view.count}>{view.new_count}"),
@@ -191,6 +195,19 @@ class Enumeration:
 
     def _listed(self, row: Wire) -> bool:
         return (is_live(row, self._now) or is_marker(row)) and self._ours(row)
+
+    def _entered(self, row: Wire) -> bool:
+        """Whether an index entry is to be listed: one that contradicts its item's fields is not."""
+        return self._listed(row) and (is_marker(row) or self._current(row))
+
+    def _current(self, row: Wire) -> bool:
+        entity = self._decoders[row[TYPE]["S"] if TYPE in row else self._query.entity.name]
+        index = self._index_of(entity)
+        return index is None or is_current(entity, index, row)
+
+    def _index_of(self, entity: EntityDefinition[Any]) -> IndexDefinition | None:
+        """The index of an entity in the slot of the query."""
+        return next((each for each in entity.indexes.values() if each.slot == self._query.slot), None)
 
     def _ours(self, row: Wire) -> bool:
         # Adopted data has no type yet, and the marker of a key that was created elsewhere has only its key.
@@ -228,7 +245,7 @@ class Enumeration:
         was, now = ({row[partition]["S"]} for row in (marker, item))
         for stored in (was, now):
             stored |= {key.rpartition(index.separator)[0] for key in stored}
-        return not was.isdisjoint(now & set(self._query.partitions))
+        return not was.isdisjoint(now & set(self._query.partitions)) and self._current(item)
 
 
 def _table_count(view: View, *, fixed: bool) -> int:

@@ -148,8 +148,8 @@ Convert = Callable[["Reading", StreamRead], Reader]
 class Reading:
     """How every source of a listing is read: builds Query requests, and reads their answers.
 
-    `visible` returns whether readers may see a stored item; `fields` are projected, None for whole items. `change` goes
-    into positions. `unique` says that sort keys alone are positions, as in the table.
+    `visible` returns whether readers may see a stored item, for which it looks at the attributes `needed`. `fields` are
+    projected, None for whole items. `change` goes into positions. `unique` says that sort keys alone are positions, as in the table.
     """
 
     table: str
@@ -162,6 +162,7 @@ class Reading:
     consistent: bool = False
     change: str = ""
     unique: bool = False
+    needed: tuple[str, ...] = ()
 
     @property
     def sort_attribute(self) -> str:
@@ -212,7 +213,8 @@ class Reading:
         if self.filters.text:
             request["FilterExpression"] = self.filters.text
         if self.fields is not None:
-            projected = dict.fromkeys((*self.fields, *ALWAYS_READ, self._partition_attribute, self.sort_attribute))
+            keys = (self._partition_attribute, self.sort_attribute)
+            projected = dict.fromkeys((*self.fields, *self.needed, *ALWAYS_READ, *keys))
             placeholders = {f"#p{i}": name for i, name in enumerate(projected)}
             names |= placeholders
             request["ProjectionExpression"] = ", ".join(placeholders)
