@@ -149,7 +149,8 @@ class Reading:
     """How every source of a listing is read: builds Query requests, and reads their answers.
 
     `visible` returns whether readers may see a stored item, for which it looks at the attributes `needed`. `fields` are
-    projected, None for whole items. `change` goes into positions. `unique` says that sort keys alone are positions, as in the table.
+    projected, None for whole items. `change` goes into positions. `unique` says that sort keys alone are positions, as
+    in the table.
     """
 
     table: str
