@@ -30,6 +30,7 @@ RUN_FIRST: Final = (
     "tests/e2e/test_deployed_",
     "tests/e2e/test_readme_tour.py",
     "tests/e2e/test_local_reshard.py",
+    "tests/e2e/test_local_releases.py",
     "tests/e2e/test_local_firehose.py",
 )
 """Beginnings of the ids of tests that run first, in this order, because they mostly wait for processes and leases.

@@ -150,7 +150,7 @@ def page_parameters() -> list[Schema]:
         query("limit", _LIMIT, "The most items on a page."),
         query("order", _ORDERS, "`round_robin` is the cheapest; `ordered` is by sort key over all shards."),
         query("direction", directions, "The direction of the sort keys."),
-        query("prefix", _SORT_KEY, "Only sort keys that begin with this. Not together with `from` and `to`."),
+        query("prefix", _SORT_KEY, "Only sort keys that begin with this."),
         query("from", _SORT_KEY, "Only sort keys from this one on, inclusive."),
         query("to", _SORT_KEY, "Only sort keys before this one, exclusive."),
         query("cursor", _CURSOR, "The cursor of the previous page, with the same query."),

@@ -1,7 +1,7 @@
 """The items of one entity, as a client has them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
@@ -23,6 +23,7 @@ from dynashard.errors import (
 from dynashard.repository import Written
 from dynashard_client.answers import Outcome, Page, outcome_of
 from dynashard_client.client_transport import ClientTransport, Request
+from dynashard_client.resuming import Resumption, resumed_pages
 from dynashard_client.retries import Retries
 from dynashard_serving.documents import REVISION, TENANT, Document, representation, without
 
@@ -193,17 +194,43 @@ class Items(Generic[E]):
         shown = self._item if fields is None else self._part
         return Page([shown(document) for document in answer["items"]], answer["cursor"])
 
-    def pages(self, partition: Mapping[str, Any] | None = None, **asked: Any) -> Iterator[Page[Any]]:
-        """All pages; takes the arguments of `list`."""
-        while True:
-            page = self.list(partition, **asked)
-            yield page
-            if page.cursor is None:
-                return
-            asked["cursor"] = page.cursor
+    def pages(
+        self,
+        partition: Mapping[str, Any] | None = None,
+        *,
+        resume: bool = False,
+        after: E | Mapping[str, Any] | None = None,
+        **asked: Any,
+    ) -> Iterator[Page[Any]]:
+        """All pages; takes the arguments of `list`.
+
+        Args:
+            partition: as of `list`.
+            resume: continue after a cursor of this listing that is refused, as after a rollback. An ordered listing
+                continues from its last sort key. One in another order begins again, at its full cost, and leaves out
+                what it has returned, for which it remembers about 100 bytes an item. Either way, an item that exists
+                all the time is returned exactly once.
+            after: an item that the caller has; an ordered listing begins after it, and needs `cursor` only to skip
+                items with its very sort key. Implies `resume`.
+            asked: the other arguments of `list`.
+
+        Raises:
+            InvalidQueryError: `fields`, `index` or the order leave the client without a place to continue from.
+        """
+        listing = partial(self._page, partition)
+        if not resume and after is None:
+            return _pages(listing, asked)
+        resumption = Resumption(self._entity, partition or {}, asked, self._retries.attempts)
+        if after is not None:
+            resumption.begin_after(after)
+            asked = asked if asked.get("cursor") else resumption.continued(asked) or asked
+        return resumed_pages(listing, asked, resumption)
+
+    def _page(self, partition: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> Page[Any]:
+        return self.list(partition, **asked)
 
     def items(self, partition: Mapping[str, Any] | None = None, **asked: Any) -> Iterator[Any]:
-        """All items, page by page; takes the arguments of `list`."""
+        """All items, page by page; takes the arguments of `pages`."""
         for page in self.pages(partition, **asked):
             yield from page.items
 
@@ -308,6 +335,15 @@ class Items(Generic[E]):
     def _adapters(self) -> Mapping[str, TypeAdapter[Any]]:
         fields = self._model.model_fields.items()
         return {name: TypeAdapter[Any](field.annotation) for name, field in fields if field.annotation is not None}
+
+
+def _pages(listing: Callable[[Mapping[str, Any]], Page[Any]], asked: Mapping[str, Any]) -> Iterator[Page[Any]]:
+    while True:
+        page = listing(asked)
+        yield page
+        if page.cursor is None:
+            return
+        asked = {**asked, "cursor": page.cursor}
 
 
 def _again(outcome: Outcome[Any]) -> bool:

@@ -3470,7 +3470,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -3871,7 +3871,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -4235,7 +4235,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -4622,7 +4622,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -5052,7 +5052,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -5482,7 +5482,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -5881,7 +5881,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -6270,7 +6270,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -6675,7 +6675,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -6841,7 +6841,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -7016,7 +7016,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -7444,7 +7444,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -7775,7 +7775,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -7888,7 +7888,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -8252,7 +8252,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -8649,7 +8649,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -8750,7 +8750,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
@@ -8800,7 +8800,7 @@ export interface operations {
                 order?: "round_robin" | "ordered" | "shard";
                 /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
+                /** @description Only sort keys that begin with this. */
                 prefix?: string;
                 /** @description Only sort keys from this one on, inclusive. */
                 from?: string;

@@ -114,6 +114,7 @@ def test_items_carry_their_revision(caller: Caller) -> None:
 def test_prefix_and_range_select_by_sort_key(caller: Caller) -> None:
     assert flat(walk(caller, order="ordered", prefix="01")) == IDS[10:20]
     assert flat(walk(caller, order="ordered", **{"from": "010", "to": "013"})) == ["010", "011", "012"]
+    assert flat(walk(caller, order="ordered", prefix="01", **{"from": "018", "to": "9"})) == ["018", "019"]
 
 
 def test_filter_makes_pages_short_and_the_list_complete(caller: Caller) -> None:
@@ -175,13 +176,17 @@ def test_only_the_wanted_fields_are_answered(caller: Caller) -> None:
         ("index=by_department", {"department": "missing"}),
         ("index=by_department&department=", {"department": "string_too_short"}),
         ("index=by_department&department=a:0", {"department": "invalid_key"}),
-        ("index=by_email&email=a@b.c&prefix=b&from=c", {"prefix": "contradiction", "from": "contradiction"}),
+        ("index=by_email&email=a@b.c&prefix=b&from=c", {"prefix": "contradiction"}),
+        ("index=by_email&email=a@b.c&to=a", {"to": "contradiction"}),
         ("index=by_email&consistent=true", {"consistent": "invalid_query"}),
         ("status=asleep", {"status": "enum"}),
         ("fields=id,shoe", {"fields": "enum"}),
         ("fields=", {"fields": "enum"}),
         ("prefix=", {"prefix": "invalid_query"}),
-        ("prefix=a&to=b", {"prefix": "invalid_query"}),
+        ("prefix=&to=b", {"prefix": "invalid_query"}),
+        ("prefix=b&to=b", {"to": "contradiction"}),
+        ("prefix=b&from=c", {"from": "contradiction"}),
+        ("prefix=b&from=bb&to=ba", {"to": "invalid_query"}),
         ("from=b&to=a", {"to": "invalid_query"}),
     ],
 )

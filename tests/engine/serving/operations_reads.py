@@ -100,12 +100,18 @@ _CHOSEN: Final = [
     bad("by a filter there is not", {"filters": {"email": "a"}}, email="unknown_parameter"),
     bad("by a filter that is none of its values", {"filters": {"status": "asleep"}}, status="enum"),
     bad("by an empty prefix", {"prefix": ""}, prefix="invalid_query"),
-    bad("by a prefix and a range", {"prefix": "a", "to": "b"}, prefix="invalid_query"),
+    bad("by a prefix and a range before it", {"prefix": "b", "to": "b"}, to="contradiction"),
+    bad("by a prefix and a range after it", {"prefix": "a", "from": "b"}, {"from": "contradiction"}),
     bad("by a range the wrong way round", {"from": "b", "to": "a"}, to="invalid_query"),
     bad(
-        "by a sort key and a range",
-        {"index": "by_email", "sort": {"email": "a@b.c"}, "prefix": "b", "from": "c"},
-        {"prefix": "contradiction", "from": "contradiction"},
+        "by a sort key and a prefix",
+        {"index": "by_email", "sort": {"email": "a@b.c"}, "prefix": "b"},
+        {"prefix": "contradiction"},
+    ),
+    bad(
+        "by a sort key and a range without it",
+        {"index": "by_email", "sort": {"email": "a@b.c"}, "from": "b"},
+        {"from": "contradiction"},
     ),
     bad(
         "by a sort key that is none of its values",

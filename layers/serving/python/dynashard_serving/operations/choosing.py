@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.reads import Filter, Order
+from dynashard.reads.bounds import Bounds
 from dynashard.reads.limits import MAX_LIMIT
 from dynashard_serving.documents import TENANT
 from dynashard_serving.limits import MAX_CHOICES
@@ -17,7 +18,6 @@ from dynashard_serving.operations.served import Served, exactly
 Options = dict[str, Any]
 """Arguments of a collection's `list`."""
 _ORDERS: Final = tuple(Order)
-_RANGE = {"prefix": "prefix", "start": "from", "end": "to"}
 
 
 def index_of(served: Served, asked: str | None, names: Collection[str]) -> str | None:
@@ -115,17 +115,40 @@ def partitions(served: Served, given: Mapping[str, Any], tenant: str, index: str
 
 
 def ranged(choice: Choice, sort: Mapping[str, Any]) -> Options:
-    """Return the arguments of a listing for its sort keys: those of `sort`, or of `prefix`, `from` and `to`.
+    """Return the arguments of a listing for its sort keys: those of `sort` or `prefix`, between `from` and `to`.
 
     Raises:
-        ValidationFailedError: both are given.
+        ValidationFailedError: `sort` and `prefix` are given, or no key of them can lie between `from` and `to`.
     """
-    ranges: Options = {"prefix": choice.prefix, "start": choice.start, "end": choice.end}
-    clashing = [_RANGE[name] for name, value in ranges.items() if value is not None]
-    if sort and clashing:
+    if sort and choice.prefix is not None:
         message = f"{next(iter(choice.sort))} already selects the beginning of sort keys. Remove this."
-        raise ValidationFailedError(*(FieldError(name, message, "contradiction") for name in clashing))
-    return {**ranges, **sort}
+        raise ValidationFailedError(FieldError("prefix", message, "contradiction"))
+    selected: Options = {"prefix": choice.prefix, "start": None, "end": None, **sort}
+    if not sort and not choice.prefix:
+        return {**selected, "start": choice.start, "end": choice.end}
+    if choice.start is None and choice.end is None:
+        return selected
+    within = Bounds.of(prefix=selected["prefix"], start=selected["start"], end=selected["end"])
+    for name, outside in (("from", _beyond(within, choice.start)), ("to", _before(within, choice.end))):
+        if outside:
+            message = "No sort key that is selected lies there. Remove this, or select other keys."
+            raise ValidationFailedError(FieldError(name, message, "contradiction"))
+    if not within.high_open:
+        # A prefix as long as a key may be: one key at most.
+        return selected
+    start = max(text for text in (within.low, choice.start) if text is not None)
+    end = min((text for text in (within.high, choice.end) if text is not None), default=None)
+    return {**selected, "prefix": None, "start": start, "end": end}
+
+
+def _beyond(within: Bounds, start: str | None) -> bool:
+    if start is None or within.high is None:
+        return False
+    return within.high < start or (within.high == start and within.high_open)
+
+
+def _before(within: Bounds, end: str | None) -> bool:
+    return end is not None and within.low is not None and end <= within.low
 
 
 def _sort_range(served: Served, given: Mapping[str, Any], index: str | None) -> Options:
