@@ -40,7 +40,7 @@ class Answered:
 
 @dataclass
 class ReleaseFolder:
-    """A data folder, and what clients of all stacks on it have been told.
+    """A data folder, and what clients of all stacks on it know to be acknowledged.
 
     Attributes:
         place: the folder.
