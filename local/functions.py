@@ -94,6 +94,8 @@ def local_variables(settings: Settings, *, endpoint: str, cursor_key: str) -> di
         "GROWTH_MODE": settings.growth_mode,
         "GROWTH_COOLDOWN_SECONDS": str(settings.growth_cooldown_seconds),
         "GROWTH_QUIET_SECONDS": str(settings.growth_quiet_seconds),
+        "GROWTH_MOST_MINUTES": f"{settings.growth_most_minutes:g}",
+        "GROWTH_MOVER_SHARE": f"{settings.growth_mover_share:g}",
         "MAX_QUERIES_PER_REQUEST": str(settings.max_queries_per_request),
         "NO_PROXY": "127.0.0.1,localhost",
         "PATH": os.environ.get("PATH", os.defpath),

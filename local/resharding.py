@@ -14,7 +14,7 @@ from dynashard_serving.start import uncollected
 
 with uncollected():
     from domain import ENTITIES
-    from dynashard.resharding import Resharder, Timing
+    from dynashard.resharding import Resharder, Share, Timing
     from dynashard.transport import Transport
     from dynashard_direct.selection import connect_by, name_in
     from dynashard_serving.growth.policy import GrowthSettings, Report
@@ -22,6 +22,8 @@ with uncollected():
     from local.driver import drive
     from local.worker_lifecycle import end_with_input, log
 
+CONCURRENCY: Final = 2
+"""Tasks that are worked on at a time. The local engine executes one request at a time, so more would delay clients."""
 SHRINK_SECONDS: Final = 3600.0
 """Between checks for counts that may be halved."""
 
@@ -46,8 +48,9 @@ def resharder(environ: Mapping[str, str], transport: Transport | None = None) ->
         topology_table=environ["TOPOLOGY_TABLE"],
         entities=[each.entity for each in ENTITIES],
         timing=timing(environ),
-        # The local engine executes one request at a time, so more tasks would delay the requests of clients.
-        concurrency=2,
+        concurrency=CONCURRENCY,
+        share=Share(growth(environ).mover_share),
+        most_seconds=60 * growth(environ).most_minutes,
     )
 
 
@@ -65,7 +68,13 @@ def timing(environ: Mapping[str, str]) -> Timing:
 def growth(environ: Mapping[str, str]) -> GrowthSettings:
     """Return how counts change by themselves; raises `ConfigurationError`."""
     mode: Any = environ["GROWTH_MODE"]
-    return GrowthSettings(mode, float(environ["GROWTH_COOLDOWN_SECONDS"]), float(environ["GROWTH_QUIET_SECONDS"]))
+    return GrowthSettings(
+        mode,
+        float(environ["GROWTH_COOLDOWN_SECONDS"]),
+        float(environ["GROWTH_QUIET_SECONDS"]),
+        most_minutes=float(environ["GROWTH_MOST_MINUTES"]),
+        mover_share=float(environ["GROWTH_MOVER_SHARE"]),
+    )
 
 
 def shrink_hourly(

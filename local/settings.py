@@ -15,8 +15,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SIMULATED: Final[Mapping[str, str]] = {
     "topology_lease_seconds": "3",
     "growth_cooldown_seconds": "10",
+    "growth_most_minutes": "60",
 }
-"""Defaults if `SIMULATE` is set: shorter than usual, so that counts grow while one watches."""
+"""Defaults if `SIMULATE` is set: shorter than usual, so that counts grow while one watches. Changes of any length that
+the real limits suggest may start, because the simulated ones let callers store little."""
 
 
 class Settings(BaseModel):
@@ -46,6 +48,10 @@ class Settings(BaseModel):
     """How long a count stays after it has changed."""
     growth_quiet_seconds: int = Field(default=86400, ge=1)
     """How long a count that grew by itself must have stayed before it is halved."""
+    growth_most_minutes: float = Field(default=10, gt=0)
+    """How long a change may be expected to take that starts by itself and moves items."""
+    growth_mover_share: float = Field(default=0.2, gt=0, le=1)
+    """The part of each shard's units that moving items may take."""
     max_queries_per_request: int = Field(default=300, ge=1, le=10_000)
     """Most Queries that one request may send: a listing of more shards than that is refused."""
     queue_visibility_seconds: int = Field(default=30, ge=1, le=43200)

@@ -28,6 +28,8 @@ _GROWTH: Final = (
     names.GROWTH_WOULD_ASK,
     names.GROWTH_REFUSED,
     names.GROWTH_LOST,
+    names.GROWTH_WITHDRAWN,
+    names.GROWTH_TOO_LONG,
     names.GROWTH_CANNOT,
     names.GROWTH_LIMIT,
     names.GROWTH_UNKNOWN,

@@ -236,6 +236,12 @@ def _growth(alarms: Alarms, metrics: Metrics) -> None:
         silence=Silence.CALM,
     )
     alarms.add(
+        "growth-refused-long",
+        "A key range is hot, and moving its items would take too long to start by itself: decide.",
+        metrics.own(names.GROWTH_TOO_LONG, "Sum", look),
+        page="growth-refused",
+    )
+    alarms.add(
         "growth-refused-busy",
         "Hot key ranges ask for more shards, and other changes of counts are in the way.",
         metrics.own(names.GROWTH_REFUSED, "Sum", look),

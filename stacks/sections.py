@@ -154,6 +154,10 @@ class GrowthSettings(Section):
     """How long a count stays after it has changed."""
     quiet_seconds: int = Field(default=86400, ge=1)
     """How long a count must have stayed without throttling before it is halved."""
+    most_minutes: float = Field(default=10, gt=0)
+    """How long a change may be expected to take that starts by itself and moves items."""
+    mover_share: float = Field(default=0.2, gt=0, le=1)
+    """The part of each shard's units that moving items may take."""
 
     @model_validator(mode="after")
     def _quiet_outlasts_cooldown(self) -> Self:
@@ -171,6 +175,8 @@ class GrowthSettings(Section):
             "GROWTH_MODE": self.mode,
             "GROWTH_COOLDOWN_SECONDS": str(self.cooldown_seconds),
             "GROWTH_QUIET_SECONDS": str(self.quiet_seconds),
+            "GROWTH_MOST_MINUTES": f"{self.most_minutes:g}",
+            "GROWTH_MOVER_SHARE": f"{self.mover_share:g}",
         }
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from dynashard import Dynashard
 from dynashard.errors import ConfigurationError, EngineError, EngineUnavailableError
 from dynashard.locations import deployed
-from dynashard.resharding import Resharder, Timing
+from dynashard.resharding import Resharder, Share, Timing
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
 from dynashard_serving.growth.policy import GrowthSettings, Report
@@ -21,7 +21,7 @@ from dynashard_serving.growth.requests import growth_of
 from dynashard_serving.table_load import TableLoad, table_load
 from local.errors import LocalStackError
 from local.functions import api_environment
-from local.resharding import growth, timing, transport_of
+from local.resharding import CONCURRENCY, growth, timing, transport_of
 from local.settings import ROOT, Settings
 from local.worker import RESHARD_LOG
 from tools.account.records import PurgeRecords
@@ -48,6 +48,7 @@ class Backend:
         operation: the longest operation, in seconds.
         worker: where changes of shard counts are carried out, for the message that no worker seems to run.
         load: measures how busy the table is; None if nothing measures it.
+        concurrency: tasks of a change that its worker works on at a time, for estimates.
         endpoint: the URL of the local engine; None for a deployed environment.
         idempotency_table: returns the name of the table that no restore undoes.
     """
@@ -61,6 +62,7 @@ class Backend:
     worker: str
     growth: GrowthSettings
     load: TableLoad | None = None
+    concurrency: int = 8
     endpoint: str | None = None
     idempotency_table: Callable[[], str] = _no_idempotency_table
 
@@ -102,6 +104,8 @@ class Backend:
             topology_table=self.topology_table,
             entities=models(),
             timing=self.timing,
+            share=Share(self.growth.mover_share),
+            concurrency=self.concurrency,
         )
 
     def _entities(self, **more: Any) -> Dynashard:
@@ -145,6 +149,7 @@ def _local(*, reach: bool) -> Backend:
         operation=times.operation,
         worker=f"`make run` starts one, whose log is {settings.data_dir / RESHARD_LOG}",
         growth=growth(variables),
+        concurrency=CONCURRENCY,
         endpoint=variables["DYNAMODB_ENDPOINT"],
         idempotency_table=lambda: variables["IDEMPOTENCY_TABLE"],
     )

@@ -6,7 +6,7 @@ from typing import Any
 from domain import ENTITIES, Exposed
 from dynashard import definition
 from dynashard.errors import InputError
-from dynashard.resharding import Resharder, Scope
+from dynashard.resharding import Resharder, Scope, Share
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport import Transport
 from functions.reshard.settings import Settings
@@ -27,6 +27,8 @@ def resharder_of(
         entities=[each.entity for each in exposed],
         timing=settings.timing,
         concurrency=settings.concurrency,
+        share=Share(settings.growth_mover_share),
+        most_seconds=60 * settings.growth_most_minutes,
         runtime=runtime,
     )
 

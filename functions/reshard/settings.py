@@ -6,6 +6,7 @@ from typing import Annotated
 from dynashard.errors import ConfigurationError
 from dynashard.resharding import Timing
 from dynashard_serving.environment import Variable, number, whole_number
+from dynashard_serving.growth.connection import growth_settings
 from dynashard_serving.growth.policy import GrowthSettings
 from dynashard_serving.settings import TableSettings
 
@@ -41,4 +42,4 @@ class Settings(TableSettings):
     @property
     def growth(self) -> GrowthSettings:
         """How counts shrink by themselves."""
-        return GrowthSettings(self.growth_mode, self.growth_cooldown_seconds, self.growth_quiet_seconds)
+        return growth_settings(self)

@@ -53,6 +53,8 @@ class Steps:
         events = int(data.get("step", {}).get("events", 0)) + _ROUND_EVENTS + _TASK_EVENTS * len(tasks)
         kind = "over" if events > self._events and step.kind != "done" else step.kind
         self._log(f"{key}: {kind}, {step.seconds:.0f} s, {len(step.tasks)} tasks open")
+        if step.reason:
+            self._log(f"{key}: {step.reason}")
         return {
             "kind": kind,
             # No state can wait for less.

@@ -14,6 +14,7 @@ from tools.connection import Backend, open_backend
 from tools.environments import environment_named
 from tools.failure import CommandError
 from tools.options import AnyEntity, AsJson, EntityName, Environment
+from tools.reshard.consent import require_consent
 from tools.reshard.description import arguments, line, overdue, reached, shards
 from tools.reshard.halting import halt
 from tools.reshard.scopes import all_scopes, busy_of, named_scope, own_scopes, require_items
@@ -46,13 +47,20 @@ def start(
     environment: Environment = None,
     *,
     to: Annotated[int, typer.Option("--to", help="The new count: a power of two up to 1024.")],
+    share: Annotated[
+        float | None, typer.Option("--share", help="The part of each shard's units that it may take, such as 0.5.")
+    ] = None,
     everything: All = False,
     survey: Annotated[bool, typer.Option(help="Count first how many items will move, for the progress bar.")] = True,
     create: Annotated[bool, typer.Option("--create", help="Change the count of a PARTITION without items.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the new count is stable.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal whether to start.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Request another shard count. A worker carries it out; with --wait this returns when the count is stable.
+
+    First it prints on standard error what the change is expected to take: items, units, dollars and time at the mover's
+    share. On a terminal it asks whether to start, unless --yes is given; a script without a terminal is not asked.
 
     A PARTITION without items is refused, because its name may be mistyped; --create changes the count of one that is
     still to be filled.
@@ -63,12 +71,14 @@ def start(
     backend = open_backend(environment)
     resharder = backend.resharder()
     if partition is not None and not create:
-        check_possible(wanted, to, budget)
+        check_possible(wanted, to, budget, share)
         require_items(backend, entity, partition)
     chosen = all_scopes(backend, resharder, entity) if everything else [wanted]
 
     def begin(scope: Scope) -> Status:
-        return resharder.start(scope, to, budget=budget, survey=survey)
+        return resharder.start(scope, to, budget=budget, share=share, survey=survey)
+
+    require_consent(resharder, chosen, to, budget=budget, share=share, yes=yes)
 
     begun, refused = _each(resharder, chosen, begin, skip="same_count" if everything else None)
     if not wait:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from dynashard import definition
 from dynashard.entity import EntityDefinition
 from dynashard.placement import UNSHARDED
-from dynashard.resharding import Status
+from dynashard.resharding import Scope, Status
 from tools.entities import models
 
 GRACE: Final = 15.0
@@ -27,13 +28,21 @@ def arguments(status: Status) -> str:
     return " ".join(_words(status))
 
 
+def name_of(scope: Scope) -> str:
+    """Return the arguments that name what a change concerns; as `arguments`."""
+    return " ".join(_words_of(scope.entity, scope.partition, scope.index.slot if scope.index else None))
+
+
 def _words(status: Status) -> Iterator[str]:
-    entity = _entity_of(status)
+    yield from _words_of(_entity_of(status), status.partition, status.index)
+
+
+def _words_of(entity: EntityDefinition[Any], partition: str | None, slot: str | None) -> Iterator[str]:
     yield entity.name
-    if status.partition is not None:
-        yield status.partition.removeprefix(f"{entity.prefix}{entity.separator}" if entity.prefix else "")
-    if status.index is not None:
-        yield from ("--index", next(i.name for i in entity.indexes.values() if i.slot == status.index))
+    if partition is not None:
+        yield partition.removeprefix(f"{entity.prefix}{entity.separator}" if entity.prefix else "")
+    if slot is not None:
+        yield from ("--index", next(i.name for i in entity.indexes.values() if i.slot == slot))
 
 
 def _entity_of(status: Status) -> EntityDefinition[Any]:
@@ -88,7 +97,9 @@ def left(status: Status) -> str:
 
 def line(status: Status) -> str:
     """Describe all of it in one line."""
-    parts = [change(status), stage(status), amounts(status), left(status)]
+    parts = [change(status), stage(status), waits(status), amounts(status), left(status)]
+    if status.declined:
+        parts.append(f"the last change that began by itself was declined: {status.declined}")
     if status.back_to is not None:
         parts.append(f"will be changed back to {shards(status.back_to)}")
     if status.error:
@@ -108,6 +119,19 @@ def reached(status: Status) -> str:
     )
 
 
+def waits(status: Status) -> str:
+    """Describe what a change waits for, and until when; empty while it works."""
+    if status.waits_for == "clients" and status.until is not None:
+        at = datetime.fromtimestamp(status.until, UTC)
+        return f"waits until {at:%H:%M:%S} UTC for every client to know it"
+    if status.waits_for == "empty_shards":
+        return (
+            f"waits until the shards from {status.target} on are empty: their items must expire or be deleted; "
+            "a throttle of this partition, or `dynashard reshard abort`, takes the change back"
+        )
+    return "waits for a worker to see it" if status.waits_for == "worker" else ""
+
+
 def overdue(status: Status, now: float) -> bool:
     """Whether a step of the change should have been taken long ago, so that no worker seems to run.
 
@@ -117,13 +141,7 @@ def overdue(status: Status, now: float) -> bool:
     begun = max(status.since, status.started or 0.0, status.updated)
     if not status.busy or status.paused or now - begun <= status.wait + GRACE:
         return False
-    if status.begun:
-        # Work may take any time.
+    if status.until is not None and now <= status.until + GRACE:
         return False
-    return status.stage != "prepare" or not _waits_for_empty_shards(status)
-
-
-def _waits_for_empty_shards(status: Status) -> bool:
-    """Whether `prepare` lasts until old shards are empty, as for a shrinking count with random placement."""
-    growing = status.target is not None and status.target > status.count
-    return status.index is None and not growing and not _entity_of(status).rule.fixed
+    # Work may take any time, and so may items in shards that have to be empty.
+    return not status.begun and status.waits_for != "empty_shards"

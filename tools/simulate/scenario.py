@@ -152,6 +152,8 @@ class LayerSpec(_Part):
         request_seconds: how long a request takes.
         loaders: how many batches of 400 items a load writes at the same time.
         growth: whether counts grow by themselves.
+        growth_minutes: how long a change may be expected to take that starts by itself and moves items.
+        mover_share: the part of each shard's units that moving items may take.
         placement: the placement that the entities declare; see `Shards`.
         most_shards: the ceiling of growth that they declare.
         lease: how long a view of the shard counts may be used.
@@ -164,6 +166,8 @@ class LayerSpec(_Part):
     request_seconds: NonNegativeFloat = 0.0
     loaders: PositiveInt = 8
     growth: Literal["on", "off"] = "off"
+    growth_minutes: PositiveFloat = 10.0
+    mover_share: float = Field(0.2, gt=0, le=1)
     placement: Literal["calculated", "random"] = "calculated"
     most_shards: PositiveInt = 1024
     lease: PositiveFloat = 30.0

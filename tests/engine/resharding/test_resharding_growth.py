@@ -39,7 +39,7 @@ class Growing:
             report=self.reports.append,
         )
 
-    def ask(self, scope: Scope, target: int) -> object:
+    def ask(self, scope: Scope, target: int, _creating: float) -> object:
         return self.world.resharder.start(scope, target, cause="throttle")
 
     def present(self, scope: Scope) -> CountState:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from domain import Exposed
@@ -48,12 +49,14 @@ class Reading(
     name="grow.v1.Reading",
     key=Key("{tenant_id}", "{id}"),
     shards=Shards(start=1, max=4, placement="random"),
+    expires="until",
     registry=REGISTRY,
 ):
-    """An entity with random placement whose items are only created."""
+    """An entity with random placement whose items are only created, and expire."""
 
     tenant_id: str
     id: str = new_id()
+    until: datetime | None = None
 
 
 EXPOSED = (Exposed(Meter, path="meters"), Exposed(Reading, path="readings"))
@@ -100,6 +103,8 @@ class GrowthWorld:
             topology_table=self.topology,
             entities=ENTITIES,
             timing=TIMING,
+            # Few requests are executed here, and without them all are taken for creations.
+            most_seconds=None,
             runtime=Runtime(self.clock, self.leap, lambda: 0.5),
         )
 

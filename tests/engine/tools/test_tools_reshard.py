@@ -92,7 +92,7 @@ def test_without_waiting_only_the_request_is_stored(world: ReshardWorld) -> None
 
     assert (begun.status, shown.status) == (0, 0)
     assert begun.out.splitlines() == [
-        f"{FAMILY} abc: 16 shards -> 32; waits to begin",
+        f"{FAMILY} abc: 16 shards -> 32; waits to begin; waits for a worker to see it",
         f"`dynashard reshard status {FAMILY} abc --watch` watches it",
     ]
     [status] = orjson.loads(shown.out)

@@ -39,7 +39,7 @@ class Slow(World):
     ends: dict[str, tuple[float, int]] = field(default_factory=dict)
     asked_at: list[float] = field(default_factory=list)
 
-    def ask(self, scope: Scope, target: int) -> object:
+    def ask(self, scope: Scope, target: int, _creating: float) -> object:
         state = self.counts[scope.key]
         if state.busy:
             raise ReshardRefusedError("one is running already", reason="running")

@@ -83,7 +83,7 @@ class World:
         assert scope.shards is not None
         return self.counts.setdefault(scope.key, CountState(scope.shards.initial, START - DAY, busy=False))
 
-    def ask(self, scope: Scope, target: int) -> object:
+    def ask(self, scope: Scope, target: int, _creating: float) -> object:
         if self.trouble is not None:
             raise self.trouble
         key = scope.key

@@ -158,8 +158,8 @@ def test_the_evidence_of_a_partition_is_that_of_its_shards() -> None:
     scope = Scope(THING, "thing.v1.Thing:abc")
     demand = counted("thing.v1.Thing:abc:0", "thing.v1.Thing:abc:0", "thing.v1.Thing:abc:1", "thing.v1.Thing:b:0")
 
-    assert evidence_of(demand, scope, WRITES, 4) == Evidence((2, 1, 0, 0), 0, 1, 5, 1)
-    assert evidence_of(demand, scope, WRITES) == Evidence((2, 1), 0, 1, 5, 1)
+    assert evidence_of(demand, scope, WRITES, 4) == Evidence((2, 1, 0, 0), 0, 1, 5, 1, created=3)
+    assert evidence_of(demand, scope, WRITES) == Evidence((2, 1), 0, 1, 5, 1, created=3)
     assert evidence_of(demand, scope, READS, 2) == Evidence((0, 0), 0, 0, 0, 0)
 
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dynashard import Entity
-from dynashard.resharding import Resharder, Timing
+from dynashard.resharding import Resharder, Share, Timing
 from dynashard.service import Collection, Dynashard
 from dynashard_serving.backend import open_entities
 from dynashard_serving.growth.terms import Report
 from dynashard_serving.settings import TableSettings
 from tools.simulate.layer.entities import Items
 from tools.simulate.scenario import LayerSpec
+from tools.simulate.settings import Settings as LimitSettings
 from tools.simulate.wire import VirtualTransport, World
 
 TABLE: Final = "items"
@@ -59,8 +60,8 @@ def open_process(world: World, layer: LayerSpec, models: Sequence[type[Entity]],
     return db
 
 
-def open_resharder(world: World, layer: LayerSpec, models: Sequence[type[Entity]]) -> Resharder:
-    """Return what carries out changes of counts: the controller and the mover."""
+def open_resharder(world: World, layer: LayerSpec, models: Sequence[type[Entity]], limits: LimitSettings) -> Resharder:
+    """Return what carries out changes of counts: the controller and the mover. `limits` are those of a partition."""
     return Resharder(
         VirtualTransport(world, request_seconds=layer.request_seconds, operation_seconds=layer.operation),
         table=TABLE,
@@ -68,6 +69,8 @@ def open_resharder(world: World, layer: LayerSpec, models: Sequence[type[Entity]
         entities=list(models),
         timing=Timing(lease=layer.lease, operation=layer.operation),
         runtime=world.runtime,
+        share=Share(layer.mover_share, limits.partition_write_units, limits.partition_read_units),
+        most_seconds=60 * layer.growth_minutes,
     )
 
 

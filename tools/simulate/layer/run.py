@@ -61,7 +61,7 @@ class _Run:
             )
             for name, items in made.items()
         }
-        self._resharder = open_resharder(self._world, layer, self._entities)
+        self._resharder = open_resharder(self._world, layer, self._entities, scenario.settings)
         self._watch = Watch(self._point, self._notes)
         self._store()
 

@@ -13,7 +13,6 @@ from dynashard.transport.aws import secret_reader
 from dynashard.transport.interface import Transport
 from dynashard_serving.growth.connection import GrowthObserver, OpenLoad, Throttled, counting, growing
 from dynashard_serving.growth.demand import Demand
-from dynashard_serving.growth.yielding import YieldingTransport
 from dynashard_serving.settings import ServingSettings, TableSettings
 
 
@@ -58,8 +57,7 @@ def open_backend(
     """Open the entities of the settings' tables for a function that serves callers. Cost: no request."""
     demand = Demand(runtime.clock)
     throttled = growing(settings, transport, entities, observer, runtime=runtime, demand=demand)
-    making_way = YieldingTransport(transport, settings.table, runtime)
-    counted = counting(settings, making_way, demand, entities, throttled)
+    counted = counting(settings, transport, demand, entities, throttled)
     keys = CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), runtime.clock)
     return Backend(
         _opened(settings, counted, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy)
@@ -83,8 +81,7 @@ def open_entities(
     """
     demand = Demand(runtime.clock)
     throttled = growing(settings, transport, entities, observer, runtime=runtime, open_load=open_load, demand=demand)
-    making_way = YieldingTransport(transport, settings.table, runtime)
-    counted = counting(settings, making_way, demand, entities, throttled)
+    counted = counting(settings, transport, demand, entities, throttled)
     # A key that no other process knows, because no cursor leaves this one.
     keys = [secrets.token_urlsafe()]
     return _opened(settings, counted, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy)

@@ -38,6 +38,8 @@ class TableSettings:
         growth_mode: whether shard counts grow by themselves: `on`, `dry_run` (only reported) or `off`.
         growth_cooldown_seconds: how long a count is left alone after it changed.
         growth_quiet_seconds: how long a count must be unchanged before it shrinks; not below the cooldown.
+        growth_most_minutes: how long a change may be expected to take that starts by itself and moves items.
+        growth_mover_share: the part of each shard's units that moving items may take.
         endpoint: URL of DynamoDB, None for the region's own.
         transport: what signs and sends requests to DynamoDB: `botocore` or `direct`.
         log_item_keys: whether log lines name items and callers.
@@ -51,6 +53,8 @@ class TableSettings:
     growth_mode: Annotated[Literal["on", "dry_run", "off"], Variable("GROWTH_MODE")] = "on"
     growth_cooldown_seconds: Annotated[float, Variable("GROWTH_COOLDOWN_SECONDS", number)] = 300.0
     growth_quiet_seconds: Annotated[float, Variable("GROWTH_QUIET_SECONDS", number)] = 86_400.0
+    growth_most_minutes: Annotated[float, Variable("GROWTH_MOST_MINUTES", number)] = 10.0
+    growth_mover_share: Annotated[float, Variable("GROWTH_MOVER_SHARE", number)] = 0.2
     endpoint: Annotated[str | None, Variable("DYNAMODB_ENDPOINT", optional)] = None
     transport: Annotated[TransportName, Variable("TRANSPORT")] = DEFAULT
     log_item_keys: Annotated[bool, Variable("LOG_ITEM_KEYS", flag)] = True
@@ -68,6 +72,13 @@ class TableSettings:
         if not 0 < self.growth_cooldown_seconds <= self.growth_quiet_seconds:
             raise ConfigurationError(
                 "GROWTH_COOLDOWN_SECONDS must be above 0, and GROWTH_QUIET_SECONDS must not be below it"
+            )
+
+        if not self.growth_most_minutes > 0 or not 0 < self.growth_mover_share <= 1:
+            minutes, share = f"{self.growth_most_minutes:g}", f"{self.growth_mover_share:g}"
+            raise ConfigurationError(
+                f"GROWTH_MOST_MINUTES is {minutes} and GROWTH_MOVER_SHARE {share}: the first must be above 0, "
+                "the second above 0 and at most 1"
             )
 
     @classmethod

@@ -15,7 +15,7 @@ from dynashard_serving.growth.demand import CountingTransport, Demand
 from dynashard_serving.settings import TableSettings
 
 if TYPE_CHECKING:
-    from dynashard_serving.growth.terms import LoadSource, Report
+    from dynashard_serving.growth.terms import GrowthSettings, LoadSource, Report
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
 OpenLoad = Callable[[TableSettings, Transport], "LoadSource | None"]
@@ -81,7 +81,6 @@ def growing(
     def build() -> Throttled:
         # Only a function that is throttled pays for these imports.
         from dynashard.resharding import Resharder, Timing  # noqa: PLC0415
-        from dynashard_serving.growth.policy import GrowthSettings  # noqa: PLC0415
         from dynashard_serving.growth.requests import growth_of  # noqa: PLC0415
 
         resharder = Resharder(
@@ -95,9 +94,7 @@ def growing(
         )
         growth = growth_of(
             resharder,
-            settings=GrowthSettings(
-                settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds
-            ),
+            settings=growth_settings(settings),
             load=(open_load or cloudwatch)(settings, transport),
             demand=demand,
             report=observer.grew,
@@ -105,6 +102,19 @@ def growing(
         return growth.throttled
 
     return Growing(build, observer.growth_failed)
+
+
+def growth_settings(settings: TableSettings) -> "GrowthSettings":
+    """Return the settings of the growth policy among those of a function."""
+    from dynashard_serving.growth.terms import GrowthSettings  # noqa: PLC0415 - only for functions that are throttled
+
+    return GrowthSettings(
+        settings.growth_mode,
+        settings.growth_cooldown_seconds,
+        settings.growth_quiet_seconds,
+        most_minutes=settings.growth_most_minutes,
+        mover_share=settings.growth_mover_share,
+    )
 
 
 def counting(

@@ -38,6 +38,7 @@ class Tally:
         refused: how many were throttled, by their stored partition keys; parts of a batch each time they are sent.
         throttled: how many were throttled for good, by the keys of their topology records.
         retried: how many were executed after throttles, by the keys of their topology records.
+        created: how many of the executed ones may have created an item, by their stored partition keys.
         all_admitted, all_throttled: their sums, with those of keys that did not fit.
     """
 
@@ -45,6 +46,7 @@ class Tally:
     refused: dict[str, int] = field(default_factory=dict)
     throttled: dict[str, int] = field(default_factory=dict)
     retried: dict[str, int] = field(default_factory=dict)
+    created: dict[str, int] = field(default_factory=dict)
     all_admitted: int = 0
     all_throttled: int = 0
 
@@ -111,6 +113,8 @@ class Demand:
             tally = self._tally(Place(slot, writing))
             tally.all_admitted += 1
             _count(tally.admitted, key, 1)
+        for key in created_keys(operation, request, table):
+            _count(self._tally(Place(None, writing)).created, key, 1)
 
     def refused(self, operation: str, request: Mapping[str, Any], error: ThrottledError, table: str) -> None:
         """Count a throttled request by its stored partition keys; `throttled` counts it once more, by its scope."""
@@ -141,6 +145,7 @@ class Demand:
                 refused=dict(each.refused),
                 throttled=dict(each.throttled),
                 retried=dict(each.retried),
+                created=dict(each.created),
             )
             for each in windows
             if each is not None
@@ -275,6 +280,26 @@ def stored_keys(
         # A write by key names no index entries; its answer may have the item that it changed or removed.
         keys += [(slot, key) for slot, key in _item({"Item": answer.get("Attributes", {})}) if slot is not None]
     return keys
+
+
+def created_keys(operation: str, request: Mapping[str, Any], table: str) -> list[str]:
+    """Return the stored partition keys at which a request may have created items: puts that require no stored item."""
+    if operation == "PutItem":
+        puts = [request]
+    elif operation == "TransactWriteItems":
+        puts = [step["Put"] for step in request.get("TransactItems", ()) if "Put" in step]
+    elif operation == "BatchWriteItem":
+        written = request.get("RequestItems", {}).get(table, ())
+        puts = [{"TableName": table, **each["PutRequest"]} for each in written if "PutRequest" in each]
+    else:
+        return []
+    return [
+        put["Item"][PK]["S"]
+        for put in puts
+        if put.get("TableName") == table
+        and PK in put.get("Item", ())
+        and f"attribute_exists({PK})" not in put.get("ConditionExpression", "")
+    ]
 
 
 def _left(answer: Mapping[str, Any], table: str) -> list[_Stored]:

@@ -5,10 +5,9 @@ Source of cooldown, random wait and history: AWS, 'Choosing the right number of 
 """
 
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from typing import Any, Final
 
-from dynashard.entity import EntityDefinition, Shards
+from dynashard.entity import EntityDefinition
 from dynashard.errors import (
     DynashardError,
     ReshardRefusedError,
@@ -25,7 +24,16 @@ from dynashard.transport.interface import WRITING
 from dynashard_serving.growth.cooldowns import Cooldowns
 from dynashard_serving.growth.demand import Demand, Place
 from dynashard_serving.growth.retries import RetriedThrottleError
-from dynashard_serving.growth.sizing import Evidence, Supply, enough, evidence_of, target_count
+from dynashard_serving.growth.shrinking import may_shrink, quiet
+from dynashard_serving.growth.sizing import (
+    Evidence,
+    Supply,
+    creating_share,
+    enough,
+    evidence_of,
+    hot_places,
+    target_count,
+)
 from dynashard_serving.growth.terms import (
     CountState,
     GrowthEvent,
@@ -34,6 +42,8 @@ from dynashard_serving.growth.terms import (
     ReadCount,
     Report,
     RequestCount,
+    WithdrawCount,
+    arguments_of,
 )
 from dynashard_serving.table_load import Load
 
@@ -44,6 +54,8 @@ _LOAD_VALID_SECONDS: Final = 60.0
 _RECHECK_SECONDS: Final = 60.0
 """How long a count is left alone that changes, has changed, or is large enough. No cooldown is shorter than this: the
 requests that are counted by then were all sent under the new count."""
+DECLINED_SECONDS: Final = 3600.0
+"""How long it is believed that a change would take too long, because few items leave a partition meanwhile."""
 _CLEAR_EXCESS: Final = 2.0
 """Demand relative to what a new count can take, from which on the rest of its cooldown is not waited for."""
 
@@ -59,6 +71,7 @@ class Growth:
         waits: wait in the calling thread. Otherwise no request ever waits: the first throttle begins the random wait,
             and the first throttle after the wait requests the change. A key range that is not throttled again needs
             no more shards.
+        withdraw: takes back a change that waits for empty shards.
         load: reports what the table can give, and whether it is below its limits; None if that is unknown.
         demand: what this process asked for and got. A count is doubled without it.
         report: receives events, at most once in a cooldown for one cause.
@@ -72,6 +85,7 @@ class Growth:
         runtime: Runtime,
         settings: GrowthSettings,
         waits: bool = False,
+        withdraw: WithdrawCount = lambda _: None,
         load: LoadSource | None = None,
         demand: Demand | None = None,
         report: Callable[[Report], None] = lambda _: None,
@@ -81,6 +95,7 @@ class Growth:
         self._runtime = runtime
         self._settings = settings
         self._waits = waits
+        self._withdraw = withdraw
         self._load = load
         self._report = report
         self._demand = demand
@@ -103,7 +118,7 @@ class Growth:
                 self._report_once(GrowthEvent.LIMIT, entity, reason.index, limit, cause=reason.reason)
         if any(reason.kind is ThrottleKind.KEY_RANGE for reason in error.reasons):
             lasting = not isinstance(error, RetriedThrottleError)
-            for place in _hot_places(error):
+            for place in hot_places(error):
                 self._grow(entity, None if place.slot else partition, place, lasting=lasting)
         elif isinstance(error, TableThrottledError):
             if not error.reasons:
@@ -114,7 +129,8 @@ class Growth:
     def shrink(self, records: Iterable[Record], entities: Iterable[EntityDefinition[Any]]) -> list[Report]:
         """Request half of each count that was unchanged for the quiet time, but no less than is declared.
 
-        Counts of whole families and counts that an operator has set are left alone. A count that grew again after it
+        Counts of whole families, counts that an operator has set, and counts of random placement whose items do not
+        expire are left alone. A count that grew again after it
         was halved must be quiet for twice as long before the next time, and so on.
 
         Returns:
@@ -129,31 +145,21 @@ class Growth:
         reports = []
         for record in records:
             scope = Scope.of_key(record.key, known)
-            shards = scope.shards
-            if shards is None or scope.whole_family or not self._quiet(record, shards):
+            if scope.whole_family or not may_shrink(scope, record, known):
+                continue
+            began = self._cooldowns.began(record.key)
+            if not quiet(record, self._settings.quiet_seconds, self._runtime.clock(), grew=began):
                 continue
             slot = scope.index.slot if scope.index else None
             if slot not in calm:
                 calm[slot] = self._calm(slot)
             if calm[slot]:
-                reports.append(self._change(scope, record.count // 2, "quiet for long"))
+                reports.append(self._change(scope, record.count // 2, "quiet for long", 0.0))
         return reports
 
     def _calm(self, slot: str | None) -> bool:
         """Whether the table or index was never throttled: the record of a partition at its ceiling is quiet too."""
         return self._load is None or self._load.calm(self._settings.quiet_seconds, index=slot) is True
-
-    def _quiet(self, record: Record, shards: Shards) -> bool:
-        if not shards.rule.powers_of_two or record.count // 2 < shards.count:
-            return False
-        if record.busy or record.change.get("cause") == "operator":
-            return False
-        now = self._runtime.clock()
-        began = self._cooldowns.began(record.key)
-        if began is not None and now < began + self._settings.quiet_seconds:
-            return False
-        quiet: float = self._settings.quiet_seconds * 2 ** _regrown(record)
-        return now - float(record.updated) >= quiet
 
     def _without_reason(self, entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
         """Decide about a throttle without a known reason by how busy the table is."""
@@ -183,6 +189,7 @@ class Growth:
             return
         if self._demand is not None and lasting:
             self._demand.throttled(place, scope.key)
+        self._keep_shards(scope)
         if not self._waits and self._cooldowns.waits(scope.key):
             return
         if not self._cooldowns.claim(scope.key, self._settings.cooldown_seconds):
@@ -204,6 +211,27 @@ class Growth:
         except DynashardError as error:
             self._report_change(GrowthEvent.FAILED, scope, f"{scope.key} is hot, but its count is unreadable: {error}")
 
+    def _keep_shards(self, scope: Scope) -> None:
+        """Take back a change that waits until shards are empty, at the first throttle: they are needed."""
+        # Only random placement waits for empty shards.
+        if scope.moves or scope.shards is None or self._settings.mode != "on":
+            return
+        if not self._cooldowns.claim(f"narrowing {scope.key}", min(self._settings.cooldown_seconds, _RECHECK_SECONDS)):
+            return
+        try:
+            state = self._read(scope)
+            if not state.narrowing:
+                return
+            self._withdraw(scope)
+        except (ReshardRefusedError, TopologyChangedError):
+            return
+        except DynashardError as error:
+            reason = f"{scope.key} is hot, and waits to be narrowed, which could not be taken back: {error}"
+            self._report_change(GrowthEvent.FAILED, scope, reason)
+            return
+        reason = f"{scope.key} is hot: it keeps its {state.count} shards, {state.target} of which it was to keep"
+        self._report_change(GrowthEvent.WITHDRAWN, scope, reason)
+
     def _hot_scope(self, entity: EntityDefinition[Any], partition: str | None, place: Place) -> Scope | None:
         """Return what a hot place belongs to; None, with a report, if that is unknown."""
         slot = place.slot
@@ -221,6 +249,8 @@ class Growth:
     def _enlarge(self, scope: Scope, place: Place, supply: Supply) -> None:
         """Request a count for the demand, unless the record, its cooldown or the supply is against it."""
         state = self._changeable(scope)
+        if state is not None and self._declined(scope, state):
+            return
         if state is None or self._still_cooling(scope.key, state, self._evidence(scope, place, state.count)):
             return
         if self._waits and self._settings.mode == "on":
@@ -243,7 +273,19 @@ class Growth:
             target = target_count(evidence, ceiling=min(ceiling, supply.most_shards))
             why += f", {evidence.throttled:,} of {evidence.requests:,} requests were throttled"
             why += f", and {evidence.retried:,} executed after retries" if evidence.retried else ""
-        self._change(scope, target, why)
+        self._change(scope, target, why, creating_share(evidence, place))
+
+    def _declined(self, scope: Scope, state: CountState) -> bool:
+        """Whether a change would take too long, as the worker has found not long ago; reports it."""
+        over = min(self._runtime.clock(), state.changed) + DECLINED_SECONDS
+        if state.declined is None or state.busy or self._runtime.clock() >= over:
+            return False
+        reason = (
+            f"{scope.key} is hot, and {state.target} shards were needed; but {state.declined}. "
+            f"An operator decides: `dynashard reshard start {arguments_of(scope)} --to {state.target}`"
+        )
+        self._report_change(GrowthEvent.TOO_LONG, scope, reason, state.target)
+        return True
 
     def _changeable(self, scope: Scope) -> CountState | None:
         """Return the count of a scope; None, with a report, if the declaration does not allow a larger one."""
@@ -294,13 +336,13 @@ class Growth:
         seconds = min(self._settings.cooldown_seconds, _RECHECK_SECONDS)
         self._cooldowns.begin(key, self._runtime.clock() + seconds)
 
-    def _change(self, scope: Scope, target: int, why: str) -> Report:
-        """Request a count, or only report that in a dry run."""
+    def _change(self, scope: Scope, target: int, why: str, creating: float) -> Report:
+        """Request a count, or only report that in a dry run. `creating` is as of `RequestCount`."""
         request = f"{scope.key} to {target} shards: {why}"
         if self._settings.mode == "dry_run":
             return self._report_change(GrowthEvent.WOULD_ASK, scope, f"dry run: {request}", target)
         try:
-            self._request(scope, target)
+            self._request(scope, target, creating)
         except TopologyChangedError:
             return self._report_change(GrowthEvent.LOST, scope, f"another process has changed {scope.key}", target)
         except ReshardRefusedError as error:
@@ -330,24 +372,3 @@ class Growth:
         report = Report(event, scope.entity.name, scope.partition, slot, reason, target)
         self._report(report)
         return report
-
-
-def _hot_places(error: ThrottledError) -> list[Place]:
-    """Return where more shards help: the table, or else the indexes that a throttle names (`""` if it names none).
-
-    A table's count is left alone while only an index is the bottleneck. More shards cannot give more than the table or
-    index has: if the throttle names a limit of its own too, that comes first.
-    """
-    limited = {reason.index for reason in error.reasons if reason.kind is ThrottleKind.TABLE}
-    hot = [reason for reason in error.reasons if reason.kind is ThrottleKind.KEY_RANGE]
-    found = {Place(reason.index or "" if reason.on_index else None, not reason.reading) for reason in hot}
-    table = [place for place in found if place.slot is None]
-    return sorted(place for place in (table or found) if place.slot not in limited)
-
-
-def _regrown(record: Record) -> int:
-    """How often a record's count grew again after it was halved."""
-    entries = sorted((int(epoch), int(count)) for epoch, _, count in (each.partition(":") for each in record.history))
-    counts = [count for _, count in entries]
-    grown = sum(1 for old, new in pairwise(counts) if new == record.count and old < new)
-    return max(0, grown - 1)

@@ -6,9 +6,10 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition
 from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
+from dynashard.resharding.change import Change
 from dynashard.resharding.resharder import Resharder
 from dynashard.resharding.scope import Scope
-from dynashard.topology import Record, TopologyTable, family_of
+from dynashard.topology import Phase, Record, TopologyTable, family_of
 from dynashard_serving.growth.demand import Demand
 from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
 from dynashard_serving.growth.terms import LoadSource
@@ -42,11 +43,12 @@ def growth_of(
     a request costs what `Resharder.start` does. Items are not counted first: that would read a hot partition through.
     """
     return Growth(
-        lambda scope, target: resharder.start(scope, target, cause=cause, survey=False),
+        lambda scope, target, creating: resharder.start(scope, target, cause=cause, survey=False, creating=creating),
         lambda scope: _state_of(resharder.topology, scope),
         runtime=resharder.runtime,
         settings=settings,
         waits=waits,
+        withdraw=resharder.abort,
         load=load,
         demand=demand,
         report=report,
@@ -105,8 +107,16 @@ def _state_of(topology: TopologyTable, scope: Scope) -> CountState:
     if record is None:
         return CountState(scope.shards.initial if scope.shards else UNSHARDED, 0.0, busy=False)
     counted = [int(entry.partition(":")[0]) for entry in record.history]
-    # A change that was aborted leaves no count behind, but it has a cooldown too.
-    return CountState(record.count, max([record.since, *counted]), record.busy)
+    change = Change.of(record)
+    return CountState(
+        record.count,
+        # A change that was aborted leaves no count behind, but it has a cooldown too.
+        max([record.since, *counted]),
+        record.busy,
+        narrowing=not scope.moves and record.phase is Phase.PREPARE and (record.target or 0) < record.count,
+        declined=change.declined if change is not None and record.key == scope.key else None,
+        target=record.target if change is None or record.busy else change.target,
+    )
 
 
 def _belongs(record: Record, entities: Sequence[EntityDefinition[Any]]) -> bool:

@@ -12,13 +12,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from dynashard.errors import ThrottledError, ThrottleKind
 from dynashard.resharding.scope import Scope
+from dynashard.resharding.share import SHARD_READ_UNITS, SHARD_WRITE_UNITS
 from dynashard_serving.growth.demand import Demand, Place, Tally
 from dynashard_serving.table_load import ON_DEMAND_LIMIT
-
-WRITE_UNITS: Final = 1_000.0
-READ_UNITS: Final = 3_000.0
-"""What one physical partition, and so one shard, can take in a second."""
 
 _FULL: Final = 0.75
 """The share of a shard's units that a target plans with: demand fluctuates, and shards can meet on one physical
@@ -48,6 +46,7 @@ class Evidence:
         all_requests: requests of all partitions at the same place, executed or throttled.
         most_throttled: the throttled requests of the scope that has most of them, also those that were executed later.
         retried: executed requests that were throttled before.
+        created: executed requests that may have created an item.
     """
 
     shards: tuple[int, ...]
@@ -56,6 +55,13 @@ class Evidence:
     all_requests: int
     most_throttled: int
     retried: int = 0
+    created: int = 0
+
+    @property
+    def creating(self) -> float:
+        """The share of executed requests that may have created an item; all of them if none was executed."""
+        executed = sum(self.shards)
+        return min(1.0, self.created / executed) if executed else 1.0
 
     @property
     def requests(self) -> int:
@@ -106,6 +112,7 @@ def evidence_of(demand: Demand, scope: Scope, place: Place, count: int | None = 
         all_requests=sum(tally.all_admitted + tally.all_throttled for tally in tallies),
         most_throttled=sum(_most(tally) for tally in tallies),
         retried=sum(tally.retried.get(scope.key, 0) for tally in tallies),
+        created=sum(tally.created.get(key, 0) for tally in tallies for key in keys),
     )
 
 
@@ -152,7 +159,7 @@ class Supply:
     @property
     def shard_units(self) -> float:
         """What one shard can take."""
-        return WRITE_UNITS if self.place.writing else READ_UNITS
+        return SHARD_WRITE_UNITS if self.place.writing else SHARD_READ_UNITS
 
     @property
     def most_shards(self) -> int:
@@ -206,3 +213,26 @@ def target_count(evidence: Evidence, *, ceiling: int) -> int:
 
 def _power_of_two(number: float) -> int:
     return 1 << max(0, math.ceil(math.log2(number))) if number > 1 else 1
+
+
+def hot_places(error: ThrottledError) -> list[Place]:
+    """Return where more shards help: the table, or else the indexes that a throttle names (`""` if it names none).
+
+    A table's count is left alone while only an index is the bottleneck. More shards cannot give more than the table or
+    index has: if the throttle names a limit of its own too, that comes first.
+    """
+    limited = {reason.index for reason in error.reasons if reason.kind is ThrottleKind.TABLE}
+    hot = [reason for reason in error.reasons if reason.kind is ThrottleKind.KEY_RANGE]
+    found = {Place(reason.index or "" if reason.on_index else None, not reason.reading) for reason in hot}
+    table = [place for place in found if place.slot is None]
+    return sorted(place for place in (table or found) if place.slot not in limited)
+
+
+def creating_share(evidence: Evidence | None, place: Place) -> float:
+    """Return the share of a shard's write units with which callers create items. Shards hot by reads have units left.
+
+    Without evidence, it is a load, which creates all items that it writes.
+    """
+    if not place.writing:
+        return 0.0
+    return 1.0 if evidence is None else evidence.creating

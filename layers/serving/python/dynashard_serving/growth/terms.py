@@ -12,21 +12,38 @@ from dynashard_serving.table_load import Load
 
 @dataclass(frozen=True, slots=True)
 class CountState:
-    """A shard count, when it last changed in epoch seconds, and whether it is changing now."""
+    """A shard count, and how it changes.
+
+    Attributes:
+        changed: when it last changed, in epoch seconds.
+        busy: whether it is changing now.
+        narrowing: whether it waits until the shards that random placement leaves are empty.
+        declined: what the last change would have taken that began by itself, if it was declined for that.
+        target: the count of the change that is under way, or was declined.
+    """
 
     count: int
     changed: float
     busy: bool
+    narrowing: bool = False
+    declined: str | None = None
+    target: int | None = None
 
 
-RequestCount = Callable[[Scope, int], object]
+RequestCount = Callable[[Scope, int, float], object]
 """Requests a count, unless another process has changed the record meanwhile.
+
+The third argument is the share of a shard's write units with which callers create items.
 
 It raises `ReshardRefusedError` if the change is impossible now, and `TopologyChangedError` if another was first.
 """
 
 ReadCount = Callable[[Scope], CountState]
 """Reads the count from the topology table. It raises `DynashardError` if that is impossible."""
+
+
+WithdrawCount = Callable[[Scope], object]
+"""Takes a change back that has moved nothing. It raises as `RequestCount`."""
 
 
 class LoadSource(Protocol):
@@ -56,6 +73,10 @@ class GrowthEvent(StrEnum):
     """The controller refused the change."""
     LOST = "lost"
     """Another process was first."""
+    WITHDRAWN = "withdrawn"
+    """A count that waited to be halved keeps its shards, because they are needed."""
+    TOO_LONG = "too_long"
+    """More shards would help, but moving the items would take too long: an operator decides."""
     CANNOT = "cannot"
     """A key range is hot, but the declaration allows no more shards."""
     LIMIT = "limit"
@@ -95,6 +116,8 @@ class GrowthSettings:
         mode: `on`; `dry_run`, which only reports what it would request; `off`, which does nothing.
         cooldown_seconds: how long a count is left alone after a change.
         quiet_seconds: how long a count must be unchanged before it is halved.
+        most_minutes: how long a change may be expected to take that starts by itself and moves items.
+        mover_share: the part of each shard's units that moving items may take.
         wait_low, wait_high: the bounds of the random wait before a change is requested.
 
     Raises:
@@ -104,6 +127,8 @@ class GrowthSettings:
     mode: Literal["off", "dry_run", "on"] = "on"
     cooldown_seconds: float = 300.0
     quiet_seconds: float = 24 * 3600.0
+    most_minutes: float = 10.0
+    mover_share: float = 0.2
     wait_low: float = 1.0
     wait_high: float = 10.0
 
@@ -112,5 +137,16 @@ class GrowthSettings:
             raise ConfigurationError(f"growth mode {self.mode!r}: use off, dry_run or on")
         if self.cooldown_seconds <= 0 or self.quiet_seconds < self.cooldown_seconds:
             raise ConfigurationError("growth needs a cooldown above 0 s, and a quiet time that is no shorter")
+        if self.most_minutes <= 0 or not 0 < self.mover_share <= 1:
+            raise ConfigurationError("growth needs minutes above 0, and a mover's share above 0 and at most 1")
         if not 0 <= self.wait_low <= self.wait_high:
             raise ConfigurationError("growth waits from wait_low to wait_high seconds, neither below 0")
+
+
+def arguments_of(scope: Scope) -> str:
+    """Return the arguments that name a scope on the command line: `user.v1.User abc`."""
+    entity = scope.entity
+    if scope.index is not None:
+        return f"{entity.name} --index {scope.index.name}"
+    prefix = f"{entity.prefix}{entity.separator}" if entity.prefix else ""
+    return entity.name if scope.partition is None else f"{entity.name} {scope.partition.removeprefix(prefix)}"

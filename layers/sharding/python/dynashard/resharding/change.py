@@ -9,6 +9,13 @@ from dynashard.errors import UndecodableItemError
 from dynashard.resharding.progress import Counters
 from dynashard.topology import Record
 
+SELF_STARTED: Final = frozenset({"throttle", "quiet"})
+"""Causes of changes that nobody has asked for."""
+_FLOATS: Final = (
+    *("started", "budget", "seen", "margin", "passed", "share", "creating", "expected"),
+    *("write_units", "read_units"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Change(Counters):
@@ -24,6 +31,10 @@ class Change(Counters):
         margin: operation and skew in seconds, which the controller adds to a lease; None before.
         passed: when all items were found moved, in epoch seconds; None before.
         check: whether the new homes are checked before it begins: nothing may stand there yet.
+        share: the part of each shard's units that it may take; None for the worker's setting.
+        creating: the share of a shard's write units with which callers created items when it was requested.
+        expected: how long it was expected to take, in seconds; None if that was not judged.
+        declined: what it would have taken, if it was declined for that.
         others: stored members that only another release knows. They stay as they are until the change has ended.
     """
 
@@ -43,6 +54,10 @@ class Change(Counters):
     margin: float | None = None
     passed: float | None = None
     check: bool = False
+    share: float | None = None
+    creating: float = 0.0
+    expected: float | None = None
+    declined: str | None = None
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -60,7 +75,7 @@ class Change(Counters):
                 "deploy the release that wrote it, and let the change end"
             )
         known = {name: stored[name] for name in _MEMBERS if name in stored}
-        for name in ("started", "budget", "seen", "margin", "passed", "write_units", "read_units"):
+        for name in _FLOATS:
             if name in known:
                 known[name] = float(known[name])
         return cls(**known, others={name: value for name, value in stored.items() if name not in _MEMBERS})

@@ -8,7 +8,7 @@ from dynashard.schema import MAX_SHARDS
 from dynashard.topology import Record
 
 
-def check_possible(scope: Scope, to: int, budget: float | None) -> None:
+def check_possible(scope: Scope, to: int, budget: float | None, share: float | None = None) -> None:
     """Refuse a change that is never possible; see `Resharder.start`."""
     entity = scope.entity
     if scope.index is None and not entity.rule.powers_of_two:
@@ -35,6 +35,8 @@ def check_possible(scope: Scope, to: int, budget: float | None) -> None:
         )
     if budget is not None and not budget > 0:
         raise InvalidValueError(f"the budget is {budget:g} write units a second; it must be above 0", field="budget")
+    if share is not None and not 0 < share <= 1:
+        raise InvalidValueError(f"the share is {share:g}; it must be above 0 and at most 1", field="share")
 
 
 def check_now(scope: Scope, to: int, record: Record | None, family: Record) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from dynashard.errors import TopologyChangedError
 from dynashard.resharding.progress import ProgressTable
 from dynashard.resharding.scope import Family, Scope
+from dynashard.resharding.share import Share
 from dynashard.resharding.timing import Timing
 from dynashard.runtime import Runtime
-from dynashard.topology import Record, TopologyTable
+from dynashard.topology import Phase, Record, TopologyTable
 from dynashard.transport.interface import Transport
 
 
@@ -27,6 +28,8 @@ class Context:
     new_id: Callable[[], str]
     concurrency: int
     segments: int
+    share: Share
+    most_seconds: float | None
 
     def read(self, scope: Scope) -> tuple[Record | None, Record | None]:
         """Return the record of a scope and that of its family, if they exist. Cost: 1 round trip, 2 read units."""
@@ -43,8 +46,10 @@ class Context:
         trip, 1 write unit. Lowering takes two steps.
         """
         now, lease = self.runtime.clock(), self.timing.lease
-        if family.former_lease and family.lowered_at is None:
-            # The record has the lowered lease: from now on the former one is no longer granted.
+        lowered = family.lowered_at
+        if family.former_lease and (lowered is None or lowered > now + self.timing.skew):
+            # The record has the lowered lease: from now on the former one is no longer granted. A later time was stored
+            # by a clock that was ahead.
             changed = family.changed(now, lowered_at=now)
         elif family.granted > lease:
             changed = family.changed(now, lease=lease, former_lease=self.timing.longest(family, now), lowered_at=None)
@@ -67,3 +72,13 @@ class Context:
             lowered = now if family.lowered_at is None else family.lowered_at
             end = max(end, lowered + self.timing.wait(family.former_lease))
         return end - now
+
+    def waited_since(self, scope: Scope, record: Record, family: Record, seen: float) -> float:
+        """Return when the publication was stored, at the latest, that a record's change waits for; in epoch seconds.
+
+        `seen` is when the record was found stored. A request that moves nothing waits only for what was published
+        before it: writers may be waiting for new shards. What was seen was stored, whatever other clocks have said.
+        """
+        if record.target is None or record.phase is not Phase.STABLE or scope.moves:
+            return seen
+        return min(seen, max(record.since, family.differ_since or 0.0))

@@ -10,9 +10,10 @@ from typing import Any, Final
 from dynashard.errors import TopologyChangedError
 from dynashard.resharding.change import Change
 from dynashard.resharding.context import Context
+from dynashard.resharding.forecast import judged
 from dynashard.resharding.job import Job, checks_of, kind_of, tasks_of
 from dynashard.resharding.progress import Pass, Progress, open_tasks, sums
-from dynashard.resharding.resize_requests import reversal
+from dynashard.resharding.resize_requests import reversal, taken_back
 from dynashard.resharding.scope import Scope
 from dynashard.resharding.status import Step, surveyed
 from dynashard.resharding.vacancy import vacant_in
@@ -53,7 +54,7 @@ class _Controller:
         change = Change.of(self._record)
         if change is None or change.paused:
             return _DONE
-        if change.seen is None:
+        if change.seen is None or self._in_future(change.seen):
             change = self._see(change)
         record = self._record
         if record.phase is Phase.STABLE and record.target is not None:
@@ -99,18 +100,30 @@ class _Controller:
 
     def _pending(self, change: Change) -> Step:
         record = self._record
-        # When nothing moves, wait only for the previous publication.
-        since = change.seen if self._scope.moves else max(record.since, self._family.differ_since or 0.0)
-        left = self._context.left(self._family, since or 0.0, self._now)
+        since = self._context.waited_since(self._scope, record, self._family, change.seen or 0.0)
+        left = self._context.left(self._family, since, self._now)
         checks = checks_of(self._scope, change)
         todo = open_tasks(self._progress(change), Pass.CHECK, checks) if checks else ()
         if todo:
             return self._work(todo)
         if left > 0:
             return Step("wait", left)
+        change = judged(self._context, self._scope, self._family, change)
+        if change.declined is not None:
+            return self._decline(change, change.declined)
         tasks = tasks_of(self._scope, change.origin, change.target, self._context.segments)
         wait = self._publish(replace(change, tasks=tasks), phase=Phase.PREPARE)
         return self._work(tuple(range(tasks))) if change.survey and tasks else wait
+
+    def _decline(self, change: Change, declined: str) -> Step:
+        """End a change that started by itself and would take too long; an operator may start it."""
+        record = taken_back(self._record, change, self._now, declined=declined)
+        self._context.topology.save((self._record, record))
+        return Step("wait", self._context.left(self._family, self._now, self._now), reason=f"declined: {declined}")
+
+    def _in_future(self, moment: float) -> bool:
+        """Whether a stored moment was written by a clock that was ahead; it has passed, because it is stored."""
+        return moment > self._now + self._context.timing.skew
 
     def _widened(self, change: Change) -> Step:
         """With random placement: readers know the new shards, or writers have left the old ones."""
@@ -127,7 +140,7 @@ class _Controller:
         """Wait until eventually consistent reads see the item that was moved last at its new home."""
         if not self._context.timing.lag:
             return None
-        if change.passed is None:
+        if change.passed is None or self._in_future(change.passed):
             passed = self._record.changed(self._now, change=replace(change, passed=self._now).stored())
             self._context.topology.save((self._record, passed))
             return Step("wait", self._context.timing.lag)

@@ -1,19 +1,27 @@
-"""Backpressure: a task writes within its part of a budget, and backs off exponentially when DynamoDB throttles."""
+"""Backpressure: a task consumes no more than its rate, and backs off exponentially when the table is throttled.
+
+A hot shard throttles callers and the mover alike. The mover then sends again after a short pause, because it has a
+share of that shard: backing off would leave all of it to callers who ask for more than there is, and the change would
+never end. What is throttled consumes nothing, so the rate bounds what the mover gets, and callers get the rest.
+"""
 
 from dataclasses import dataclass
 from typing import Final
 
 from dynashard.errors import TableThrottledError, ThrottledError
+from dynashard.resharding.rates import Rate
 from dynashard.runtime import Runtime
 
-_MOVE_UNITS: Final = 4  # write units of the smallest move
 _BURST: Final = 0.03
-"""Seconds of its budget that a task sends at a time: a larger burst would delay other writers."""
+"""Seconds of its rate that a task sends at a time: a larger burst would delay other writers."""
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 20.0
-_LONGEST_HOT_PAUSE: Final = 2.0
+_FIRST_HOT_PAUSE: Final = 0.05
+_LONGEST_HOT_PAUSE: Final = 0.4
 _FIRST_CONFLICT: Final = 0.02
 _LONGEST_CONFLICT: Final = 1.0
+_LARGEST: Final = 400.0
+"""KB of the largest item: no write costs more than so many smallest ones."""
 _LEAST: Final = 1 / 32
 _SLOWER: Final = 0.5
 _FASTER: Final = 1.1
@@ -40,13 +48,13 @@ class Speed:
 
 
 class Pace:
-    """The pace of one task: `rate` write units a second, if any, and at most `width` writes at a time.
+    """The pace of one task: its rate, and at most `width` writes at a time.
 
-    A throttled key range slows this task alone; a limit of the table or the account slows all that share `table`.
+    A throttled key range delays this task alone; a limit of the table or the account slows all that share `table`.
     """
 
-    def __init__(self, rate: float | None, *, width: int, table: Speed, runtime: Runtime) -> None:
-        self._rate = rate
+    def __init__(self, rate: Rate, *, width: int, table: Speed, runtime: Runtime) -> None:
+        self.rate = rate
         self._width = width
         self._own = Speed()
         self._table = table
@@ -56,22 +64,30 @@ class Pace:
     @property
     def width(self) -> int:
         """How many writes to send at a time."""
-        width = self._width * self._own.share * self._table.share
-        if self._rate is not None:
-            width = min(width, self._rate * _BURST / _MOVE_UNITS)
+        width = min(self._width, self.rate.writes * _BURST / self.rate.write) * self._table.share
         return max(1, int(width))
 
     @property
     def after(self) -> float:
-        """When the next write may be sent, in epoch seconds."""
-        return max(self._own.after, self._table.after)
+        """When the next request may be sent, in epoch seconds.
+
+        No wait is longer than one for the largest item: a later time was stored by a clock that was ahead.
+        """
+        longest = _LONGEST_PAUSE * 1.5 + _LARGEST * self.rate.write / (self.rate.writes * _LEAST)
+        after = max(self._own.after, self._table.after)
+        now = self._runtime.clock()
+        if after > now + longest:
+            self._own.after = min(self._own.after, now)
+            self._table.after = min(self._table.after, now)
+            return now
+        return after
 
     def not_before(self, at: float) -> None:
         """Send nothing before a time, in epoch seconds."""
         self._own.after = max(self._own.after, at)
 
     def ready(self, deadline: float) -> bool:
-        """Wait until the next write may be sent, at most until the deadline; whether it may be sent."""
+        """Wait until the next request may be sent, at most until the deadline; whether it may be sent."""
         after = self.after
         wait = min(after, deadline) - self._runtime.clock()
         if wait > 0:
@@ -79,25 +95,33 @@ class Pace:
         return after <= deadline
 
     def spent(self, units: float) -> None:
-        """Count write units against the budget."""
-        if self._rate is not None and units:
-            share = self._own.share * self._table.share
-            self._own.after = max(self._own.after, self._runtime.clock()) + units / (self._rate * share)
+        """Count write units against the rate."""
+        self._count(units, self.rate.writes)
+
+    def read(self, units: float) -> None:
+        """Count read units against the rate."""
+        self._count(units, self.rate.reads)
+
+    def _count(self, units: float, rate: float) -> None:
+        if units:
+            now = self._runtime.clock()
+            self._own.after = max(self._own.after, now) + units / (rate * self._table.share)
 
     def succeeded(self) -> None:
         """Speed up, and pause shorter next time, after writes of which some succeeded."""
         self._conflicts = 0
-        self._own.ease()
+        self._own.streak = 0
         self._table.ease()
 
     def throttled(self, error: ThrottledError) -> None:
-        """Back off after a throttle."""
-        # A throttled transaction has no reason: every task that meets it slows down by itself. A hot partition saves
-        # few units, so long pauses would waste what callers leave.
-        full = isinstance(error, TableThrottledError)
-        speed, longest = (self._table, _LONGEST_PAUSE) if full else (self._own, _LONGEST_HOT_PAUSE)
-        pause = min(longest, _FIRST_PAUSE * 2**speed.streak) * (0.5 + self._runtime.random())
-        speed.brake(self._runtime.clock(), pause)
+        """Pause after a throttle; back off if it is the table's or the account's."""
+        now, random = self._runtime.clock(), 0.5 + self._runtime.random()
+        if isinstance(error, TableThrottledError):
+            self._table.brake(now, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**self._table.streak) * random)
+            return
+        # A throttled transaction has no reason. Each task that meets one pauses by itself.
+        self.not_before(now + min(_LONGEST_HOT_PAUSE, _FIRST_HOT_PAUSE * 2**self._own.streak) * random)
+        self._own.streak = min(self._own.streak + 1, 10)
 
     def conflicted(self) -> None:
         """Pause after a conflict with other writes, or a lost answer."""

@@ -8,15 +8,18 @@ from typing import Any, Final
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ReshardRefusedError
 from dynashard.resharding import resize_requests
-from dynashard.resharding.checks import under_way
+from dynashard.resharding.checks import check_possible, under_way
 from dynashard.resharding.context import Context
 from dynashard.resharding.controller import advance
+from dynashard.resharding.estimate import Estimate
+from dynashard.resharding.forecast import course_of, forecast, share_of
 from dynashard.resharding.job import Guard, Job
 from dynashard.resharding.mover import TakenError
 from dynashard.resharding.pace import Pace, Speed
 from dynashard.resharding.progress import Pass, ProgressTable
 from dynashard.resharding.relocation import Homes
 from dynashard.resharding.scope import Family, Scope
+from dynashard.resharding.share import Share
 from dynashard.resharding.status import Status, Step, status_of
 from dynashard.resharding.timing import Timing
 from dynashard.resharding.worker import Slice
@@ -26,6 +29,9 @@ from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Transport
 
 _TIMING: Final = Timing()
+_SHARE: Final = Share()
+MOST_SECONDS: Final = 600.0
+"""How long a change may be expected to take that starts by itself and moves items."""
 _WIDTH: Final = 16
 """Writes of a task that are under way at a time."""
 
@@ -36,6 +42,10 @@ class Resharder:
     It needs all `entities` that share logical partitions with one of them, and a `timing` of not less than what clients
     are given. Drivers work on `concurrency` tasks at a time, among which a budget is divided. Work on the whole table,
     which a change of a family or an index takes, is divided into `segments`.
+
+    A change takes no more than `share` of the units of each shard, unless its request names another part. One that the
+    growth policy has requested is declined if items move and it is expected to take longer than `most_seconds`; None
+    for no such bound.
     """
 
     def __init__(
@@ -50,6 +60,8 @@ class Resharder:
         new_id: Callable[[], str] = lambda: secrets.token_urlsafe(9),
         concurrency: int = 4,
         segments: int = 16,
+        share: Share = _SHARE,
+        most_seconds: float | None = MOST_SECONDS,
     ) -> None:
         self.runtime = runtime
         self.topology = TopologyTable(transport, topology_table)
@@ -65,6 +77,8 @@ class Resharder:
             new_id=new_id,
             concurrency=concurrency,
             segments=segments,
+            share=share,
+            most_seconds=most_seconds,
         )
         self._table_speed = Speed()
         self._paces: dict[tuple[str, int], Pace] = {}
@@ -76,27 +90,56 @@ class Resharder:
         return Scope.of_key(key, self.entities)
 
     def start(
-        self, scope: Scope, to: int, *, budget: float | None = None, cause: str = "operator", survey: bool = True
+        self,
+        scope: Scope,
+        to: int,
+        *,
+        budget: float | None = None,
+        share: float | None = None,
+        cause: str = "operator",
+        survey: bool = True,
+        creating: float = 0.0,
     ) -> Status:
         """Request another shard count and return; a driver carries the change out.
 
         Args:
             scope: what to change.
             to: the new count, a power of two up to 1024.
-            budget: write units a second that moving and sweeping may take; None for no bound.
-            cause: why, for the status.
+            budget: write units a second that moving and sweeping may take; None for no bound besides the share.
+            share: the part of each shard's units that the change may take; None for the worker's setting.
+            cause: why, for the status. One that the growth policy gives, `throttle` or `quiet`, may be declined.
             survey: count the items to move during the first wait, for the progress bar; half a read unit for 4 KB.
+            creating: the share of a shard's write units with which callers create items, for the judgement whether the
+                change ends in time.
 
         Raises:
             ReshardRefusedError: it is not possible, or not now; `reason` is one of not_power_of_two, same_count,
                 running, not_swept, unknown_partition, fixed_placement, too_many, unsharded, index_busy, table_busy,
                 family_busy.
-            InvalidValueError: a budget that is not above 0.
+            InvalidValueError: a budget that is not above 0, or a share that is not above 0 and up to 1.
 
         Cost: 3 round trips, 3 read units, 4 write units.
         """
-        resize_requests.start(self._context, scope, to, budget=budget, cause=cause, survey=survey)
+        asked = resize_requests.Asked(budget=budget, share=share, cause=cause, survey=survey, creating=creating)
+        resize_requests.start(self._context, scope, to, asked)
         return self.status(scope)
+
+    def estimate(self, scope: Scope, to: int, *, budget: float | None = None, share: float | None = None) -> Estimate:
+        """Return what a change to another count would take: items, units, dollars and seconds.
+
+        Arguments as of `start`. Items that callers create meanwhile are not included.
+
+        Raises:
+            ReshardRefusedError: as `start`, if the change is never possible.
+            InvalidValueError: as `start`.
+            EngineError: the shards or the table cannot be read.
+
+        Cost: at most 8,192 read units, mostly a few; see `stored_amount`. At no more than the mover's share.
+        """
+        check_possible(scope, to, budget, share)
+        record, family = resize_requests.known(self._context, scope)
+        origin = (record or family).count
+        return forecast(self._context, scope, family, origin, to, budget=budget, share=share)
 
     def abort(self, scope: Scope) -> Status:
         """Abort a change. Cost: 3 round trips, 3 read units, 1 write unit.
@@ -192,12 +235,13 @@ class Resharder:
 
     def _pace(self, job: Job, task: int) -> Pace:
         context, change = self._context, job.change
-        rate = None if change.budget is None else change.budget / min(context.concurrency, change.tasks)
+        rate = course_of(context, job.scope, change).rate(job.kind, share_of(context, change.share))
         with self._lock:
             pace = self._paces.get((change.id, task))
             if pace is None:
                 pace = Pace(rate, width=_WIDTH, table=self._table_speed, runtime=context.runtime)
                 self._paces[change.id, task] = pace
+            pace.rate = rate
             return pace
 
     def _homes_of(self, job: Job) -> Homes:

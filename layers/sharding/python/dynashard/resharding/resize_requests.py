@@ -1,7 +1,7 @@
 """Resize requests of operators and of the growth policy: start, abort, pause, resume."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from dynashard.entity import Shards
@@ -21,9 +21,20 @@ Put = tuple[Record | None, Record]
 """A record as it was read, and as it is to be."""
 
 
-def start(context: Context, scope: Scope, to: int, *, budget: float | None, cause: str, survey: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request for a change asks for besides the count; see `Resharder.start`."""
+
+    budget: float | None = None
+    share: float | None = None
+    cause: str = "operator"
+    survey: bool = True
+    creating: float = 0.0
+
+
+def start(context: Context, scope: Scope, to: int, asked: Asked) -> None:
     """Store a request for a change, which the controller carries out; see `Resharder.start`."""
-    check_possible(scope, to, budget)
+    check_possible(scope, to, asked.budget, asked.share)
     change_id = context.new_id()
 
     def requested(record: Record | None, family: Record) -> list[Put]:
@@ -33,8 +44,8 @@ def start(context: Context, scope: Scope, to: int, *, budget: float | None, caus
         check_now(scope, to, record, family)
         now, lease = context.runtime.clock(), family.granted
         here = record or first_record(scope.key, family.count, now=now, lease=lease)
-        asked = {"budget": budget, "cause": cause, "survey": survey and scope.moves}
-        change = _change(context, scope, here.count, to, last=record, id=change_id, started=now, **asked)
+        wanted = asdict(replace(asked, survey=asked.survey and scope.moves))
+        change = _change(context, scope, here.count, to, last=record, id=change_id, started=now, **wanted)
         # When nothing moves, wait only for the previous publication: writers may be waiting for new shards.
         since = now if scope.moves else family.since if record is None else record.since
         request = here.changed(now, target=to, since=since, lease=lease, change=change.stored())
@@ -58,12 +69,17 @@ def abort(context: Context, scope: Scope) -> None:
             return []
         now = context.runtime.clock()
         if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
-            stopped = replace(change, paused=False, error=None, seen=None).stored()
-            return [(record, record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped))]
+            return [(record, taken_back(record, change, now))]
         planned = replace(change, back_to=change.origin, paused=False, error=None)
         return [(record, record.changed(now, change=planned.stored()))]
 
     _save(context, scope, requested)
+
+
+def taken_back(record: Record, change: Change, now: float, *, declined: str | None = None) -> Record:
+    """Return the record of a change that ends before anything moved; `declined` says why if nobody asked for that."""
+    stopped = replace(change, paused=False, error=None, seen=None, declined=declined).stored()
+    return record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped)
 
 
 def pause(
@@ -132,7 +148,7 @@ def _change(context: Context, scope: Scope, origin: int, to: int, *, last: Recor
 def reversal(context: Context, scope: Scope, record: Record, change: Change, *, now: float) -> Record:
     """Return the record of a change that has ended and is to be reversed, with the request for the change back."""
     over = record.changed(now, change=change.stored())
-    asked = {"budget": change.budget, "cause": "abort", "survey": change.survey}
+    asked = {"budget": change.budget, "share": change.share, "cause": "abort", "survey": change.survey}
     back = _change(context, scope, record.count, change.origin, last=over, id=context.new_id(), started=now, **asked)
     return record.changed(now, target=change.origin, swept=True, since=now, change=back.stored())
 

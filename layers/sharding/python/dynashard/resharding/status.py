@@ -12,6 +12,7 @@ from dynashard.resharding.progress import Pass, Progress, sums
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Phase, Record
 
+_OF_CHANGE: Final = ("paused", "back_to", "cause", "started", "error", "expected", "declined")
 _SWEEP_SHARE: Final = 0.25
 """The time of sweeping an item, as a share of the time of moving it."""
 
@@ -26,16 +27,20 @@ class Step:
         seconds: until it is worth asking again.
         tasks: those that are not complete.
         concurrency: how many of them to work on at a time.
+        reason: why the change ended before it began; empty otherwise.
     """
 
     kind: Literal["wait", "work", "done"]
     seconds: float = 0.0
     tasks: tuple[int, ...] = ()
     concurrency: int = 1
+    reason: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it in JSON values, with whole seconds for a state machine."""
-        return {**asdict(self), "seconds": ceil(self.seconds), "tasks": list(self.tasks)}
+        """Return it in JSON values, with whole seconds for a state machine; the reason is for the log."""
+        kept = asdict(self)
+        del kept["reason"]
+        return {**kept, "seconds": ceil(self.seconds), "tasks": list(self.tasks)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,12 @@ class Status:
         seconds_left: an estimate; None if unknown.
         lease: the longest lease that a client may hold now, in seconds.
         wait: the longest time that a published phase takes to reach every client, in seconds.
+        waits_for: `clients`: every client must know the phase, until `until`; `empty_shards`: the shards that random
+            placement leaves must be empty; `resume`: it is paused; `worker`: no worker has seen it yet. None while it
+            works.
+        until: when the wait ends at the latest, in epoch seconds; None if that is unknown.
+        expected: how long a change that started by itself was expected to take, in seconds; None if not judged.
+        declined: what a change would have taken that started by itself, and was declined for that.
     """
 
     key: str
@@ -86,6 +97,10 @@ class Status:
     lease: float = 0.0
     wait: float = 0.0
     error: str | None = None
+    waits_for: Literal["clients", "empty_shards", "resume", "worker"] | None = None
+    until: float | None = None
+    expected: float | None = None
+    declined: str | None = None
 
     @property
     def busy(self) -> bool:
@@ -132,8 +147,11 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
         return basic
     counters = {name: getattr(change, name) + value for name, value in sums(done).items()}
     total = change.total if change.total is not None else surveyed(change, done)
+    waits_for, until = _wait_of(context, scope, record, family, change)
     values: dict[str, Any] = {
-        **{name: getattr(change, name) for name in ("paused", "back_to", "cause", "started", "error")},
+        **{name: getattr(change, name) for name in _OF_CHANGE},
+        "waits_for": waits_for,
+        "until": until,
         **counters,
         "swept": record.swept,
         "swept_marks": counters["swept"],
@@ -143,6 +161,28 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
     }
     known = replace(basic, **values)
     return replace(known, seconds_left=None if change.paused else _seconds_left(known, now))
+
+
+def _wait_of(
+    context: Context, scope: Scope, record: Record, family: Record, change: Change
+) -> tuple[str | None, float | None]:
+    """Return what a change waits for, and until when; see `Status.waits_for`."""
+    if not record.busy:
+        return None, None
+    if change.paused:
+        return "resume", None
+    now = context.runtime.clock()
+    if change.seen is None:
+        return "worker", None
+    # The controller corrects a time that a clock has stored that was ahead.
+    seen = now if change.seen > now + context.timing.skew else change.seen
+    since = context.waited_since(scope, record, family, seen)
+    left = context.left(family, since, now)
+    if left > 0:
+        return "clients", now + left
+    if not scope.moves and record.phase is Phase.PREPARE and change.target < change.origin:
+        return "empty_shards", None
+    return None, None
 
 
 def surveyed(change: Change, done: Sequence[Progress]) -> int | None:

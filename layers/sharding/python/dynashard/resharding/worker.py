@@ -73,11 +73,14 @@ class Slice:
 
     def _advance(self, now: Progress, deadline: float) -> Progress:
         """Process one chunk, or as much of it as there is time for."""
+        if not self._pace.ready(deadline):
+            return now
         try:
-            chunk = self._sources.read(now.position)
+            with metered() as meter:
+                chunk = self._sources.read(now.position)
+            self._pace.read(meter.consumed.read_units)
         except ThrottledError as error:
             self._pace.throttled(error)
-            self._pace.ready(deadline)
             return now
         items = [item for item in chunk.items if self._work.concerns(item)]
         if self._job.kind is Pass.SURVEY:

@@ -1,0 +1,108 @@
+"""Forecasts what a change takes, and declines one that starts by itself and would take too long."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from dynashard.entity import EntityDefinition
+from dynashard.errors import EngineError, EngineUnavailableError
+from dynashard.resharding import estimate as estimates
+from dynashard.resharding.change import SELF_STARTED, Change
+from dynashard.resharding.context import Context
+from dynashard.resharding.estimate import Estimate, Stored, lasting
+from dynashard.resharding.job import moving_shards
+from dynashard.resharding.rates import Course
+from dynashard.resharding.scope import Scope
+from dynashard.resharding.share import Share
+from dynashard.resharding.stored_amount import stored_in
+from dynashard.topology import Record
+
+_WAITS: Final = 5
+_WAITS_OF_INDEX: Final = 4
+_WAITS_WITHOUT_MOVES: Final = 2
+"""Waits from the request to the end: before each phase, and before the change is over."""
+
+
+def share_of(context: Context, part: float | None) -> Share:
+    """Return what a change may take of each shard, by the part that its request names, or the setting."""
+    return context.share if part is None else replace(context.share, part=part)
+
+
+def course_of(context: Context, scope: Scope, change: Change) -> Course:
+    """Return how a change divides its work."""
+    workers = max(1, min(context.concurrency, change.tasks))
+    return Course(change.origin, change.target, workers, rewrites=scope.index is not None, budget=change.budget)
+
+
+def forecast(
+    context: Context,
+    scope: Scope,
+    family: Record,
+    origin: int,
+    target: int,
+    *,
+    budget: float | None = None,
+    share: float | None = None,
+    creating: float = 0.0,
+) -> Estimate:
+    """Return what a change from one count to another takes; `family` is the record of the scope's family.
+
+    Raises, costs: as `stored_in`. Nothing is read if nothing moves.
+    """
+    timing, of_shards = context.timing, share_of(context, share)
+    lease = timing.longest(family, context.runtime.clock())
+    wait = timing.wait(lease)
+    if not scope.moves:
+        course = Course(origin, target, 1)
+        return estimates.estimate(estimates.Change(course, 0, waits=_WAITS_WITHOUT_MOVES * wait), Stored(), of_shards)
+    shards = moving_shards(scope, origin, target) if scope.partition is not None else []
+    tasks = len(shards) or context.segments
+    course = Course(origin, target, min(context.concurrency, tasks), rewrites=scope.index is not None, budget=budget)
+    change = estimates.Change(
+        course,
+        tasks,
+        entries=_entries(context, scope),
+        waits=_WAITS_OF_INDEX * wait if course.rewrites else _WAITS * wait + 2 * timing.lag,
+        creating=creating,
+        # Clients learn within a lease after the phase has begun that new items belong to their new homes.
+        creating_seconds=2 * wait + lease,
+    )
+    return estimates.estimate(change, stored_in(context, scope, shards, of_shards), of_shards)
+
+
+def judged(context: Context, scope: Scope, family: Record, change: Change) -> Change:
+    """Return a change that started by itself with the time that it is expected to take, or with why it is declined.
+
+    Cost: as `forecast`.
+    """
+    if change.cause not in SELF_STARTED or not scope.moves or change.expected is not None:
+        return change
+    if context.most_seconds is None:
+        return change
+    try:
+        found = forecast(
+            context,
+            scope,
+            family,
+            change.origin,
+            change.target,
+            budget=change.budget,
+            share=change.share,
+            creating=change.creating,
+        )
+    except EngineUnavailableError:
+        raise
+    except EngineError as error:
+        return replace(change, declined=f"what it takes is unknown ({error})")
+    if found.error is not None and found.seconds <= context.most_seconds:
+        return replace(change, expected=found.seconds)
+    bound = lasting(context.most_seconds)
+    return replace(change, declined=f"it {found.text}; by itself it may take at most {bound}")
+
+
+def _entries(context: Context, scope: Scope) -> int:
+    """Return in how many indexes an item of the scope may stand, besides the one that is changed."""
+
+    def indexes(entity: EntityDefinition[Any]) -> int:
+        return sum(index is not scope.index for index in entity.indexes.values())
+
+    return max(indexes(member) for member in context.families[scope.family].members)
