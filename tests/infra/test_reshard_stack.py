@@ -194,7 +194,13 @@ def test_the_watch_checks_for_quiet_counts_every_hour_with_the_growth_settings_o
         "rate(1 hour)": '{"look":"shrink"}',
     }
     (watch,) = [variables for name, variables in growth.items() if name.startswith("Watch")]
-    assert watch == {"GROWTH_MODE": "on", "GROWTH_COOLDOWN_SECONDS": "300", "GROWTH_QUIET_SECONDS": "86400"}
+    assert watch == {
+        "GROWTH_MODE": "on",
+        "GROWTH_COOLDOWN_SECONDS": "300",
+        "GROWTH_QUIET_SECONDS": "86400",
+        "GROWTH_MOST_MINUTES": "10",
+        "GROWTH_MOVER_SHARE": "0.2",
+    }
     assert watch.items() <= api["Properties"]["Environment"]["Variables"].items()
     assert all(variables == watch for variables in growth.values())
 

@@ -35,20 +35,23 @@ def require_consent(
 
     Cost: as `Resharder.estimate` for each change, of the first five.
     """
-    for scope in scopes[:_MOST]:
-        typer.echo(_line(resharder, scope, to, budget, share), err=True)
+    lines = [_line(resharder, scope, to, budget, share) for scope in scopes[:_MOST]]
+    for line in filter(None, lines):
+        typer.echo(line, err=True)
     if len(scopes) > _MOST:
         typer.echo(f"and {len(scopes) - _MOST:,} more changes, which were not estimated", err=True)
+    if not any(lines):
+        return
     if not yes and terminal() and not ask("Start?"):
         raise CommandError("nothing was started")
 
 
-def _line(resharder: Resharder, scope: Scope, to: int, budget: float | None, share: float | None) -> str:
-    """Return an estimate as a line. What is refused is said when it is started."""
+def _line(resharder: Resharder, scope: Scope, to: int, budget: float | None, share: float | None) -> str | None:
+    """Return an estimate as a line; None if the change cannot start, which its start reports."""
     try:
         estimate = resharder.estimate(scope, to, budget=budget, share=share)
-    except ReshardRefusedError as error:
-        return f"{name_of(scope)}: {error}"
+    except ReshardRefusedError:
+        return None
     except DynashardError as error:
         return f"{name_of(scope)}: what it takes is unknown ({error})"
     return f"{name_of(scope)}: {described(estimate)}"

@@ -157,7 +157,7 @@ def test_items_that_were_never_sharded_are_adopted_under_traffic(
 
     assert ended.status == 0
     assert (ended.summary["count"], ended.summary["error"]) == (16, None)
-    assert ended.err.splitlines()[0] == f"{' '.join(['pet.v1.Pet', *named])}: unsharded -> 16; waits to begin"
+    assert ended.err.splitlines()[1] == f"{' '.join(['pet.v1.Pet', *named])}: unsharded -> 16; waits to begin"
     while world.resharder().busy():
         go_on()
     assert stages.keys() >= {"pending", "prepare", "move", "settle", "sweep"}

@@ -72,7 +72,7 @@ def test_loaders_of_one_process_do_not_wait_for_each_other() -> None:
 
 def test_count_that_an_operator_changes_under_load_loses_nothing() -> None:
     resize = {"at": 5.0, "demand": "users", "to": 4}
-    layer = {"lease": 2.0, "operation": 3.0, "resizes": [resize]}
+    layer = {"lease": 2.0, "operation": 3.0, "mover_share": 1.0, "resizes": [resize]}
 
     result = ran({"rate": 20.0}, layer, seconds=90.0)
 

@@ -156,12 +156,13 @@ def lasting(seconds: float) -> str:
 def estimate(change: Change, stored: Stored, share: Share) -> Estimate:
     """Return what a change takes, if the mover uses all of its share and is not throttled."""
     course = change.course
-    size = stored.bytes / stored.items if stored.items else float(_KB - _MARKER)
+    # Without a size, as of a table that was described before its first items, an item is taken for 1 KB.
+    size = stored.bytes / stored.items if stored.items and stored.bytes else float(_KB - _MARKER)
     arriving = 0.0
     if change.shards and not course.rewrites:
         units = max(1, course.origin) * share.write_units * change.creating_seconds
         arriving = change.creating * units / ceil(size / _KB)
-    read_bytes = stored.bytes + arriving * size
+    read_bytes = (stored.items + arriving) * size
     items = (stored.items + arriving) * change.moving if change.shards else 0.0
     units = ceil((size + _MARKER) / _KB) * (1 + change.entries)
     blocks = read_bytes / _BLOCK if change.shards else 0.0

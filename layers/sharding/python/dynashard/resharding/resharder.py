@@ -8,7 +8,7 @@ from typing import Any, Final
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ReshardRefusedError
 from dynashard.resharding import resize_requests
-from dynashard.resharding.checks import check_possible, under_way
+from dynashard.resharding.checks import check_now, check_possible, under_way
 from dynashard.resharding.context import Context
 from dynashard.resharding.controller import advance
 from dynashard.resharding.estimate import Estimate
@@ -130,7 +130,7 @@ class Resharder:
         Arguments as of `start`. Items that callers create meanwhile are not included.
 
         Raises:
-            ReshardRefusedError: as `start`, if the change is never possible.
+            ReshardRefusedError: as `start`.
             InvalidValueError: as `start`.
             EngineError: the shards or the table cannot be read.
 
@@ -138,6 +138,7 @@ class Resharder:
         """
         check_possible(scope, to, budget, share)
         record, family = resize_requests.known(self._context, scope)
+        check_now(scope, to, record, family)
         origin = (record or family).count
         return forecast(self._context, scope, family, origin, to, budget=budget, share=share)
 

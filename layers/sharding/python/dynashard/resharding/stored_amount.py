@@ -1,7 +1,7 @@
 """How much a change has to read: shards are counted until a bound, whole tables are described.
 
 Counting a shard reads it, eventually consistent, for half a read unit for 4 KB and at no more than the mover's share.
-At most `PAGES` pages of 1 MB are counted. Shards hold equal parts of a partition's items, so one of them tells the
+At most `PAGES` pages of 1 MB are counted. Shards hold equal parts of a partition's items, so one of them shows the
 number in all within two standard deviations of a binomial draw; up to four are counted if they are small. What is
 larger than `PAGES` MB a shard is known as a lower bound, with the number of items in the table as the upper one.
 
