@@ -56,17 +56,23 @@ def test_reads_count_against_the_rate_of_reads() -> None:
     time = Time()
     pace = time.pace()
 
-    pace.read(1200.0)
+    pace.read(120.0)
 
-    assert pace.after == time.now + 2.0
+    assert pace.ready(deadline=time.now)
+    assert pace.ready_to_read(deadline=time.now + 1)
+    assert time.now == 1000.2
 
 
 def test_a_wait_that_a_clock_stored_that_was_ahead_ends_at_once() -> None:
     time = Time()
     pace = time.pace(100.0)
     pace.not_before(time.now + 86_400.0)
+    time.now += 86_400.0
+    pace.read(1.0)
+    time.now -= 86_400.0
 
     assert pace.ready(deadline=time.now)
+    assert pace.ready_to_read(deadline=time.now)
 
 
 @pytest.mark.parametrize(("rate", "width"), [(1.0, 1), (140.0, 1), (400.0, 3), (10_000.0, 16)])

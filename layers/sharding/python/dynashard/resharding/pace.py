@@ -21,7 +21,7 @@ _LONGEST_HOT_PAUSE: Final = 0.4
 _FIRST_CONFLICT: Final = 0.02
 _LONGEST_CONFLICT: Final = 1.0
 _LARGEST: Final = 400.0
-"""KB of the largest item: no write costs more than so many smallest ones."""
+"""KB of the largest item: no write costs more than so many smallest ones, and no page as many read units."""
 _LEAST: Final = 1 / 32
 _SLOWER: Final = 0.5
 _FASTER: Final = 1.1
@@ -60,6 +60,7 @@ class Pace:
         self._table = table
         self._runtime = runtime
         self._conflicts = 0
+        self._reads_after = 0.0
 
     @property
     def width(self) -> int:
@@ -94,18 +95,25 @@ class Pace:
             self._runtime.sleep(wait)
         return after <= deadline
 
+    def ready_to_read(self, deadline: float) -> bool:
+        """Wait until the next items may be read, as `ready`; what was read may be written for at once."""
+        now = self._runtime.clock()
+        # A page has at most 1 MB; a longer wait was counted by a clock that was ahead.
+        after = self._reads_after if self._reads_after <= now + _LARGEST / self.rate.reads else now
+        wait = min(after, deadline) - now
+        if wait > 0:
+            self._runtime.sleep(wait)
+        return after <= deadline and self.ready(deadline)
+
     def spent(self, units: float) -> None:
         """Count write units against the rate."""
-        self._count(units, self.rate.writes)
+        if units:
+            now = self._runtime.clock()
+            self._own.after = max(self._own.after, now) + units / (self.rate.writes * self._table.share)
 
     def read(self, units: float) -> None:
         """Count read units against the rate."""
-        self._count(units, self.rate.reads)
-
-    def _count(self, units: float, rate: float) -> None:
-        if units:
-            now = self._runtime.clock()
-            self._own.after = max(self._own.after, now) + units / (rate * self._table.share)
+        self._reads_after = max(self._reads_after, self._runtime.clock()) + units / self.rate.reads
 
     def succeeded(self) -> None:
         """Speed up, and pause shorter next time, after writes of which some succeeded."""

@@ -73,7 +73,7 @@ class Slice:
 
     def _advance(self, now: Progress, deadline: float) -> Progress:
         """Process one chunk, or as much of it as there is time for."""
-        if not self._pace.ready(deadline):
+        if not self._pace.ready_to_read(deadline):
             return now
         try:
             with metered() as meter:
