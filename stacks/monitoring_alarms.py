@@ -240,6 +240,7 @@ def _growth(alarms: Alarms, metrics: Metrics) -> None:
         "A key range is hot, and moving its items would take too long to start by itself: decide.",
         metrics.own(names.GROWTH_TOO_LONG, "Sum", look),
         page="growth-refused",
+        silence=Silence.CALM,
     )
     alarms.add(
         "growth-refused-busy",
