@@ -51,6 +51,7 @@ class PrewarmStack(FunctionStack):
         memory = self._arn("ssm", "parameter", self._memory[1:])
         environment = {
             "TABLE_NAME": data.table.table_name,
+            "IDEMPOTENCY_TABLE": data.idempotency.table_name,
             "MEMORY_NAME": self._memory,
             "CEILING_WRITE_UNITS": str(prewarm.ceiling_write_units),
             "DOLLARS_PER_WRITE_UNIT_HOUR": str(prewarm.dollars_per_write_unit_hour),
@@ -58,8 +59,9 @@ class PrewarmStack(FunctionStack):
             "MAX_READ_UNITS": str(limits.max_read_units or ""),
             "MAX_WRITE_UNITS": str(limits.max_write_units or ""),
         }
+        tables = [data.table.table_arn, data.idempotency.table_arn]
         statements = [
-            allow(["dynamodb:DescribeTable", "dynamodb:UpdateTable"], [data.table.table_arn]),
+            allow(["dynamodb:DescribeTable", "dynamodb:UpdateTable"], tables),
             allow(["ssm:GetParameter"], [memory]),
         ]
         if data.stop_loss_role is not None:
@@ -149,6 +151,7 @@ class PrewarmStack(FunctionStack):
                 "WriteUnits": prewarm.write_units,
                 "IndexWriteUnits": index_units or prewarm.write_units,
                 "ReadUnits": prewarm.read_units,
+                "IdempotencyWriteUnits": prewarm.idempotency_units,
                 # Not read: a new index changes the request, so that it is sent again.
                 "Indexes": len(schema.INDEX_SLOTS),
             },

@@ -2,7 +2,7 @@
 
 The provisioned way:
 
-    Plan -> Arm -> Switch -> Allocate -> Remember -> Restore -> StandDown -> Report
+    Plan -> RaiseIdempotency -> Arm -> Switch -> Allocate -> Remember -> Restore -> StandDown -> Report
               any failure, and a deletion, go to Restore ----^
 
 Every path goes through Restore, which ends when the table is on-demand, or after RESTORE_MINUTES. Then, and if the
@@ -40,8 +40,9 @@ def _native(steps: "_Steps") -> State:
         "States": {
             "Begin": _choice(("$.mode", "restore", "Report"), default="Plan"),
             "Plan": steps.task("plan", result="$.plan", following="Decide", on_failure="Report"),
-            "Decide": _choice(("$.plan.action", "raise", "Raise"), default="Report"),
-            "Raise": steps.task("raise", following="Report", on_failure="Report"),
+            "Decide": _choice(("$.plan.action", "raise", "Raise"), default="RaiseIdempotency"),
+            "Raise": steps.task("raise", following="RaiseIdempotency", on_failure="Report"),
+            "RaiseIdempotency": steps.task("raise_idempotency", following="Report", on_failure="Report"),
             **_ending(steps),
         },
     }
@@ -58,7 +59,9 @@ def _provisioned(steps: "_Steps", prewarm: ProvisionedPrewarm) -> State:
         "States": {
             "Begin": _choice(("$.mode", "restore", "Cancel"), default="Plan"),
             "Cancel": steps.task("cancel", following="Restore", on_failure="Restore"),
-            "Plan": steps.task("plan", result="$.plan", following="Decide", on_failure="Restore"),
+            "Plan": steps.task("plan", result="$.plan", following="RaiseIdempotency", on_failure="Restore"),
+            # Before anything is switched: nothing stands between the switch and the return.
+            "RaiseIdempotency": steps.task("raise_idempotency", following="Decide", on_failure="Restore"),
             "Decide": _choice(("$.plan.action", "switch", "Arm"), default="Restore"),
             "Arm": steps.task("arm", following="Switch", on_failure="Restore"),
             "Switch": steps.task("switch", following="Allocate", on_failure="Restore"),

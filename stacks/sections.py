@@ -10,6 +10,8 @@ from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 _ADDRESS: Final = r"[^\s@:/]+@[^\s@:/.]+(\.[^\s@:/.]+)+|https://[^\s/@]+(/\S*)?"
 """An e-mail address or an https URL."""
 _TABLE: Final = r"^[A-Za-z0-9_.-]{3,255}$"
+TABLE_QUOTA_UNITS: Final = 40_000
+"""Write units a second of a table that an account has unless it asks for more."""
 _STREAM: Final = r"arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{{12}}:table/{}/stream/.+"
 
 
@@ -242,6 +244,8 @@ class RestoredTables(Section):
 class _Prewarm(Section):
     write_units: int = Field(ge=1)
     read_units: int = Field(default=12000, ge=1)
+    idempotency_write_units: int | None = Field(default=None, ge=0)
+    """Write units of the idempotency table; None for as many as the table, at most the default quota; 0 leaves it."""
     ceiling_write_units: int = Field(ge=1)
     """Write units above which the pre-warm is refused, because of the cost."""
     dollars_per_write_unit_hour: float = Field(default=0.00065, gt=0)
@@ -249,7 +253,7 @@ class _Prewarm(Section):
 
     @model_validator(mode="after")
     def _below_ceiling(self) -> Self:
-        for name in ("write_units", "index_write_units"):
+        for name in ("write_units", "index_write_units", "idempotency_write_units"):
             units = getattr(self, name, None)
             if units is not None and units > self.ceiling_write_units:
                 raise ValueError(
@@ -257,6 +261,13 @@ class _Prewarm(Section):
                     "raise the ceiling only if you accept the cost"
                 )
         return self
+
+    @property
+    def idempotency_units(self) -> int:
+        """Write units to which the idempotency table is warmed."""
+        if self.idempotency_write_units is None:
+            return min(self.write_units, TABLE_QUOTA_UNITS)
+        return self.idempotency_write_units
 
 
 class NativePrewarm(_Prewarm):

@@ -68,6 +68,7 @@ def config_from(environ: Mapping[str, str]) -> Config:
 
     return Config(
         table=environ["TABLE_NAME"],
+        idempotency=environ["IDEMPOTENCY_TABLE"],
         memory=environ["MEMORY_NAME"],
         limits=Limits(
             ceiling_write_units=int(environ["CEILING_WRITE_UNITS"]),

@@ -21,12 +21,13 @@ Action = Literal["none", "raise", "switch"]
 
 @dataclass(frozen=True, slots=True)
 class WantedThroughput:
-    """What the settings ask for."""
+    """What the settings ask for. The idempotency table is left as it is for 0 units."""
 
     way: str
     write_units: int
     index_write_units: int
     read_units: int
+    idempotency_write_units: int = 0
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
@@ -36,6 +37,8 @@ class WantedThroughput:
             write_units=int(properties["WriteUnits"]),
             index_write_units=int(properties["IndexWriteUnits"]),
             read_units=int(properties["ReadUnits"]),
+            # A stack of an earlier release did not ask for them.
+            idempotency_write_units=int(properties.get("IdempotencyWriteUnits", 0)),
         )
 
     def units(self, name: str) -> "Units":
@@ -152,7 +155,7 @@ def decide(
     wanted: WantedThroughput, limits: Limits, state: TableState, memory: Memory, *, run: str, now: float
 ) -> Plan:
     """Return what a run has to do, or raise `PrewarmRefusedError`."""
-    most = max(wanted.write_units, wanted.index_write_units)
+    most = max(wanted.write_units, wanted.index_write_units, wanted.idempotency_write_units)
     if most > limits.ceiling_write_units:
         raise PrewarmRefusedError(
             f"{most} write units are above the ceiling of {limits.ceiling_write_units}: ask for fewer, or raise "
@@ -163,6 +166,21 @@ def decide(
     return _switch(wanted, limits, state, memory.about(state.table_id), run=run, now=now)
 
 
+def decide_idempotency(wanted: WantedThroughput, limits: Limits, state: TableState) -> Plan:
+    """Return what a run has to do with the idempotency table: it is on-demand, and raised, whatever the way."""
+    present = state.warm[TABLE]
+    target = Units(0, wanted.idempotency_write_units).at_least(present)
+    if target == present:
+        return Plan("none", "the idempotency table is warm already")
+    dollars = limits.dollars(target) - limits.dollars(present)
+    return Plan(
+        "raise",
+        f"raising that of the idempotency table to {target.write} write units; about ${dollars:.2f}, once",
+        dollars,
+        {TABLE: target},
+    )
+
+
 def _raise(wanted: WantedThroughput, limits: Limits, state: TableState) -> Plan:
     """Raise warm throughput. It can only go up, so throughput above the target is left alone."""
     targets = {
@@ -171,7 +189,7 @@ def _raise(wanted: WantedThroughput, limits: Limits, state: TableState) -> Plan:
         if (target := wanted.units(name).at_least(present)) != present
     }
     if not targets:
-        return Plan("none", f"the table is warm for {wanted.write_units} write units already; nothing to pay")
+        return Plan("none", f"the table is warm for {wanted.write_units} write units already")
     dollars = sum(limits.dollars(targets[name]) - limits.dollars(state.warm[name]) for name in targets)
     names = ", ".join(name or "table" for name in targets)
     return Plan(
@@ -186,7 +204,7 @@ def _switch(
     wanted: WantedThroughput, limits: Limits, state: TableState, memory: Memory, *, run: str, now: float
 ) -> Plan:
     if memory.warmed >= wanted.write_units:
-        return Plan("none", f"the table was warmed to {memory.warmed} write units before; nothing to pay")
+        return Plan("none", f"the table was warmed to {memory.warmed} write units before")
     used = _switches_in_a_day(state, memory, run=run, now=now)
     if used >= SWITCHES_A_DAY - SPARE_SWITCHES:
         raise PrewarmRefusedError(

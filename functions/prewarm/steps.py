@@ -15,7 +15,17 @@ from typing import Any, Final
 
 from functions.prewarm.answer import Send, answer, outcome_of
 from functions.prewarm.errors import NotYetError, PrewarmInterruptedError
-from functions.prewarm.plan import TABLE, Limits, Memory, Plan, TableState, Units, WantedThroughput, decide
+from functions.prewarm.plan import (
+    TABLE,
+    Limits,
+    Memory,
+    Plan,
+    TableState,
+    Units,
+    WantedThroughput,
+    decide,
+    decide_idempotency,
+)
 
 ON_DEMAND: Final = "PAY_PER_REQUEST"
 STOP_LOSS_AFTER_SECONDS: Final = 3600
@@ -45,6 +55,7 @@ class Config:
 
     Attributes:
         table: Name of the table.
+        idempotency: Name of the idempotency table.
         memory: Name of the parameter that remembers earlier runs.
         limits: Ceiling and prices.
         stop_loss: Name of the schedule that switches back whatever happens; empty for the native way.
@@ -54,6 +65,7 @@ class Config:
     """
 
     table: str
+    idempotency: str
     memory: str
     limits: Limits
     stop_loss: str = ""
@@ -85,6 +97,7 @@ class Steps:
         steps: dict[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
             "plan": self.plan,
             "raise": self.raise_warm_throughput,
+            "raise_idempotency": self.raise_idempotency,
             "arm": self.arm,
             "switch": self.switch,
             "allocate": self.allocate,
@@ -99,11 +112,12 @@ class Steps:
     def plan(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Decide what to do, take the table for this run, and say the cost before anything is spent."""
         state, memory = self._state(), self._memory()
-        plan = self._decide(run, data, state, memory)
+        plan, beside = self._decide(run, data, state, memory), self._decide_idempotency(data)
         if plan.action == "switch":
             self._remember(replace(memory.about(state.table_id), run=run))
-        self._log(plan.reason)
-        return {"action": plan.action, "reason": plan.reason, "dollars": round(plan.dollars, 2)}
+        reason = f"{plan.reason}; {beside.reason}"
+        self._log(reason)
+        return {"action": plan.action, "reason": reason, "dollars": round(plan.dollars + beside.dollars, 2)}
 
     def raise_warm_throughput(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Raise warm throughput that is below the target; nothing if an earlier try has done it."""
@@ -111,9 +125,17 @@ class Steps:
         if targets:
             table = targets.pop(TABLE, None)
             self._update(
+                self._config.table,
                 **({"WarmThroughput": _warm(table)} if table else {}),
                 **_indexes({name: {"WarmThroughput": _warm(units)} for name, units in targets.items()}),
             )
+        return {}
+
+    def raise_idempotency(self, _run: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Raise the warm throughput of the idempotency table; nothing if an earlier try has done it."""
+        target = (self._decide_idempotency(data).targets or {}).get(TABLE)
+        if target is not None:
+            self._update(self._config.idempotency, WarmThroughput={"WriteUnitsPerSecond": target.write})
         return {}
 
     def arm(self, run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,6 +159,7 @@ class Steps:
                 raise NotYetError("the table is changing")
             wanted = WantedThroughput.from_properties(data["wanted"])
             self._update(
+                self._config.table,
                 BillingMode="PROVISIONED",
                 ProvisionedThroughput=_provisioned(wanted.units(TABLE)),
                 **_indexes(
@@ -186,7 +209,8 @@ class Steps:
             return {"table": "gone", "proven": True}
         if not state.on_demand:
             if state.active:
-                self._update(**self._on_demand(indexes=[name for name in state.warm if name != TABLE]))
+                indexes = [name for name in state.warm if name != TABLE]
+                self._update(self._config.table, **self._on_demand(indexes))
             self._note_provisioned(state)
         if not (state.active and state.on_demand):
             raise NotYetError("the table is going back to on-demand")
@@ -236,13 +260,17 @@ class Steps:
         wanted = WantedThroughput.from_properties(data["wanted"])
         return decide(wanted, self._config.limits, state, memory, run=run, now=self._clock())
 
-    def _state(self) -> TableState:
-        return table_state(self._clients.dynamodb.describe_table(TableName=self._config.table)["Table"])
+    def _decide_idempotency(self, data: Mapping[str, Any]) -> Plan:
+        wanted = WantedThroughput.from_properties(data["wanted"])
+        return decide_idempotency(wanted, self._config.limits, self._state(self._config.idempotency))
 
-    def _update(self, **changes: Any) -> None:
+    def _state(self, table: str = "") -> TableState:
+        return table_state(self._clients.dynamodb.describe_table(TableName=table or self._config.table)["Table"])
+
+    def _update(self, table: str, **changes: Any) -> None:
         dynamodb = self._clients.dynamodb
         try:
-            dynamodb.update_table(TableName=self._config.table, **changes)
+            dynamodb.update_table(TableName=table, **changes)
         except (dynamodb.exceptions.ResourceInUseException, dynamodb.exceptions.LimitExceededException) as error:
             raise NotYetError(str(error)) from error
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from botocore.session import get_session
 from moto import mock_aws
 
+from dynashard import schema
 from functions.prewarm.plan import Limits
 from functions.prewarm.steps import Clients, Config, Steps
 from tests.infra.states_language import Clock, Execution, Machine, StoppedError, TaskFailedError
@@ -19,6 +20,7 @@ from tests.infra.templates import of_type, short
 from tests.roles import Grant, Role, RoleClient
 
 TABLE = "prewarmed-table"
+IDEMPOTENCY = "prewarmed-idempotency"
 START = 1_800_000_000.0
 REQUEST = {
     "ResponseURL": "https://cloudformation.example.com/answer",
@@ -50,6 +52,7 @@ class SlowTable:
     """Adds time to moto's DynamoDB: a change of a table takes a while, during which the next change is refused.
 
     Answers about the table are eventually consistent: until `stale_until` they are those from before the last change.
+    The idempotency table changes at once; `beside` has its changes.
     """
 
     def __init__(self, client: Any, clock: Clock, seconds: float) -> None:
@@ -64,12 +67,16 @@ class SlowTable:
         self._unchanged: dict[str, Any] | None = None
         self.exceptions = client.exceptions
         self.updates: list[dict[str, Any]] = []
+        self.beside: list[dict[str, Any]] = []
 
     @property
     def busy(self) -> bool:
         return self._clock.now < self._busy_until
 
     def describe_table(self, **request: Any) -> dict[str, Any]:
+        if request["TableName"] == IDEMPOTENCY:
+            described: dict[str, Any] = self._client.describe_table(**request)
+            return described
         return self._before if self._clock.now < self.stale_until else self._described(**request)
 
     def _described(self, **request: Any) -> dict[str, Any]:
@@ -90,6 +97,10 @@ class SlowTable:
         self._unchanged = None
 
     def update_table(self, **request: Any) -> None:
+        if request["TableName"] == IDEMPOTENCY:
+            self.beside.append(request)
+            self._client.update_table(**request)
+            return
         if self.busy:
             raise self.exceptions.ResourceInUseException(
                 {"Error": {"Code": "ResourceInUseException", "Message": "being changed"}}, "UpdateTable"
@@ -116,6 +127,7 @@ class World:
         self.clock = Clock(START)
         self.dynamodb, self.ssm, self.scheduler = (client(name) for name in ("dynamodb", "ssm", "scheduler"))
         create_table(self.dynamodb)
+        create_idempotency_table(self.dynamodb)
         self.table = SlowTable(self.dynamodb, self.clock, allocation_seconds)
         self.answers: list[dict[str, Any]] = []
         self.log: list[str] = []
@@ -203,7 +215,8 @@ class World:
             return client
         arns = {self.config.memory: "parameter", self.config.stop_loss: "schedule"}
         of_role = {part: name for name, _ in self.role.all for part in arns.values() if f":{part}/" in name}
-        names = {TABLE: "Table", **{name: of_role.get(part, part) for name, part in arns.items()}}
+        tables = {TABLE: "Table", IDEMPOTENCY: "Idempotency"}
+        names = {**tables, **{name: of_role.get(part, part) for name, part in arns.items()}}
         return RoleClient(client, service, self.role, self.used, names)
 
 
@@ -214,14 +227,21 @@ def world(definition: Mapping[str, Any], *, allocation_seconds: float = 600.0) -
         yield World(definition, allocation_seconds)
 
 
-def wanted(way: str = "provisioned", write_units: int = 100_000) -> dict[str, str]:
+def wanted(way: str = "provisioned", write_units: int = 100_000, idempotency: int = 4_000) -> dict[str, str]:
     """Properties of the custom resource, as CloudFormation hands them over."""
-    return {"Way": way, "WriteUnits": str(write_units), "IndexWriteUnits": str(write_units), "ReadUnits": "12000"}
+    return {
+        "Way": way,
+        "WriteUnits": str(write_units),
+        "IndexWriteUnits": str(write_units),
+        "ReadUnits": "12000",
+        "IdempotencyWriteUnits": str(idempotency),
+    }
 
 
 def config() -> Config:
     return Config(
         table=TABLE,
+        idempotency=IDEMPOTENCY,
         memory="/dynashard/prod/prewarm",
         limits=Limits(200_000, 0.00065, 0.00013),
         stop_loss="dynashard-prod-stop-loss",
@@ -256,6 +276,16 @@ def client(service: str) -> Any:
         region_name="us-east-1",
         aws_access_key_id="test",
         aws_secret_access_key="test",  # noqa: S106 -- moto's
+    )
+
+
+def create_idempotency_table(client: Any) -> None:
+    """Create the on-demand idempotency table."""
+    client.create_table(
+        TableName=IDEMPOTENCY,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": schema.IDEMPOTENCY_KEY, "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": schema.IDEMPOTENCY_KEY, "KeyType": "HASH"}],
     )
 
 

@@ -36,7 +36,7 @@ def present(here: World) -> tuple[int, int]:
 
 def test_the_role_of_the_step_allows_what_a_run_needs_and_no_more(here: World, dev: Templates) -> None:
     here.role = Role.of(dev["Prewarm"], "StepRole")
-    here.run(**warm(40_000))
+    here.run(wanted=wanted("native", 40_000, 40_000))
 
     granted = {each for each in here.role.all if each[1] not in BY_LAMBDA}
     assert (here.used - granted, granted - here.used) == (set(), set())
@@ -61,6 +61,45 @@ def test_the_cost_is_that_of_the_added_throughput(here: World) -> None:
     # 4 x (36,000 x $0.00065 + 8,000 x $0.00013), once
     assert here.answers[0]["Data"]["ExpectedDollars"] == "97.76"
     assert "$97.76, once" in here.log[0]
+
+
+def test_the_idempotency_table_is_raised_too(here: World) -> None:
+    execution = here.run(wanted=wanted("native", 40_000, idempotency=20_000))
+
+    (update,) = here.table.beside
+    assert execution.status == "SUCCEEDED"
+    assert update["WarmThroughput"] == {"WriteUnitsPerSecond": 20_000}
+    # 4 x 36,000 x $0.00065 for the table and its indexes, and 16,000 x $0.00065
+    assert here.answers[0]["Data"]["ExpectedDollars"] == "104.00"
+    assert "idempotency table to 20000 write units; about $10.40, once" in here.log[0]
+
+
+def test_the_idempotency_table_is_raised_even_if_the_table_is_warm(here: World) -> None:
+    for run in ("run-1", "run-2"):
+        here.run(run, wanted=wanted("native", 4_000, idempotency=20_000))
+
+    assert here.table.updates == []
+    assert len(here.table.beside) == 1
+    assert [answer["Data"]["ExpectedDollars"] for answer in here.answers] == ["10.40", "0.00"]
+
+
+def test_an_idempotency_table_that_cannot_be_raised_is_reported(here: World) -> None:
+    here.faults = [Fault("raise_idempotency", "refused")]
+
+    here.run(wanted=wanted("native", 40_000, idempotency=20_000))
+
+    assert len(here.table.updates) == 1
+    assert here.answers[0]["Status"] == "FAILED"
+
+
+def test_a_request_of_an_earlier_release_leaves_the_idempotency_table(here: World) -> None:
+    asked = wanted("native", 40_000)
+    del asked["IdempotencyWriteUnits"]
+
+    here.run(wanted=asked)
+
+    assert here.table.beside == []
+    assert here.answers[0]["Status"] == "SUCCESS"
 
 
 def test_throughput_above_the_request_is_left_alone(here: World) -> None:
@@ -114,10 +153,11 @@ def test_a_lost_answer_does_not_raise_twice(here: World) -> None:
     assert len(here.table.updates) == 1
 
 
-def test_above_the_ceiling_nothing_is_raised(here: World) -> None:
-    here.run(**warm(200_001))
+@pytest.mark.parametrize(("units", "idempotency"), [(200_001, 4_000), (40_000, 200_001)])
+def test_above_the_ceiling_nothing_is_raised(here: World, units: int, idempotency: int) -> None:
+    here.run(wanted=wanted("native", units, idempotency))
 
-    assert here.table.updates == []
+    assert (here.table.updates, here.table.beside) == ([], [])
     assert here.answers[0]["Status"] == "FAILED"
 
 

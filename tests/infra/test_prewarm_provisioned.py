@@ -13,7 +13,7 @@ from tests.roles import BY_LAMBDA, Role
 
 pytestmark = pytest.mark.infra
 
-STEPS = ("plan", "arm", "switch", "allocate", "remember", "restore", "stand_down", "report")
+STEPS = ("plan", "raise_idempotency", "arm", "switch", "allocate", "remember", "restore", "stand_down", "report")
 MODES: tuple[Mode, ...] = ("refused", "lost", "timeout", "late")
 DELETE = {"mode": "restore", "request": {**REQUEST, "RequestType": "Delete", "RequestId": "request-2"}}
 
@@ -56,6 +56,18 @@ def test_the_maximum_cost_is_logged_before_anything_is_spent(here: World) -> Non
     # 4 x (100,000 x $0.00065 + 12,000 x $0.00013) an hour, for at most 2 hours begun
     assert "at most $532.48" in said[0]
     assert here.answers[0]["Data"]["ExpectedDollars"] == "532.48"
+
+
+def test_the_idempotency_table_is_raised_before_anything_is_switched_and_stays_on_demand(here: World) -> None:
+    switched: list[int] = []
+    here.meanwhile = lambda step: switched.append(len(here.table.updates)) if step == "raise_idempotency" else None
+
+    here.run(wanted=wanted(idempotency=40_000))
+
+    (update,) = here.table.beside
+    assert switched == [0]
+    assert update.keys() == {"TableName", "WarmThroughput"}
+    assert here.answers[0]["Data"]["ExpectedDollars"] == f"{532.48 + 36_000 * 0.00065:.2f}"
 
 
 def test_the_same_value_runs_once(here: World) -> None:
@@ -302,7 +314,7 @@ def test_a_table_provisioned_by_hand_is_returned_to_on_demand(here: World) -> No
 
 def test_the_role_of_the_step_allows_what_a_run_needs_and_no_more(here: World, prod: Templates) -> None:
     here.role = Role.of(prod["Prewarm"], "StepRole")
-    here.run()
+    here.run(wanted=wanted(idempotency=40_000))
     here.run("run-2", **DELETE)
 
     granted = {each for each in here.role.all if each[1] not in BY_LAMBDA}

@@ -13,6 +13,7 @@ from tests.infra.templates import Templates, alarms_in, of_type, short, statemen
 pytestmark = pytest.mark.infra
 
 TABLE = "<ExportsOutputFnGetAttTableArn48754775>"
+IDEMPOTENCY = "<ExportsOutputFnGetAttIdempotencyArnA57181EA>"
 MEMORY = "arn:<AWS::Partition>:ssm:<AWS::Region>:000000000000:parameter/dynashard/{}/prewarm"
 TRACES = {"*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]}
 LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
@@ -26,12 +27,13 @@ def test_pre_warming_and_its_role_exist_only_with_the_setting(synthesised: Synth
     assert of_type(plain["Data"], "AWS::IAM::Role") == {}
 
 
-def test_the_native_mode_may_only_change_the_table_and_read_earlier_runs(dev: Templates) -> None:
+def test_the_native_mode_may_only_change_the_tables_and_read_earlier_runs(dev: Templates) -> None:
     allowed = statements(dev["Prewarm"], "StepRole")
 
     assert allowed == {
         "<StepLog2C010704.Arn>": LOGS,
         TABLE: ["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
+        IDEMPOTENCY: ["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
         MEMORY.format("dev"): ["ssm:GetParameter"],
         **TRACES,
     }
@@ -43,6 +45,7 @@ def test_the_provisioned_mode_may_also_set_its_one_schedule(prod: Templates) -> 
     assert allowed == {
         "<StepLog2C010704.Arn>": LOGS,
         TABLE: ["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
+        IDEMPOTENCY: ["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
         MEMORY.format("prod"): ["ssm:GetParameter", "ssm:PutParameter"],
         "arn:<AWS::Partition>:scheduler:<AWS::Region>:000000000000:schedule/default/dynashard-prod-stop-loss": [
             "scheduler:CreateSchedule",
