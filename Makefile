@@ -188,6 +188,7 @@ bench-reshard: setup ## Check 100,000 random schedules of changes of shard count
 .PHONY: bench-truth
 bench-truth: setup ## Check the answers of 100,000 operations of each level of care while the engine fails
 	$(BIN)/python -m bench.truth
+	$(BIN)/python -m bench.truth --batches 5000
 
 .PHONY: bench-late
 bench-late: setup ## Change shard counts while the engine executes writes 9 seconds late

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from bench.truth.batches import run_batches
 from bench.truth.clients import LEVELS
 from bench.truth.judging import Verdict
 from bench.truth.proxy import Rates
@@ -40,6 +41,16 @@ def failures(verdict: Verdict, level: str) -> list[str]:
     return found
 
 
+def judged_batches(items: int, seed: int) -> int:
+    """Run batches, print what they were told, and return 0 if every outcome was true."""
+    started = time.monotonic()
+    verdict = run_batches(items, seed=seed)
+    for each in verdict.false[:_MOST_SHOWN]:
+        print(each, flush=True)
+    print(json.dumps({**verdict.as_dict(), "seconds": round(time.monotonic() - started)}, indent=2), flush=True)
+    return 1 if verdict.false else 0
+
+
 def main() -> int:
     """Run, and return 0 if every answer was true."""
     parser = argparse.ArgumentParser(prog="python -m bench.truth", description=__doc__)
@@ -50,9 +61,12 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=20, help="clients of each process")
     parser.add_argument("--lost", type=float, default=0.07, help="share of requests lost or late")
     parser.add_argument("--other", type=float, default=0.19, help="share of requests with other faults")
+    parser.add_argument("--batches", type=int, metavar="ITEMS", help="instead, write this many items in batches")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=Path("build/truth.json"))
     asked = parser.parse_args()
+    if asked.batches:
+        return judged_batches(asked.batches, asked.seed)
     plan = Plan(
         asked.operations,
         processes=asked.processes,

@@ -18,16 +18,17 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Final
+from zlib import crc32
 
 AMBIGUOUS: Final = ("lost", "answer_lost", "late", "error_before", "error_after", "reset", "damaged", "cut")
 """Faults after which the request may have been executed, or may be executed later."""
 _LOST: Final = (("lost", 2.0), ("answer_lost", 3.0), ("late", 2.0))
 """The faults in the share `lost`, with their weights."""
 _OTHER: Final = (
-    ("throttled", 7.0), ("error_before", 1.5), ("error_after", 1.5), ("reset", 2.0), ("damaged", 1.5), ("cut", 1.5),
-    ("closed_idle", 3.0), ("slow", 1.0),
+    ("throttled", 5.0), ("error_before", 1.5), ("error_after", 1.5), ("reset", 2.0), ("damaged", 1.5), ("cut", 1.5),
+    ("closed_idle", 3.0), ("slow", 1.0), ("partly", 4.0),
 )  # fmt: skip
-"""The faults in the share `other`, with their weights."""
+"""The faults in the share `other`, with their weights. Only a batch of writes is done partly."""
 _WRITES: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"})
 _READS: Final = frozenset({"GetItem", "BatchGetItem", "TransactGetItems", "Query"})
 _NAMES: Final = re.compile(rb"\b[wk]\d+-\d+(?:-\d+)?\b")
@@ -130,6 +131,8 @@ class Proxy:
         [fault] = self.random.choices([name for name, _ in kinds], [weight for _, weight in kinds])
         if fault == "late" and operation in _READS:
             fault = "lost"
+        if fault == "partly" and operation != "BatchWriteItem":
+            fault = "throttled"
         self.faults[fault] += 1
         return fault
 
@@ -166,6 +169,9 @@ class Proxy:
             return False
         if fault == "slow":
             await self._hold()
+        if fault == "partly":
+            writer.write(await self._partly(request, engine))
+            return True
         answer = await engine.send(request)
         if fault == "answer_lost":
             await self._hold()
@@ -187,6 +193,21 @@ class Proxy:
             await self._end(reader, writer)
             return False
         return True
+
+    async def _partly(self, request: bytes, engine: "_Engine") -> bytes:
+        """Have some writes of a batch executed, and return the others as unprocessed."""
+        head, _, body = request.partition(b"\r\n\r\n")
+        whole = json.loads(body)
+        [(table, writes)] = whole["RequestItems"].items()
+        done = [write for write in writes if self.random.random() < 0.5]  # noqa: PLR2004 - half
+        if done:
+            part = json.dumps({**whole, "RequestItems": {table: done}}).encode()
+            head = _LENGTH.sub(b"\r\ncontent-length: %d" % len(part), head)
+            answer = await engine.send(head + b"\r\n\r\n" + part)
+            if not answer.startswith(b"HTTP/1.1 200"):
+                return answer
+        left = json.dumps({"UnprocessedItems": {table: [write for write in writes if write not in done]}}).encode()
+        return _http(200, left, b"x-amz-crc32: %d\r\n" % crc32(left))
 
     async def _end(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Close an idle connection from this side. A request that the client sends before it notices is lost."""
