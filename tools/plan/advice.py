@@ -6,10 +6,20 @@ from typing import Final
 
 from dynashard.placement import PLACEMENTS
 from dynashard.schema import MAX_SHARDS
-from tools.plan.limits import NEW_TABLE_READ_UNITS, NEW_TABLE_WRITE_UNITS, TABLE_QUOTA_UNITS
+from tools.plan.limits import (
+    GIGABYTE,
+    NEW_TABLE_READ_UNITS,
+    NEW_TABLE_WRITE_UNITS,
+    PARTITION_BYTES,
+    PARTITION_WRITE_UNITS,
+    TABLE_QUOTA_UNITS,
+)
+from tools.plan.loading import duration, rate, seconds_at
 from tools.plan.planner import TABLE, IndexPlan, Plan
 from tools.plan.shards import Need
 
+LONG_SECONDS: Final = 3600
+"""A load that takes longer is worth more shards than the rates need."""
 _DEAR: Final = 4
 """An ordered page that costs this many times as much as from one shard is worth a word."""
 
@@ -37,7 +47,7 @@ def _of_shards(plan: Plan) -> Iterator[str]:
         )
         return
     if shards.need is Need.NONE:
-        yield _none_needed(declared)
+        yield _none_needed(plan, declared)
         return
     yield _needed(plan)
     if plan.workload.shares_with:
@@ -59,8 +69,12 @@ def _spread(plan: Plan) -> str:
     return "Only reads need shards" if plan.workload.rising else "Sort keys do not rise"
 
 
-def _none_needed(declared: int | None) -> str:
-    text = "No shards are needed: the hottest logical partition fits into one physical partition."
+def _none_needed(plan: Plan, declared: int | None) -> str:
+    held = plan.partitions.bytes * plan.workload.skew.hottest
+    text = "No shards are needed for these rates: one physical partition serves those of the hottest logical partition."
+    if held > PARTITION_BYTES:
+        split = ceil(held / PARTITION_BYTES)
+        text += f" Its {held / GIGABYTE:,.0f} GB take {split} of them; DynamoDB divides it by the sort key."
     if declared and declared > 1:
         return f"{text} The declared Shards({declared}) could be Shards(start=1, max={declared})."
     return f"{text} Declare Shards(start=1) if it may become hot: the count then grows by itself."
@@ -123,10 +137,28 @@ def _of_index(index: IndexPlan) -> str:
 
 
 def _of_the_load(plan: Plan) -> Iterator[str]:
+    yield from _of_a_long_load(plan)
     if plan.load is not None and plan.shards.count > 1 and plan.load.bottleneck != TABLE:
         yield (
             f"The index {plan.load.bottleneck} limits the load: give it as many shards as the table, "
             f"shards=Shards({plan.shards.count})."
+        )
+
+
+def _of_a_long_load(plan: Plan) -> Iterator[str]:
+    """Advise more shards for a load than the rates need: its duration may matter more than they do."""
+    load, workload = plan.load, plan.workload
+    if load is None or workload.shards is not None or load.warm <= LONG_SECONDS:
+        return
+    count, seconds = plan.shards.count, load.warm
+    while seconds > LONG_SECONDS and count < MAX_SHARDS:
+        count *= 2
+        seconds = seconds_at(load.items * plan.units.write, rate(count, load.warm_units))
+    if count > plan.shards.count and PLACEMENTS[workload.placement].powers_of_two:
+        yield (
+            f"The load takes {duration(load.warm)} with {plan.shards.count} shards: one stored partition key takes at "
+            f"most {PARTITION_WRITE_UNITS:,} write units/s. Begin with Shards({count}) in a pre-warmed table, with as "
+            f"many shards in its indexes, and it takes {duration(seconds)}."
         )
 
 

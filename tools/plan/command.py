@@ -15,7 +15,7 @@ from tools.failure import CommandError
 from tools.options import AnyEntity, AsJson, Environment
 from tools.plan import inputs, options
 from tools.plan.advice import advice
-from tools.plan.declared import Given, Sample, declared_count, index_loads, rises
+from tools.plan.declared import Given, Sample, declared_count, derived, index_loads, rises
 from tools.plan.picture import draw
 from tools.plan.planner import Plan, make_plan
 from tools.plan.prices import REFERENCE
@@ -51,6 +51,7 @@ def plan(
     index: options.IndexShares = None,
     index_changes: options.IndexChanges = None,
     index_bytes: options.IndexBytes = None,
+    copies: options.Copies = 1,
     stored: options.Stored = 0,
     load: options.Load = 0,
     growth: options.Growth = 0,
@@ -84,6 +85,7 @@ def plan(
             placement=placement or (found.rule.name if found else "calculated"), rising=_rising(found, sort_keys),
             declared=_declared(found, counts), name=found.name if found else "",
             shares_with=sharing(found) if found else (), indexes=indexes,
+            derived=derived(found, copies) if found else (), queued=found is not None and exposed(found.name).queued,
         )  # fmt: skip
         made = make_plan(workload, inputs.read_prices(prices, region, price or []))
     _show(made, size_source, plot, as_json=as_json)

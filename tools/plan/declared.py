@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from dynashard import Entity
+from domain import COPIES, ROLL_UPS
+from dynashard import Entity, definition
 from dynashard.codec import item_size
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.entity.checks import plain_types
@@ -20,6 +21,8 @@ from dynashard.routing import Router
 from dynashard.schema import REV, TYPE
 from dynashard.topology import DeclaredTopology
 from tools.load.rows import Row
+from tools.plan.following import Derived, copied, rolled_up
+from tools.plan.units import write_units
 from tools.plan.workload import IndexLoad
 
 TENANT: Final = "tenant_id"
@@ -29,6 +32,21 @@ _TIME_BYTES: Final = 27
 _OTHER_BYTES: Final = 8
 _KEYS_BYTES: Final = 60
 """Stored keys of table or index with their names, in a rough estimate."""
+
+
+def derived(entity: EntityDefinition[Any], copies: float) -> tuple[Derived, ...]:
+    """Return what the domain derives from an entity: its roll-ups, and its copies, of which a write changes so many."""
+    rolled = [each for each in ROLL_UPS if definition(each.of) is entity]
+    copied_into = [definition(each.copy) for each in COPIES if definition(each.of) is entity]
+    return (
+        *(rolled_up(each.name, sum(len(levels) for levels in each.into.values())) for each in rolled),
+        *(_copied(each, copies) for each in copied_into),
+    )
+
+
+def _copied(copy: EntityDefinition[Any], copies: float) -> Derived:
+    size = estimated_bytes(copy)
+    return copied(copy.name, copies, units=write_units(size), indexes=write_units(size) * len(copy.indexes))
 
 
 class SampleError(ValueError):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tools.plan.limits import (
     DOUBLING_SECONDS,
@@ -11,6 +12,9 @@ from tools.plan.limits import (
     TABLE_QUOTA_UNITS,
 )
 from tools.plan.partitions import expected_occupied
+
+_MINUTE: Final = 60
+_HOUR: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +89,12 @@ def seconds_cold(units: float, shards: int) -> float:
         units -= each * DOUBLING_SECONDS
         begun += DOUBLING_SECONDS
         table = min(table * PEAK_FACTOR, TABLE_QUOTA_UNITS)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in a unit that a person uses."""
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s"
+    if seconds < _HOUR:
+        return f"{seconds / _MINUTE:.1f} minutes"
+    return f"{seconds / _HOUR:,.1f} hours"

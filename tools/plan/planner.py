@@ -5,12 +5,14 @@ from typing import Any, Final
 
 from dynashard.placement import PLACEMENTS
 from tools.plan.cost import Load, MonthlyCost, monthly_cost, provisioned_units, stored_bytes
+from tools.plan.following import Following, following
 from tools.plan.limits import NEW_TABLE_READ_UNITS, NEW_TABLE_WRITE_UNITS, PARTITION_WRITE_UNITS
 from tools.plan.listing import ORDERS, PageCost, page_cost
 from tools.plan.loading import LoadTime, Target, load_time
 from tools.plan.partitions import (
     chance_shared,
     doublings,
+    even_share,
     expected_served,
     on_demand_partitions,
     provisioned_partitions,
@@ -53,12 +55,18 @@ class TablePartitions:
 
     Attributes:
         on_demand, provisioned: how many each mode has.
+        reads, writes: the provisioned units of the table.
+        reads_each, writes_each: those of one partition, if they are divided evenly.
         doublings: how often a new on-demand table must double.
         ramp_seconds: how long that should take.
     """
 
     on_demand: int
     provisioned: int
+    reads: int
+    writes: int
+    reads_each: float
+    writes_each: float
     bytes: int
     doublings: int
     ramp_seconds: int
@@ -99,6 +107,7 @@ class Plan:
             split physical partitions on which several of them are.
         without, with_shards: the monthly cost with one shard a logical partition, and with `shards.count`.
         without_load, with_load: the units a second at the peak, indexes included.
+        following: what writes cause besides; None if nothing.
         growth: this month, each month in which the count changes, and the last.
     """
 
@@ -118,6 +127,7 @@ class Plan:
     with_shards: MonthlyCost
     without_load: Load
     with_load: Load
+    following: Following | None
     growth: tuple[Month, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -135,6 +145,7 @@ def make_plan(workload: Workload, prices: Prices) -> Plan:
     shards = _table_shards(workload, units)
     with_load, without_load = _load(workload, units, shards.count), _load(workload, units, 1)
     held = _stored(workload)
+    with_shards = monthly_cost(with_load, held, prices, utilization=workload.utilization)
     return Plan(
         workload=workload,
         prices=prices,
@@ -149,9 +160,16 @@ def make_plan(workload: Workload, prices: Prices) -> Plan:
         single_pages=_pages(workload, 1),
         load=_load_time(workload, units, shards.count) if workload.load else None,
         without=monthly_cost(without_load, held, prices, utilization=workload.utilization),
-        with_shards=monthly_cost(with_load, held, prices, utilization=workload.utilization),
+        with_shards=with_shards,
         without_load=without_load,
         with_load=with_load,
+        following=following(
+            workload.derived,
+            writes=workload.writes * workload.mean,
+            queued=workload.queued,
+            table=with_shards.on_demand,
+            prices=prices,
+        ),
         growth=_growth(workload, prices),
     )
 
@@ -250,12 +268,16 @@ def _served(workload: Workload, units: OperationUnits, shards: ShardCount) -> fl
 def _partitions(workload: Workload, units: OperationUnits, count: int) -> TablePartitions:
     writes, reads = workload.writes * units.write, _load(workload, units, count).read_units
     size = workload.stored * workload.item_bytes
+    provisioned = [provisioned_units(units, workload.utilization) for units in (reads, writes)]
+    number = provisioned_partitions(provisioned[0], provisioned[1], size)
     steps = doublings(writes, NEW_TABLE_WRITE_UNITS), doublings(reads, NEW_TABLE_READ_UNITS)
     return TablePartitions(
         on_demand=on_demand_partitions(reads, writes, size),
-        provisioned=provisioned_partitions(
-            provisioned_units(reads, workload.utilization), provisioned_units(writes, workload.utilization), size
-        ),
+        provisioned=number,
+        reads=provisioned[0],
+        writes=provisioned[1],
+        reads_each=even_share(provisioned[0], number),
+        writes_each=even_share(provisioned[1], number),
         bytes=size,
         doublings=max(steps),
         ramp_seconds=max(ramp_seconds(writes, NEW_TABLE_WRITE_UNITS), ramp_seconds(reads, NEW_TABLE_READ_UNITS)),

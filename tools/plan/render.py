@@ -5,12 +5,12 @@ from typing import Final
 
 from tools.plan.advice import advice
 from tools.plan.cost import MonthlyCost
+from tools.plan.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+from tools.plan.loading import duration
 from tools.plan.planner import Plan
 from tools.plan.units import Consistency
 
 _LABEL: Final = 24
-_MINUTE: Final = 60
-_HOUR: Final = 3600
 _WHOLE: Final = 0.995
 """A part that is printed as 100%."""
 
@@ -32,17 +32,8 @@ def lines(plan: Plan, size_source: str) -> list[str]:
     return [line for part in parts for line in part]
 
 
-def duration(seconds: float) -> str:
-    """Return seconds in a unit that a person uses."""
-    if seconds < _MINUTE:
-        return f"{seconds:.1f} s"
-    if seconds < _HOUR:
-        return f"{seconds / _MINUTE:.1f} minutes"
-    return f"{seconds / _HOUR:,.1f} hours"
-
-
 def _row(label: str, text: str) -> str:
-    return f"{label:<{_LABEL}}{text}".rstrip()
+    return f"{label:<{_LABEL - 1}} {text}".rstrip()
 
 
 def _inputs(plan: Plan, size_source: str) -> Iterator[str]:
@@ -84,6 +75,20 @@ def _indexes(plan: Plan) -> Iterator[str]:
 def _partitions(plan: Plan) -> Iterator[str]:
     partitions, collisions = plan.partitions, plan.collisions
     yield _row("physical partitions", f"{partitions.on_demand} on demand, {partitions.provisioned} provisioned")
+    kinds = (
+        ("read", partitions.reads_each, partitions.reads, PARTITION_READ_UNITS),
+        ("write", partitions.writes_each, partitions.writes, PARTITION_WRITE_UNITS),
+    )
+    used = [kind for kind in kinds if kind[2]]
+    if used and partitions.provisioned > 1:
+        each = " and ".join(f"{own:,g} of {total:,} {name}" for name, own, total, _ in used)
+        most = " and ".join(f"{limit:,} {name}" for name, _, _, limit in used)
+        part = 1 / partitions.provisioned
+        yield _row(
+            f"one of {partitions.provisioned} provisioned",
+            f"{each} units if they are divided evenly: one hot key uses {part:.1%} of the table's capacity, and leaves "
+            f"{1 - part:.1%} unused. Adaptive capacity lends it more, up to {most} units",
+        )
     if partitions.doublings:
         text = f"{partitions.doublings}, which take {duration(partitions.ramp_seconds)}"
         yield _row("doublings when new", text)
@@ -120,6 +125,11 @@ def _cost(plan: Plan) -> Iterator[str]:
     yield _row("  with one shard", _dollars(plan.without))
     if plan.shards.count > 1:
         yield _row(f"  with {plan.shards.count} shards", _dollars(plan.with_shards))
+    if plan.following is not None:
+        for part in plan.following.parts:
+            units = f"{_between(*part.write_units)} write units a write, " if any(part.write_units) else ""
+            yield _row(f"  {part.name}", f"{units}{_between(*part.dollars, money=True)} on demand")
+        yield _row("  all of it", f"{_between(*plan.following.together, money=True)} on demand, without storage")
     yield _row("  storage", f"{plan.with_shards.storage:,.2f}")
 
 
@@ -128,6 +138,11 @@ def _dollars(cost: MonthlyCost) -> str:
         f"{cost.on_demand:,.2f} on demand; provisioned {cost.provisioned_flat:,.2f} flat, "
         f"{cost.provisioned_scaled:,.2f} if it follows the load"
     )
+
+
+def _between(low: float, high: float, *, money: bool = False) -> str:
+    first, last = (f"{each:,.2f}" if money else f"{each:,.3g}" for each in (low, high))
+    return first if first == last else f"{first} to {last}"
 
 
 def _growth(plan: Plan) -> Iterator[str]:

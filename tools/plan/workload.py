@@ -6,6 +6,7 @@ from typing import Final
 
 from dynashard.placement import PLACEMENTS, is_power_of_two
 from dynashard.schema import MAX_ITEM_BYTES, MAX_SHARDS
+from tools.plan.following import Derived
 from tools.plan.listing import ORDERS
 from tools.plan.skew import Skew
 from tools.plan.units import Consistency
@@ -87,6 +88,8 @@ class Workload:
         shards: the shard count to plan with; None for the smallest that suffices.
         name: the entity's, for advice.
         shares_with: other entities in the same logical partitions.
+        derived: what is written besides each item that is written.
+        queued: whether writes are accepted on a queue.
 
     Raises:
         ValueError: a value is out of its bounds; the message names it.
@@ -115,6 +118,8 @@ class Workload:
     name: str = ""
     shares_with: tuple[str, ...] = ()
     indexes: tuple[IndexLoad, ...] = field(default=())
+    derived: tuple[Derived, ...] = ()
+    queued: bool = False
 
     def __post_init__(self) -> None:
         for name, (low, high) in _BOUNDS.items():

@@ -144,3 +144,77 @@ def test_the_plan_on_the_page_is_what_the_command_prints(run: Run, monkeypatch: 
     lines = out.splitlines()
     shown = [line.removesuffix("...") for line in printed if line != "..."]
     assert [line for line in shown if not any(each.startswith(line) for each in lines)] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        # Codeship: 2,500 read and 1,000 write units, and three partitions that share 150 units.
+        ("--reads 2500 --writes 1000", "one of 2 provisioned    1,250 of 2,500 read and 500 of 1,000 write units"),
+        ("--reads 1500 --writes 500", "physical partitions     4 on demand, 1 provisioned"),
+        ("--reads 3000 --writes 1000", "physical partitions     4 on demand, 2 provisioned"),
+        ("--reads 150 --stored 25000000", "one of 3 provisioned    50 of 150 read units if"),
+        ("--reads 150 --stored 25000000", "uses 33.3% of the table's capacity, and leaves 66.7% unused"),
+    ],
+)
+def test_the_published_shares_of_partitions_are_printed(run: Run, arguments: str, printed: str) -> None:
+    base = "--item-bytes 1024 --consistency strong --utilization 100%"
+
+    _, out, _ = run(*shlex.split(f"{base} {arguments}"))
+
+    assert printed in out
+
+
+def test_the_cost_of_pings_includes_their_roll_ups_stream_and_queue(run: Run) -> None:
+    _, out, _ = run("pings", "--item-bytes", "300", "--writes", "1000", "--mean", "100%", "--json")
+
+    document = json.loads(out)
+    table = document["with_shards"]["on_demand"]
+    parts = {part["name"]: part["dollars"] for part in document["following"]["parts"]}
+    assert table == pytest.approx(3285)
+    assert [round(table + dollars, -2) for dollars in parts["plays"]] == [6900, 16400]
+    assert set(parts) == {"plays", "stream", "queue"}
+    assert document["following"]["together"][1] == pytest.approx(table + sum(each[1] for each in parts.values()))
+
+
+def test_copies_that_a_write_changes_are_in_the_cost(run: Run) -> None:
+    costs = []
+    for copies in ("0", "1", "5"):
+        _, out, _ = run("incidents", "--writes", "10", "--copies", copies, "--json")
+        costs.append(json.loads(out)["following"]["parts"][0]["write_units"])
+
+    assert costs == [[0, 0], [0, 5], [0, 17]]
+
+
+def test_an_entity_without_anything_derived_has_only_its_own_cost(run: Run) -> None:
+    _, out, _ = run("users", "--writes", "10", "--json")
+
+    assert json.loads(out)["following"] is None
+
+
+def test_parts_of_a_whole_may_be_percent(run: Run) -> None:
+    arguments = ("users", "--writes", "500", "--json", "--utilization")
+
+    shown = [json.loads(run(*arguments, text)[1]) for text in ("0.7", "70", "70%")]
+    refused = run(*arguments, "most")
+
+    assert shown[0] == shown[1] == shown[2]
+    assert refused[0] != 0
+    assert "'most' is not a part of a whole, such as 0.7 or 70%" in " ".join(refused[2].replace("│", " ").split())
+
+
+def test_30_gb_do_not_fit_into_one_physical_partition(run: Run) -> None:
+    _, out, _ = run("--item-bytes", "1024", "--stored", "31000000", "--writes", "10")
+
+    assert "Its 30 GB take 3 of them; DynamoDB divides it by the sort key." in out
+
+
+def test_a_long_load_asks_for_more_shards_than_the_rates_do(run: Run) -> None:
+    base = ("--item-bytes", "1024", "--writes", "10", "--load")
+
+    _, long, _ = run(*base, "100000000")
+    _, short, _ = run(*base, "1000000")
+
+    assert "The load takes 27.8 hours with 1 shards" in long
+    assert "Begin with Shards(64)" in long
+    assert "The load takes" not in short
