@@ -21,6 +21,8 @@ from tools.plot.command import plot
 from tools.preflight.command import preflight
 from tools.queue.command import queue
 from tools.reshard.command import reshard
+from tools.restore.command import HELP as RESTORE_HELP
+from tools.restore.command import restore
 from tools.rollback.command import HELP as ROLLBACK_HELP
 from tools.rollback.command import rollback
 from tools.rollups.command import rollups
@@ -70,6 +72,7 @@ app.command()(topology)
 app.command()(hot)
 app.command()(logs)
 app.command()(etl)
+app.command(help=RESTORE_HELP, no_args_is_help=True)(restore)
 app.command(help=ROLLBACK_HELP, no_args_is_help=True)(rollback)
 app.command(help=VERIFY_HELP)(verify)
 app.command(help=VERIFY_AWS_HELP)(verify_aws)

@@ -1,0 +1,1 @@
+"""Restores the tables of a deployed environment to a moment, step by step."""
