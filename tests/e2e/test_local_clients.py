@@ -1,15 +1,18 @@
 """The clients against `make run`: Python over REST and direct invocation, and the TypeScript client's tour."""
 
 import json
+from contextlib import closing
 
 import pytest
 
 from domain import ENTITIES, User
 from dynashard.errors import AlreadyExistsError, ValidationFailedError
+from dynashard.reads.cursor import _signer_of
 from dynashard_client import Client
+from local.functions import CURSOR_KEY_FILE
 from tests.e2e.local_process import LocalProcess
 from tests.engine.clients.clients_on_engine import lambda_client
-from tests.typescript import compiled, run
+from tests.typescript import CLIENT, compiled, run
 
 pytestmark = pytest.mark.e2e
 
@@ -53,3 +56,26 @@ def test_the_tour_of_the_typescript_client_succeeds(
             "stranger": "unauthenticated",
         },
     }
+
+
+def test_the_typescript_client_goes_on_after_cursors_that_the_api_refuses(
+    local_stack: LocalProcess, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = compiled(tmp_path_factory)
+    keys = [(local_stack.data_dir / CURSOR_KEY_FILE).read_text().strip()]
+    older = _signer_of(keys).sign(b"2AAAA").decode()
+    ids = [f"{n:02d}" for n in range(20)]
+    with closing(local_stack.client("resuming")) as client:
+        for number, name in enumerate(ids):
+            user = {"id": name, "email": f"{number % 2}@example.com", "display_name": "U"}
+            client.post("/v1/users", json=user).raise_for_status()
+        token = client.headers["Authorization"].removeprefix("Bearer ")
+
+    script = CLIENT / "tests" / "resuming.mjs"
+    printed = json.loads(run("node", script, local_stack.url, token, older, environment={"DIST": str(place / "src")}))
+
+    assert printed.pop("refused") == "unsupported_cursor"
+    ties = printed.pop("ties")
+    assert (sorted(ties[:10]), sorted(ties[10:])) == (ids[::2], ids[1::2])
+    assert sorted(printed.pop("inTurn")) == ids
+    assert printed == {"ordered": ids, "descending": ids[::-1], "prefix": ids[10:]}

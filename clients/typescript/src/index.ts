@@ -14,10 +14,12 @@ import createFetchClient, { type Client as FetchClient, type Middleware } from "
 
 import { proved } from "./outcome.js";
 import { ProblemError, problemOf } from "./problem.js";
+import { type Query, type Resume, Resumption } from "./resuming.js";
 import { type Retries, retrying } from "./retrying.js";
 import type { components, paths } from "./schema.js";
 
 export { ProblemError, type FieldProblem, type Problem } from "./problem.js";
+export type { Resume } from "./resuming.js";
 export type { Retries } from "./retrying.js";
 export type { components, operations, paths } from "./schema.js";
 
@@ -136,22 +138,32 @@ export interface Page<Item> {
 
 type Get200 = (path: string, init: object) => Promise<{ data?: Page<unknown> }>;
 
-/** The pages of a listing, from the cursor of its query on. */
+/** The pages of a listing, from the cursor of its query on. With `resume` it goes on after a cursor that is refused. */
 export async function* pages<P extends Listing, Q extends QueryOf<P> = QueryOf<P>>(
   client: Client,
   path: P,
   query?: Q,
   signal?: AbortSignal,
+  resume?: Resume<Shown<P, Q>>,
 ): AsyncGenerator<Page<Shown<P, Q>>, void, undefined> {
-  let cursor: string | null | undefined = (query as { cursor?: string } | undefined)?.cursor;
-  do {
-    const asked = { ...(query as object | undefined), ...(cursor ? { cursor } : {}) };
-    // One call for all paths: which parameters each takes was checked where this was called.
-    const { data } = await (client.GET as unknown as Get200)(path, { params: { query: asked }, signal });
-    const page = data as Page<Shown<P, Q>>;
-    yield page;
-    cursor = page.cursor;
-  } while (cursor !== null);
+  let asked: Query = { ...(query as object | undefined) };
+  const resumption = resume && new Resumption(resume, asked);
+  for (;;) {
+    let page: Page<Shown<P, Q>>;
+    try {
+      // One call for all paths: which parameters each takes was checked where this was called.
+      const { data } = await (client.GET as unknown as Get200)(path, { params: { query: asked }, signal });
+      page = data as Page<Shown<P, Q>>;
+    } catch (error) {
+      const again = resumption?.continued(asked, error);
+      if (again === undefined) throw error;
+      asked = again;
+      continue;
+    }
+    yield resumption ? { ...page, items: resumption.unseen(page.items) } : page;
+    if (page.cursor === null) return;
+    asked = { ...asked, cursor: page.cursor };
+  }
 }
 
 /** The items of a listing, page by page. */
@@ -160,8 +172,9 @@ export async function* items<P extends Listing, Q extends QueryOf<P> = QueryOf<P
   path: P,
   query?: Q,
   signal?: AbortSignal,
+  resume?: Resume<Shown<P, Q>>,
 ): AsyncGenerator<Shown<P, Q>, void, undefined> {
-  for await (const page of pages(client, path, query, signal)) {
+  for await (const page of pages(client, path, query, signal, resume)) {
     yield* page.items;
   }
 }

@@ -181,3 +181,66 @@ test("several values of a field are several parameters", async () => {
 
   assert.equal(new URL(sent[0].url).search, "?author=parth&year=2016&year=2017");
 });
+
+const byId = { id: (item) => item.id, key: (item) => item.id };
+const refusal = () => problem(400, "unsupported_cursor");
+
+async function listedWith(api, query, resume) {
+  const all = [];
+  for await (const item of items(api, "/v1/users", query, undefined, resume)) all.push(item.id);
+  return all;
+}
+
+test("an ordered listing goes on from its last key, by the order of code points", async () => {
+  const [low, high] = ["\u{ffff}", "\u{1f600}"];
+  const { api, sent } = planned([
+    answer(200, { items: [{ id: low }, { id: high }], cursor: "a" }),
+    refusal(),
+    answer(200, { items: [{ id: low }, { id: high }, { id: `${high}b` }], cursor: null }),
+  ]);
+
+  assert.deepEqual(await listedWith(api, { order: "ordered" }, byId), [low, high, `${high}b`]);
+  assert.equal(new URL(sent[2].url).searchParams.get("from"), high);
+  assert.equal(new URL(sent[2].url).searchParams.has("cursor"), false);
+});
+
+test("after a key as long as a key may be, a listing begins again", async () => {
+  const longest = "k".repeat(1024);
+  const { api, sent } = planned([
+    answer(200, { items: [{ id: "a" }, { id: longest }], cursor: "a" }),
+    refusal(),
+    answer(200, { items: [{ id: "a" }, { id: longest }, { id: "l" }], cursor: null }),
+  ]);
+
+  assert.deepEqual(await listedWith(api, { order: "ordered" }, byId), ["a", longest, "l"]);
+  assert.equal(new URL(sent[2].url).search, "?order=ordered");
+});
+
+test("with distinct, a value is returned once wherever its copies are", async () => {
+  const copies = { id: (item) => item.value, key: (item) => item.id };
+  const { api } = planned([
+    answer(200, { items: [{ id: "1", value: "a" }, { id: "2", value: "b" }], cursor: "a" }),
+    refusal(),
+    answer(200, { items: [{ id: "3", value: "a" }, { id: "4", value: "c" }], cursor: null }),
+  ]);
+
+  assert.deepEqual(await listedWith(api, { order: "ordered", distinct: "value" }, copies), ["1", "2", "4"]);
+});
+
+test("a listing that finds nothing new throws the refusal after five attempts in turn", async () => {
+  const page = answer(200, { items: [{ id: "a" }], cursor: "a" });
+  const { api, sent } = planned(Array.from({ length: 6 }, () => [page, refusal()]).flat());
+
+  await assert.rejects(listedWith(api, {}, { id: byId.id }), (error) => error.code === "unsupported_cursor");
+  assert.equal(sent.length, 12);
+});
+
+test("a refusal before the first item, another refusal, and an order without a key are thrown", async () => {
+  const first = planned([refusal()]);
+  await assert.rejects(listedWith(first.api, { cursor: "x" }, byId), (error) => error.code === "unsupported_cursor");
+
+  const other = planned([answer(200, { items: [{ id: "a" }], cursor: "a" }), problem(422, "validation_failed")]);
+  await assert.rejects(listedWith(other.api, {}, byId), (error) => error.code === "validation_failed");
+
+  await assert.rejects(listedWith(planned([]).api, { order: "ordered" }, { id: byId.id }), /resume.key/);
+});
