@@ -42,7 +42,7 @@ def failures(verdict: Verdict, level: str) -> list[str]:
 
 
 def judged_batches(items: int, seed: int) -> int:
-    """Run batches, print what they were told, and return 0 if every outcome was true."""
+    """Run batches, print their outcomes, and return 0 if every outcome was true."""
     started = time.monotonic()
     verdict = run_batches(items, seed=seed)
     for each in verdict.false[:_MOST_SHOWN]:

@@ -32,7 +32,7 @@ from functions.commands.answers import Commands
 from functions.commands.handler import build_commands
 
 _KEYS: Final = ("a key of the bench",)
-OK, REFUSED, UNKNOWN = "ok", "refused", "unknown"
+OK, REFUSED, UNKNOWN = _OUTCOMES = "ok", "refused", "unknown"
 _UNKNOWN_CODE: Final = OutcomeUnknownError.code
 _STEPS: Final = 5
 _NODES: Final = 10
@@ -42,7 +42,7 @@ RATES: Final = Rates(0.12, 0.19)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a caller was told of a write of an item.
+    """What was reported to the caller about a write of an item.
 
     Attributes:
         way: how it was written.
@@ -75,9 +75,9 @@ class Claim:
 
 @dataclass
 class Verdict:
-    """The result of a run: how many writes were told what, by way, and a line for each false outcome."""
+    """The result of a run: how many writes had which outcome, by way, and a line for each false outcome."""
 
-    told: Counter[str] = field(default_factory=Counter)
+    reported: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     false: list[str] = field(default_factory=list)
     faults: dict[str, Any] = field(default_factory=dict)
@@ -86,15 +86,17 @@ class Verdict:
     @property
     def items(self) -> int:
         """How many writes were judged."""
-        return self.told.total()
+        return self.reported.total()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""
-        ways = sorted({name.rpartition(" ")[0] for name in self.told})
+        ways = sorted({name.rpartition(" ")[0] for name in self.reported})
         return {
             "items": self.items,
             "false": len(self.false),
-            "told": {way: {said: self.told[f"{way} {said}"] for said in (OK, REFUSED, UNKNOWN)} for way in ways},
+            "reported": {
+                way: {said: self.reported[f"{way} {said}"] for said in (OK, REFUSED, UNKNOWN)} for way in ways
+            },
             "unknown_that_were_done": self.done[UNKNOWN],
             "edges": self.edges,
             "engine": self.faults,
@@ -110,7 +112,7 @@ def _same(stored: Entity | None, wanted: Entity | None) -> bool:
 
 @dataclass
 class Writing:
-    """Writes batches in several ways, and records what it was told.
+    """Writes batches in several ways, and records their outcomes.
 
     Args:
         db: the entities, on the failing engine.
@@ -135,7 +137,7 @@ class Writing:
         over = subject.invoked and number // len(paths) % 2 == 0
         said = self._invoked(path, writes) if over else self._in_python(subject.model, writes)
         way = f"{path} {'invoked' if over else 'in Python'}"
-        return [Claim(way, subject.model, told, *write) for told, write in zip(said, writes, strict=True)]
+        return [Claim(way, subject.model, reported, *write) for reported, write in zip(said, writes, strict=True)]
 
     def _writes(self, subject: Subject, number: int, random: Random) -> Iterator[tuple[Entity | None, Entity | None]]:
         """Yield the item before and after each write, puts first; what is before is stored."""
@@ -184,7 +186,7 @@ class Writing:
         for model, old, _ in writes:
             self.clean.collection(model).batch_write(put=[old])
         steps = [Put(new) if new is not None else Delete(model, _key(model, old)) for model, old, new in writes]
-        said = _told(partial(self.db.transact, *steps))
+        said = _reported(partial(self.db.transact, *steps))
         return [Claim("transaction", model, said, old, new, f"transaction {number}") for model, old, new in writes]
 
 
@@ -199,7 +201,7 @@ def _key(model: type[Entity], item: Entity) -> dict[str, Any]:
     return {name: getattr(item, name) for name in definition(model).key_fields}
 
 
-def _told(write: Callable[[], object]) -> str:
+def _reported(write: Callable[[], object]) -> str:
     try:
         write()
     except DynashardError as error:
@@ -217,7 +219,7 @@ class Following:
 
     edges: EdgeStore[Any]
     clean: EdgeStore[Any]
-    told: list[tuple[str, str, str, str, bool]] = field(default_factory=list)
+    reported: list[tuple[str, str, str, str, bool]] = field(default_factory=list)
 
     def once(self, number: int, random: Random) -> None:
         """Add an edge of its own, or remove one that was there."""
@@ -226,15 +228,15 @@ class Following:
         if removes:
             self.clean.add(TENANT, one, other)
         work = partial(self.edges.remove if removes else self.edges.add, TENANT, one, other)
-        self.told.append((one, other, _told(work), f"edge {number}", removes))
+        self.reported.append((one, other, _reported(work), f"edge {number}", removes))
 
     def judge(self, verdict: Verdict) -> None:
-        """Compare what was told with the edges that are stored, and the counts with both."""
+        """Compare the outcomes with the edges that are stored, and the counts with both."""
         found: Counter[str] = Counter()
-        for one, other, said, name, removes in self.told:
+        for one, other, said, name, removes in self.reported:
             there = self.clean.find(TENANT, one, other) is not None
             found[other] += there
-            verdict.told[f"edge {said}"] += 1
+            verdict.reported[f"edge {said}"] += 1
             if said != UNKNOWN and (there is removes) is (said == OK):
                 verdict.false.append(f"{name}: {said}, and it is {'there' if there else 'not there'}")
         for other, edges in found.items():
@@ -245,14 +247,14 @@ class Following:
 
 
 def judge(db: Dynashard, claims: Sequence[Claim], verdict: Verdict) -> None:
-    """Compare what was told with what is stored."""
+    """Compare the outcomes with what is stored."""
     groups: dict[str, set[bool | None]] = {}
     for model in {claim.model for claim in claims}:
         mine = [claim for claim in claims if claim.model is model]
         stored = _stored(db, model, [_key(model, claim.key) for claim in mine])
         for claim, item in zip(mine, stored, strict=True):
             done = claim.done_in(item)
-            verdict.told[f"{claim.way} {claim.said}"] += 1
+            verdict.reported[f"{claim.way} {claim.said}"] += 1
             verdict.done[claim.said] += done is True
             if done is None or (claim.said != UNKNOWN and done is not (claim.said == OK)):
                 verdict.false.append(f"{claim.way}: {claim.said}, and stored is {item!r} of {claim.after!r}")

@@ -23,10 +23,10 @@ def test_every_outcome_of_a_batch_is_true_for_every_entity() -> None:
 
     assert verdict.false == []
     assert verdict.items >= ITEMS
-    told = {said: sum(n for name, n in verdict.told.items() if name.endswith(said)) for said in (OK, UNKNOWN)}
-    assert min(told.values()) > ITEMS / 50
+    reported = {said: sum(n for name, n in verdict.reported.items() if name.endswith(said)) for said in (OK, UNKNOWN)}
+    assert min(reported.values()) > ITEMS / 50
     assert sum(verdict.faults["faults"].values()) > verdict.faults["requests"] / 5
-    assert {name.partition(" ")[0] for name in verdict.told} >= {*subjects(), "transaction", "edge"}
+    assert {name.partition(" ")[0] for name in verdict.reported} >= {*subjects(), "transaction", "edge"}
 
 
 def test_an_outcome_that_nothing_proves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
