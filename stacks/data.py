@@ -68,6 +68,7 @@ class DataStack(Stack):
             "TOPOLOGY_OPERATION_SECONDS": str(self.settings.longest_operation_seconds),
             "TRANSPORT": self.settings.transport,
             "LOG_ITEM_KEYS": str(self.settings.logs.item_keys).lower(),
+            **({"TRACE_CALLS": "true"} if self.settings.trace_calls else {}),
             **self.settings.growth.variables,
         }
 

@@ -96,6 +96,8 @@ class Settings(Section):
     """
     transport: Literal["botocore", "direct"] = "direct"
     """What signs and sends the functions' requests to DynamoDB."""
+    trace_calls: bool = False
+    """Show the calls of DynamoDB in the traces of X-Ray."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_retention_days: Days = 30
     logs: LogsSettings = LogsSettings()

@@ -37,6 +37,7 @@ KEY = "arn:aws:kms:eu-west-1:111122223333:key/mrk-1234abcd"
 GUARDED: Mapping[str, Any] = {
     "region": "eu-west-1",
     "encryption_key": KEY,
+    "trace_calls": True,
     "budget": {"dollars_a_month": 500, "addresses": ["ops@example.com", "cfo@example.com"]},
     "deploy": {"canary": {"way": "linear", "percent": 20, "minutes": 15}},
 }

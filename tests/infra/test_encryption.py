@@ -86,3 +86,11 @@ def test_the_budget_counts_what_carries_the_tag_of_the_environment(guarded: Temp
 
 def test_there_is_no_budget_as_shipped(prod: Templates) -> None:
     assert of_type(prod["Monitoring"], "AWS::Budgets::Budget") == {}
+
+
+def test_calls_are_traced_only_if_the_settings_say_so(guarded: Templates, prod: Templates) -> None:
+    def traced(templates: Templates) -> set[str | None]:
+        functions = properties(templates, "AWS::Lambda::Function")
+        return {each["Environment"]["Variables"].get("TRACE_CALLS") for each in functions}
+
+    assert (traced(guarded), traced(prod)) == ({"true"}, {None})

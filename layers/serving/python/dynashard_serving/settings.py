@@ -43,6 +43,7 @@ class TableSettings:
         endpoint: URL of DynamoDB, None for the region's own.
         transport: what signs and sends requests to DynamoDB: `botocore` or `direct`.
         log_item_keys: whether log lines name items and callers.
+        trace_calls: whether calls of DynamoDB are reported to X-Ray.
     """
 
     table: Annotated[str, Variable("TABLE_NAME")]
@@ -58,6 +59,7 @@ class TableSettings:
     endpoint: Annotated[str | None, Variable("DYNAMODB_ENDPOINT", optional)] = None
     transport: Annotated[TransportName, Variable("TRANSPORT")] = DEFAULT
     log_item_keys: Annotated[bool, Variable("LOG_ITEM_KEYS", flag)] = True
+    trace_calls: Annotated[bool, Variable("TRACE_CALLS", flag)] = False
 
     def __post_init__(self) -> None:
         transport_name(self.transport)
