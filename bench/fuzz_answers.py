@@ -162,8 +162,10 @@ class BotocorePeer:
                 return _Socket(cases.pop())
 
         self._cases = cases
-        self._sender = PooledSender(_URL, Settings(), "")
-        self._sender._pool.ConnectionCls = Scripted  # noqa: SLF001 - the only way to replace its sockets
+        self._sender = PooledSender(Settings(), "", lambda _: False)
+        pool: Any = self._sender._opened(_URL)  # noqa: SLF001 - the only way to replace its sockets
+        pool.ConnectionCls = Scripted
+        self._sender._pools[_URL] = pool  # noqa: SLF001
 
     def __call__(self, case: Case) -> Wire:
         """Return the answer that botocore's transport takes from a case; raises its errors."""

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from bench.canned import Reply, canned_server
-from dynashard.errors import EngineUnavailableError
+from dynashard.errors import ConfigurationError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.runtime import Runtime
 from dynashard.transport import Call
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.interface import Settings
+from dynashard_direct.choice import transport_for
 from dynashard_direct.sdk_sender import MAX_IDLE_SECONDS
 from tests.unit.transport.certificates import certificate_for, served
 from tests.unit.transport.scripted_server import Opened
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=lambda _: None))
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "AWS_CA_BUNDLE"):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -46,6 +47,74 @@ def test_a_server_whose_certificate_is_in_the_configured_bundle_is_trusted(
         transport.close()
 
     assert answers == [{"TableNames": []}] * 4
+
+
+def test_the_bundle_of_requests_is_used_after_that_of_aws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport_to: Callable[[str], Any]
+) -> None:
+    certificate = certificate_for("localhost", tmp_path)
+    other = certificate_for("elsewhere", tmp_path)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+
+    with canned_server(lambda _: Reply(b'{"TableNames": []}'), tls=served(certificate)) as url:
+        transport = transport_to(url)
+        assert transport.call("ListTables", {}) == {"TableNames": []}
+        transport.close()
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(other))
+        assert_refused(transport_to(url))
+
+
+@pytest.mark.parametrize("variable", ["AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
+def test_a_missing_bundle_is_named_with_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport_to: Callable[[str], Any], variable: str
+) -> None:
+    path = str(tmp_path / "none.pem")
+    monkeypatch.setenv(variable, path)
+
+    with pytest.raises(ConfigurationError, match=f"{variable} is '{path}', which is not a file"):
+        transport_to("https://localhost:1").warm()
+
+
+def test_a_bundle_without_certificates_is_a_configuration_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport_to: Callable[[str], Any]
+) -> None:
+    (tmp_path / "empty.pem").write_text("nothing")
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "empty.pem"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        transport = transport_to(f"https://localhost:{server.getsockname()[1]}")
+        with pytest.raises(ConfigurationError, match=r"empty\.pem cannot be used"):
+            transport.call("GetItem", {})
+        with pytest.raises(ConfigurationError, match=r"empty\.pem cannot be used"):
+            transport.call_all([Call("GetItem", {})] * 2)
+        transport.close()
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_request_that_is_taken_slowly_ends_at_the_operations_deadline(together: int) -> None:
+    item = {"PK": {"S": "a"}, "large": {"S": "x" * 20_000_000}}
+    stop = Event()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def take() -> None:
+            taken = [server.accept()[0] for _ in range(together)]
+            while not stop.wait(0.02):
+                for each in taken:
+                    each.recv(20_000)
+            for each in taken:
+                each.close()
+
+        thread = Thread(target=take)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        settings = Settings(url, "eu-west-1", "local", "local", attempts=1, read_timeout=1000.0, operation_seconds=0.3)
+        transport = transport_for(settings, {})
+        answers = transport.try_all([Call("PutItem", {"TableName": "t", "Item": item})] * together)
+        stop.set()
+        thread.join()
+        transport.close()
+
+    assert {type(answer) for answer in answers} == {OutcomeUnknownError}
 
 
 def test_a_server_with_an_untrusted_certificate_is_refused(tmp_path: Path, transport_to: Callable[[str], Any]) -> None:

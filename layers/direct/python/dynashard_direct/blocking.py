@@ -40,12 +40,11 @@ def send_once(channel: Channel, call: PreparedCall) -> Answer:
 
 
 def _opened(channel: Channel, operation: str) -> Connection:
-    seconds = channel.connect_bound()
     try:
-        opened = channel.dialer.open(seconds)
+        opened = channel.dialer.open(channel.connect_bound)
     except OSError as error:
         raise connection_failure(operation, error) from error
-    return Connection(opened, channel.clock(), seconds)
+    return Connection(opened, channel.clock(), None)
 
 
 def connection_failure(operation: str, error: OSError) -> DynashardError:
@@ -62,7 +61,11 @@ def _converse(channel: Channel, connection: Connection, exchange: Exchange, left
     """Write a request and wait for its answer, with so many seconds `left` until the deadline in force."""
     try:
         connection.set_timeout(channel.read_bound(left))
+        exchange.wrote(connection.socket.send(exchange.unsent()))
         while unsent := exchange.unsent():
+            if (left := remaining()) <= 0:
+                raise exchange.failed(TIMED_OUT, "the request was not written by the operation's deadline")
+            connection.set_timeout(channel.read_bound(left))
             exchange.wrote(connection.socket.send(unsent))
         while (answer := exchange.received(connection.socket.recv(RECEIVED))) is None:
             if (left := remaining()) <= 0:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from threading import Condition, Lock
 from typing import Any, Final
 
+from dynashard.transport.certificates import unreadable
 from dynashard.transport.forks import after_fork, own_lock
 from dynashard_direct.endpoint import Endpoint
 
@@ -74,15 +75,36 @@ class Dialer:
         found = socket.getaddrinfo(self._host, self._endpoint.port, type=socket.SOCK_STREAM)
         return [(family, address) for family, _, _, _, address in found]
 
-    def open(self, seconds: float) -> socket.socket:
-        """Return an open socket; each address, and the handshake, takes at most so long. Raises `OSError`."""
-        opened = socket.create_connection((self._host, self._endpoint.port), seconds)
+    def open(self, bound: Callable[[], float]) -> socket.socket:
+        """Return an open socket. Raises `OSError`.
+
+        `bound` is asked for the seconds that each step may take: connecting to each address, and the handshake.
+        """
+        opened = self._connected(bound)
         try:
             set_options(opened)
+            opened.settimeout(bound())
             return self.secured(opened, handshake=True)
         except BaseException:
             opened.close()
             raise
+
+    def _connected(self, bound: Callable[[], float]) -> socket.socket:
+        failure: OSError | None = None
+        for family, address in self.addresses():
+            opened = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                opened.settimeout(bound())
+                opened.connect(address)
+            except OSError as error:
+                opened.close()
+                failure = error
+            except BaseException:
+                opened.close()
+                raise
+            else:
+                return opened
+        raise failure or OSError("the endpoint's name has no address")
 
     def secured(self, opened: socket.socket, *, handshake: bool) -> socket.socket:
         """Return the socket with TLS around it if the endpoint is secure; the certificate and its host are verified."""
@@ -95,7 +117,11 @@ class Dialer:
         """Return the one context of all connections, None without TLS. Cost: reads the root certificates, once."""
         with self._lock:
             if self._context is None and self._endpoint.secure:
-                self._context = ssl.create_default_context(cafile=self._endpoint.ca_bundle)
+                bundle = self._endpoint.ca_bundle
+                try:
+                    self._context = ssl.create_default_context(cafile=bundle)
+                except OSError as error:
+                    raise unreadable(bundle, error) from error
             return self._context
 
 

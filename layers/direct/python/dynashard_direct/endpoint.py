@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from dynashard.transport.certificates import ca_bundle
 from dynashard.transport.interface import Settings
 from dynashard_direct.unusual import UnusualSettingsError, Variable
 
@@ -66,7 +67,7 @@ def endpoint_of(settings: Settings, environ: Mapping[str, str]) -> Endpoint:
     """Return the endpoint that botocore would use.
 
     Explicit settings come first, then variables, then the SDK's configuration files, which botocore reads if there are
-    any. Raises `UnusualSettingsError`.
+    any. Raises `UnusualSettingsError`, and `ConfigurationError` if they name root certificates that do not exist.
     """
     variable = _variables(settings, environ)
     region = settings.region or variable("region")
@@ -84,7 +85,9 @@ def endpoint_of(settings: Settings, environ: Mapping[str, str]) -> Endpoint:
         raise UnusualSettingsError("an explicit endpoint is combined with FIPS or dual-stack")
     secure, host, port = _parts(url)
     _refuse_proxy(url, environ)
-    return Endpoint(secure, host, port, region, (variable("ca_bundle") or root_certificates()) if secure else None)
+    if not secure:
+        return Endpoint(secure, host, port, region)
+    return Endpoint(secure, host, port, region, ca_bundle(variable("ca_bundle"), environ) or root_certificates())
 
 
 def _variables(settings: Settings, environ: Mapping[str, str]) -> Variable:

@@ -9,7 +9,7 @@ import time
 from typing import Final
 
 from dynashard.errors import DynashardError
-from dynashard.transport.deadline import remaining
+from dynashard.transport.deadline import remaining, within
 from dynashard_direct.blocking import RECEIVED, connection_failure
 from dynashard_direct.connections import Connection, ConnectionsInUseError, set_options
 from dynashard_direct.exchange import TIMED_OUT, Exchange
@@ -175,7 +175,8 @@ class PendingAttempt:
         self._await(opening.socket.fileno(), selectors.EVENT_WRITE)
 
     def _begin_writing(self, connection: Connection) -> None:
-        self._exchange = self._channel.exchange(self._call)
+        with within(self._end - time.monotonic()):
+            self._exchange = self._channel.exchange(self._call)
         self._put_off(self._channel.read_timeout)
         self._write(self._exchange, connection)
 

@@ -21,6 +21,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 from urllib3.util.timeout import _DEFAULT_TIMEOUT
 
 from dynashard.errors import EngineUnavailableError
+from dynashard.transport.certificates import unreadable
 from dynashard.transport.classification import unanswered, unreached
 from dynashard.transport.deadline import remaining
 from dynashard.transport.forks import after_fork
@@ -115,37 +116,36 @@ class Received(NamedTuple):
 
 
 class PooledSender:
-    """A handler of `before-send` for the endpoint `url`; botocore sends requests to any other.
+    """A handler of `before-send`, with a pool for each URL; botocore sends requests behind a proxy.
 
-    `ca_bundle` is the file of the trusted root certificates. Safe to share between threads.
+    The URL is that of the request: for some regions the one that a client names before differs from it.
+
+    Args:
+        settings: timeouts and the number of connections.
+        ca_bundle: the file of the trusted root certificates.
+        proxied: whether requests to a URL go through a proxy.
+
+    Safe to share between threads.
     """
 
-    def __init__(self, url: str, settings: Settings, ca_bundle: str) -> None:
-        parsed = urllib3.util.parse_url(url)
-        options: dict[str, Any] = {
-            "timeout": urllib3.Timeout(connect=settings.connect_timeout, read=settings.read_timeout),
-            "maxsize": settings.max_connections,
-            "socket_options": [*HTTPConnection.default_socket_options, _KEEPALIVE],
-        }
-        self._url = url.rstrip("/") + "/"
-        self._target = parsed.path or "/"
-        self._connect_timeout, self._read_timeout = settings.connect_timeout, settings.read_timeout
-        secure = parsed.scheme == "https"
-        if secure:
-            # One context for all connections, so the bundle is read once.
-            options["ssl_context"] = ssl.create_default_context(cafile=ca_bundle)
-        kind = _SecurePool if secure else _PlainPool
-        self._pool = kind(parsed.host or "", parsed.port, **options)
+    def __init__(self, settings: Settings, ca_bundle: str, proxied: Callable[[str], bool]) -> None:
+        self._settings = settings
+        self._ca_bundle = ca_bundle
+        self._proxied = proxied
+        self._pools: dict[str, urllib3.HTTPConnectionPool | None] = {}
 
     def __call__(self, request: Any, event_name: str, **_: Any) -> Received | None:
         """Return the answer, waiting at most until the operation's deadline; raises `EngineUnavailableError`."""
-        url = request.url
-        if url != self._url:
+        url = str(request.url)
+        if url not in self._pools:
+            # Two threads may open a pool each; one of them is used from then on.
+            self._pools.setdefault(url, None if self._proxied(url) else self._opened(url))
+        if (pool := self._pools[url]) is None:
             return None
         try:
-            answer = self._pool.urlopen(
+            answer = pool.urlopen(
                 request.method,
-                self._target,
+                urllib3.util.parse_url(url).path or "/",
                 body=request.body,
                 headers=dict(request.headers.items()),
                 retries=False,
@@ -160,13 +160,31 @@ class PooledSender:
 
     def close(self) -> None:
         """Close all connections."""
-        self._pool.close()
+        for pool in self._pools.values():
+            if pool is not None:
+                pool.close()
+
+    def _opened(self, url: str) -> urllib3.HTTPConnectionPool:
+        parsed, settings = urllib3.util.parse_url(url), self._settings
+        options: dict[str, Any] = {
+            "timeout": urllib3.Timeout(connect=settings.connect_timeout, read=settings.read_timeout),
+            "maxsize": settings.max_connections,
+            "socket_options": [*HTTPConnection.default_socket_options, _KEEPALIVE],
+        }
+        if parsed.scheme != "https":
+            return _PlainPool(parsed.host or "", parsed.port, **options)
+        try:
+            # One context for all connections, so the bundle is read once.
+            options["ssl_context"] = ssl.create_default_context(cafile=self._ca_bundle)
+        except OSError as error:
+            raise unreadable(self._ca_bundle, error) from error
+        return _SecurePool(parsed.host or "", parsed.port, **options)
 
     def _timeout(self) -> Any:
-        left = max(remaining(), _SHORTEST)
-        if left >= self._read_timeout + self._connect_timeout:
+        left, settings = max(remaining(), _SHORTEST), self._settings
+        if left >= settings.read_timeout + settings.connect_timeout:
             return _DEFAULT_TIMEOUT
-        return urllib3.Timeout(connect=min(left, self._connect_timeout), read=min(left, self._read_timeout))
+        return urllib3.Timeout(connect=min(left, settings.connect_timeout), read=min(left, settings.read_timeout))
 
 
 def _failed(operation: str, error: Exception) -> EngineUnavailableError:

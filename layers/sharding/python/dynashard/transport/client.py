@@ -1,5 +1,6 @@
 """Botocore's client for the transport, without what DynamoDB's requests and answers do not need."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,7 @@ from botocore.utils import get_environ_proxies
 
 from dynashard.errors import ConfigurationError
 from dynashard.runtime import direct_module
+from dynashard.transport.certificates import ca_bundle
 from dynashard.transport.interface import Settings, Wire
 from dynashard.transport.wire_format import body_of, parsed_answer
 
@@ -42,7 +44,7 @@ class WireParser(ResponseParserFactory):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A client and its sender, which is None if botocore sends: behind a proxy, or without `dynashard_direct`."""
+    """A client and its sender, which is None without `dynashard_direct`: then botocore sends."""
 
     client: Any
     sender: Any
@@ -72,13 +74,14 @@ def open_client(settings: Settings) -> Opened:
 
     Raises:
         BotoCoreError: no region, an unknown profile, or an endpoint that is not a URL.
-        ConfigurationError: an unsupported version of botocore.
+        ConfigurationError: an unsupported version of botocore, or root certificates that do not exist.
     """
     session = open_session(settings.profile)
     session.register_component("response_parser_factory", WireParser())
     # Callers that need a token pass one. Engines keep each token for ten minutes, and the local one searches all of
     # them for every further transaction that has one.
     session.unregister("before-parameter-build", generate_idempotent_uuid)
+    bundle = ca_bundle(session.get_config_variable("ca_bundle"), os.environ)
     client = session.create_client(
         "dynamodb",
         region_name=settings.region,
@@ -92,7 +95,7 @@ def open_client(settings: Settings) -> Opened:
     events = client.meta.events
     # With botocore's retries off, this handler only inspects each answer.
     events.unregister("needs-retry.dynamodb", unique_id=_RETRIES)
-    sender = _sender(settings, client.meta.endpoint_url, session.get_config_variable("ca_bundle"))
+    sender = _sender(settings, bundle)
     if sender is not None:
         events.register("before-send.dynamodb", sender)
     return Opened(client, sender)
@@ -116,11 +119,11 @@ def _config(settings: Settings) -> Config:
     )
 
 
-def _sender(settings: Settings, url: str, ca_bundle: str | None) -> Any:
+def _sender(settings: Settings, bundle: str | None) -> Any:
     own = direct_module("sdk_sender")
-    if own is None or get_environ_proxies(url):
+    if own is None:
         return None
-    return own.PooledSender(url, settings, ca_bundle or get_cert_path(verify=True))
+    return own.PooledSender(settings, bundle or get_cert_path(verify=True), lambda url: bool(get_environ_proxies(url)))
 
 
 def replace_serializer(client: Any) -> None:
