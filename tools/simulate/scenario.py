@@ -136,12 +136,14 @@ class Resize(_Part):
         demand: whose logical partition it is.
         to: the new count.
         budget: write units a second that moving may take; none without a bound.
+        share: the part of each shard's units that moving may take; that of the layer if it is left out.
     """
 
     at: NonNegativeFloat
     demand: str
     to: PositiveInt
     budget: PositiveFloat | None = None
+    share: float | None = Field(None, gt=0, le=1)
 
 
 class LayerSpec(_Part):

@@ -21,21 +21,26 @@ TOPOLOGY: Final = "topology"
 
 @dataclass(slots=True)
 class GrowthEvents:
-    """Collects what the growth policies of all processes report."""
+    """Collects what the growth policies of all processes report, and what an operator is shown."""
 
     reports: list[tuple[float, Report]] = field(default_factory=list)
+    notes: list[tuple[float, str]] = field(default_factory=list)
     clock: Callable[[], float] = float
 
     def grew(self, report: Report, /) -> None:
         """Keep an event with its time."""
         self.reports.append((self.clock(), report))
 
+    def note(self, text: str) -> None:
+        """Keep what an operator is shown."""
+        self.notes.append((round(self.clock(), 3), text))
+
     def first(self) -> list[tuple[float, str]]:
         """Return the first event of each kind with its time, and all requests for counts."""
         kept: dict[tuple[str, int | None], tuple[float, str]] = {}
         for at, report in self.reports:
             kept.setdefault((report.event, report.target), (round(at, 3), f"{report.event}: {report.reason}"))
-        return list(kept.values())
+        return sorted([*self.notes, *kept.values()])
 
     def growth_failed(self, error: Exception, /) -> None:
         """Fail the run: the policy itself has an error."""

@@ -147,7 +147,10 @@ class _Run:
     def _resize(self, resize: Resize) -> None:
         items = self._demands[resize.demand].items
         scope = Scope(items.entity, partition=self._partition(items))
-        self._resharder.start(scope, resize.to, budget=resize.budget, survey=False)
+        budget, share = resize.budget, resize.share
+        expected = self._resharder.estimate(scope, resize.to, budget=budget, share=share)
+        self._events.note(f"operator: {expected.origin} -> {expected.target} shards {expected.text}")
+        self._resharder.start(scope, resize.to, budget=budget, share=share, survey=False)
 
     def _partition(self, items: Items) -> str:
         return items.entity.logical_partition({"tenant_id": items.tenants[0]})

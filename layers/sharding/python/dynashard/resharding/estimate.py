@@ -149,7 +149,7 @@ class Estimate:
 def lasting(seconds: float) -> str:
     """Describe a duration: `40 seconds`, `22 minutes`, `3.5 hours`."""
     if seconds < 90:  # noqa: PLR2004 - units that people use
-        return f"{ceil(seconds)} seconds"
+        return "1 second" if ceil(seconds) == 1 else f"{ceil(seconds)} seconds"
     return f"{ceil(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:,.1f} hours"  # noqa: PLR2004
 
 

@@ -1,0 +1,253 @@
+"""Changes that start by themselves: declined if they would take long, withdrawn if the shards are needed."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from dynashard import definition
+from dynashard.errors import InvalidValueError, KeyRangeThrottledError, ThrottledError, ThrottleReason
+from dynashard.resharding import Resharder, Scope, Share
+from dynashard.runtime import Runtime
+from dynashard.transport import Transport
+from dynashard_serving.growth.policy import Growth, GrowthEvent, GrowthSettings, Report
+from dynashard_serving.growth.requests import growth_of, shrink_quiet
+from tests.engine.resharding.resharding_world import TIMING, WAIT, Event, Moving, Thing, index, moving_world, partition
+
+pytestmark = pytest.mark.engine
+
+DAY = 24 * 3600.0
+HOT = KeyRangeThrottledError(
+    "hot", operation="PutItem", reasons=[ThrottleReason("TableWriteKeyRangeThroughputExceeded", "t")]
+)
+
+
+@pytest.fixture
+def world(wire: Transport, table: str) -> Iterator[Moving]:
+    with moving_world(wire, table) as made:
+        yield made
+
+
+def policy(world: Moving, reports: list[Report]) -> Growth:
+    """Return a policy of a process that requests changes on the engine, without a random wait."""
+    return growth_of(world.resharder, settings=GrowthSettings(wait_low=0.0, wait_high=0.0), report=reports.append)
+
+
+def throttle(growth: Growth, scope: Scope, error: ThrottledError = HOT) -> None:
+    growth.throttled(scope.entity, scope.partition, error)
+
+
+def events(reports: list[Report]) -> list[GrowthEvent]:
+    return [each.event for each in reports]
+
+
+def test_a_short_change_begins_and_says_how_long_it_is_expected_to_take(world: Moving) -> None:
+    world.fill(Thing, 40)
+    worker = world.new(most_seconds=600.0)
+
+    world.resharder.start(partition(Thing), 8, cause="throttle")
+    begun = world.until(partition(Thing), "prepare", worker)
+
+    assert begun.declined is None
+    assert begun.expected == pytest.approx(5 * WAIT, abs=5)
+    assert world.finish(partition(Thing), worker).count == 8
+
+
+@pytest.mark.parametrize("cause", ["throttle", "quiet"])
+def test_a_long_change_that_starts_by_itself_is_declined_and_nothing_moves(world: Moving, cause: str) -> None:
+    world.fill(Thing, 40)
+    worker = world.new(most_seconds=5 * WAIT - 1)
+
+    world.resharder.start(partition(Thing), 2 if cause == "quiet" else 8, cause=cause)
+    ended = world.finish(partition(Thing), worker)
+
+    assert (ended.count, ended.target, ended.busy, ended.moved) == (4, None, False, 0)
+    assert ended.declined is not None
+    assert "by itself it may take at most 4 minutes" in ended.declined
+    assert world.marks() == []
+
+
+def test_the_same_change_begins_if_an_operator_starts_it(world: Moving) -> None:
+    world.fill(Thing, 40)
+    worker = world.new(most_seconds=1.0)
+
+    world.resharder.start(partition(Thing), 8, cause="throttle")
+    world.finish(partition(Thing), worker)
+    world.resharder.start(partition(Thing), 8)
+
+    ended = world.finish(partition(Thing), worker)
+    assert (ended.count, ended.declined) == (8, None)
+
+
+def test_items_that_callers_create_meanwhile_count(world: Moving) -> None:
+    world.resharder.start(partition(Thing), 8, cause="throttle", creating=1.0)
+
+    ended = world.finish(partition(Thing))
+
+    assert ended.declined is not None
+    assert "by itself it may take at most 10 minutes" in ended.declined
+
+
+def test_a_declined_change_is_reported_with_its_command_and_not_requested_again_for_an_hour(world: Moving) -> None:
+    world.fill(Thing, 40)
+    worker, reports = world.new(most_seconds=1.0), list[Report]()
+    growth, scope = policy(world, reports), partition(Thing)
+    world.clock.now += DAY
+
+    throttle(growth, scope)
+    throttle(growth, scope)
+    world.finish(scope, worker)
+    for _ in range(3):
+        world.clock.now += 301
+        throttle(growth, scope)
+        throttle(growth, scope)
+    world.clock.now += 3600
+    throttle(growth, scope)
+    throttle(growth, scope)
+
+    assert events(reports) == [GrowthEvent.ASKED, *[GrowthEvent.TOO_LONG] * 3, GrowthEvent.ASKED]
+    assert "`dynashard reshard start move.v1.Thing abc --to 8`" in reports[1].reason
+    assert "it moves 20 items, " in reports[1].reason
+
+
+def test_an_estimate_counts_what_stands_in_the_shards(world: Moving) -> None:
+    world.fill(Thing, 40)
+    world.fill(Thing, 7, tenant="xyz")
+
+    found = world.resharder.estimate(partition(Thing), 8)
+
+    assert (found.items, found.error) == (20, 0)
+    assert found.waiting == pytest.approx(5 * WAIT)
+    assert world.resharder.busy() == []
+
+
+def test_an_index_is_estimated_by_its_description(world: Moving) -> None:
+    world.fill(Thing, 40, colour=lambda _: "red")
+
+    found = world.resharder.estimate(index(Thing, "by_colour"), 4)
+
+    assert found.waiting == pytest.approx(4 * WAIT)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.5])
+def test_a_share_that_no_shard_has_is_refused(world: Moving, share: float) -> None:
+    with pytest.raises(InvalidValueError, match="above 0 and at most 1"):
+        world.resharder.start(partition(Thing), 8, share=share)
+
+
+def test_the_mover_takes_no_more_than_its_share_of_an_old_shard(world: Moving) -> None:
+    world.fill(Thing, 200)
+    slow = world.new(share=Share(0.01))
+    world.resharder.start(partition(Thing), 8)
+    world.until(partition(Thing), "move", slow)
+    while world.resharder.advance(partition(Thing).key).kind == "wait":
+        world.clock.now += 1
+    [task, *_] = world.resharder.advance(partition(Thing).key).tasks
+    begun = world.clock.now
+
+    while not slow.work(partition(Thing).key, task, seconds=1e9):
+        pass
+
+    moved = sum(progress.moved for progress in [world.resharder.status(partition(Thing))])
+    # One unit in a hundred of 1,000, and 2 for each item at the old shard, entries in three indexes included.
+    assert moved > 10
+    assert world.clock.now - begun >= (moved - 1) * 2 / 10
+
+
+def narrowed(world: Moving) -> Scope:
+    """Let a log grow, and be quiet until its count waits to be halved; its items have not expired."""
+    scope = partition(Event)
+    world.fill(Event, 8)
+    world.change(scope, 4, cause="throttle")
+    world.fill(Event, 30)
+    world.clock.now += DAY
+    [report] = shrink_quiet(world.resharder, settings=GrowthSettings())
+    assert report.event is GrowthEvent.ASKED
+    for _ in range(4):
+        world.step(scope.key)
+    return scope
+
+
+def test_a_count_that_waits_to_be_halved_says_for_what(world: Moving) -> None:
+    scope = narrowed(world)
+
+    status = world.resharder.status(scope)
+
+    assert (status.stage, status.target, status.waits_for, status.until) == ("prepare", 2, "empty_shards", None)
+
+
+def test_a_log_that_is_hot_again_keeps_its_shards_at_the_first_throttle_and_grows_as_usual(world: Moving) -> None:
+    scope, reports = narrowed(world), list[Report]()
+    growth = policy(world, reports)
+
+    throttle(growth, scope)
+
+    withdrawn = world.resharder.status(scope)
+    assert (withdrawn.count, withdrawn.target, events(reports)) == (4, None, [GrowthEvent.WITHDRAWN])
+    world.finish(scope)
+    world.clock.now += 300
+    throttle(growth, scope)
+    throttle(growth, scope)
+    began = world.clock.now
+    assert (world.finish(scope).count, events(reports)[1:]) == (8, [GrowthEvent.ASKED])
+    assert world.clock.now - began <= 2 * WAIT + 2
+
+
+def test_a_log_whose_items_do_not_expire_is_not_halved_by_itself(
+    world: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = partition(Event)
+    world.fill(Event, 8)
+    world.change(scope, 4, cause="throttle")
+    world.clock.now += DAY
+    monkeypatch.setattr(definition(Event), "expires", None)
+
+    assert shrink_quiet(world.resharder, settings=GrowthSettings()) == []
+
+
+def ahead(world: Moving, seconds: float) -> Resharder:
+    """Return a worker whose clock is ahead."""
+    runtime = Runtime(lambda: world.clock.now + seconds, world.sleep, lambda: 0.5)
+    worker = world.new()
+    return Resharder(
+        world.inner,
+        table=world.table,
+        topology_table=world.topology,
+        runtime=runtime,
+        timing=TIMING,
+        entities=[each.model for each in worker.entities],
+        segments=world.segments,
+    )
+
+
+@pytest.mark.parametrize(("model", "to"), [(Thing, 8), (Event, 8)], ids=["calculated", "random"])
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_a_worker_whose_clock_was_ahead_for_a_moment_delays_a_change_by_one_wait(
+    world: Moving, model: type[Thing | Event], to: int, steps: int
+) -> None:
+    scope = partition(model)
+    world.fill(model, 20)
+    fast = ahead(world, DAY)
+    fast.start(scope, to)
+    for _ in range(steps):
+        fast.advance(scope.key)
+    began = world.clock.now
+
+    says = world.resharder.status(scope)
+    ended = world.finish(scope)
+
+    assert says.until is None or says.until <= began + WAIT + 1
+    assert ended.count == to
+    assert world.clock.now - began <= 7 * WAIT + 60
+
+
+def test_status_says_until_when_clients_are_waited_for(world: Moving) -> None:
+    world.resharder.start(partition(Thing), 8)
+    unseen = world.resharder.status(partition(Thing))
+    world.resharder.advance(partition(Thing).key)
+
+    seen = world.resharder.status(partition(Thing))
+
+    assert (unseen.waits_for, seen.waits_for) == ("worker", "clients")
+    assert seen.until == pytest.approx(world.clock.now + WAIT)
+    world.resharder.pause(partition(Thing))
+    assert world.resharder.status(partition(Thing)).waits_for == "resume"
