@@ -59,7 +59,7 @@ def test_reads_count_against_the_rate_of_reads() -> None:
     pace.read(120.0)
 
     assert pace.ready(deadline=time.now)
-    assert pace.ready_to_read(deadline=time.now + 1)
+    assert pace.ready_to_read(deadline=time.now)
     assert time.now == 1000.2
 
 

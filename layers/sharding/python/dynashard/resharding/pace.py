@@ -96,14 +96,16 @@ class Pace:
         return after <= deadline
 
     def ready_to_read(self, deadline: float) -> bool:
-        """Wait until the next items may be read, as `ready`; what was read may be written for at once."""
+        """Wait until the next items may be read, and then as `ready`; what was read may be written for at once.
+
+        A page of reads is waited for beyond the deadline, because a shorter slice would never read another one.
+        """
         now = self._runtime.clock()
         # A page has at most 1 MB; a longer wait was counted by a clock that was ahead.
         after = self._reads_after if self._reads_after <= now + _LARGEST / self.rate.reads else now
-        wait = min(after, deadline) - now
-        if wait > 0:
-            self._runtime.sleep(wait)
-        return after <= deadline and self.ready(deadline)
+        if after > now:
+            self._runtime.sleep(after - now)
+        return self.ready(max(deadline, self._runtime.clock()))
 
     def spent(self, units: float) -> None:
         """Count write units against the rate."""
