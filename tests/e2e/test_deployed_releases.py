@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from local.deploy.deployment import context_options
+from local.errors import LocalStackError
 from tests.e2e.deployment import PREFIX, TENANT_CLAIM, Deployment, bootstrapped, cdk, deploy, dynashard
 from tests.e2e.release_marks import HEADER, Callers, invoked, marked_bundle
 from tests.waiting import until
@@ -57,6 +58,8 @@ def test_one_command_returns_all_functions_to_the_release_before(
 ) -> None:
     listed = rollback(deployment, "--list")["releases"]
 
+    with pytest.raises(LocalStackError, match=r"nobody can be asked here: add --yes\. Nothing was changed"):
+        rollback(deployment)
     done = rollback(deployment, "--yes")
     again = rollback(deployment, "--yes")
 

@@ -165,6 +165,16 @@ def test_a_version_is_remembered_as_rolled_back_before_the_alias_changes(stubbed
     move(client, step)
 
 
+def test_a_version_that_runs_again_is_no_longer_remembered(stubbed: tuple[Any, Stubber]) -> None:
+    client, stub = stubbed
+    [step, *_] = plan(backend("ab", live=1, withdrawn=frozenset({2})), "b").moves
+    about = {"FunctionName": "Api-function"}
+    stub.add_response("update_alias", {}, {**about, "Name": "live", "FunctionVersion": "2", "RevisionId": "revision"})
+    stub.add_response("delete_alias", {}, {**about, "Name": "withdrawn-2"})
+
+    move(client, step)
+
+
 def test_an_alias_that_somebody_else_has_changed_is_left_alone(stubbed: tuple[Any, Stubber]) -> None:
     client, stub = stubbed
     [step, *_] = plan(backend("ab", withdrawn=frozenset({2})), "a").moves
