@@ -1,0 +1,154 @@
+"""Stored items of another version: unknown members and required fields without a value are read, nothing else is."""
+
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+from dynashard import Entity, EntityDefinition, Key, Registry, definition
+from dynashard.errors import InvalidValueError, UndecodableItemError
+
+pytestmark = pytest.mark.unit
+
+OURS = {"Type": {"S": "test.v1.Part"}, "Rev": {"S": "r1"}}
+
+
+class Kind(StrEnum):
+    BOLT = "bolt"
+    NUT = "nut"
+
+
+class Size(IntEnum):
+    SMALL = 1
+
+
+class Maker(BaseModel, extra="forbid"):
+    name: str
+    kind: Kind = Kind.BOLT
+
+
+class Part(Entity, name="test.v1.Part", key=Key(partition="{tenant}", sort="{id}"), registry=Registry()):
+    tenant: str
+    id: str
+    kind: Kind
+    size: Size = Size.SMALL
+    grade: Literal["a", "b"] | None = None
+    kinds: list[Kind] = Field(default_factory=list)
+    maker: Maker | None = None
+    count: int = 0
+    note: str = Field("", max_length=3)
+
+    @field_validator("kind")
+    @classmethod
+    def declared(cls, kind: Kind) -> Kind:
+        assert kind.name  # A member that is not declared has no name.
+        return kind
+
+    @model_validator(mode="after")
+    def whole(self) -> "Part":
+        assert self.kind.name
+        return self
+
+
+def stored(**attributes: dict[str, Any] | None) -> dict[str, Any]:
+    wire: dict[str, Any] = {"tenant": {"S": "t"}, "id": {"S": "1"}, "kind": {"S": "bolt"}, **OURS, **attributes}
+    return {name: value for name, value in wire.items() if value is not None}
+
+
+@pytest.fixture(params=["first", "later"])
+def entity(request: pytest.FixtureRequest) -> EntityDefinition[Part]:
+    """The definition, before and after it has generated its readers."""
+    known = definition(Part)
+    known._has_decoded = request.param == "later"
+    return known
+
+
+TOLERATED: dict[str, tuple[dict[str, Any], str, Any]] = {
+    "member of an enum": ({"kind": {"S": "screw"}}, "kind", "screw"),
+    "member of a number's enum": ({"size": {"N": "7"}}, "size", 7),
+    "literal": ({"grade": {"S": "c"}}, "grade", "c"),
+    "member in a list": ({"kinds": {"L": [{"S": "nut"}, {"S": "screw"}]}}, "kinds", [Kind.NUT, "screw"]),
+    "required field": ({"kind": None}, "kind", None),
+    "required field that is null": ({"kind": {"NULL": True}}, "kind", None),
+}
+
+
+@pytest.mark.parametrize(("attributes", "field", "value"), TOLERATED.values(), ids=TOLERATED)
+def test_what_another_version_declares_is_read(
+    entity: EntityDefinition[Part], attributes: dict[str, Any], field: str, value: Any
+) -> None:
+    wire = stored(**attributes)
+
+    item = entity.decode(wire)
+
+    assert getattr(item, field) == value
+    assert item.revision == "r1"
+    assert entity.decode_fields(wire, [field, "count"]) == {field: value, "count": 0}
+
+
+@pytest.mark.parametrize("attributes", [case[0] for case in TOLERATED.values()], ids=TOLERATED)
+def test_it_is_stored_again_as_it_was(entity: EntityDefinition[Part], attributes: dict[str, Any]) -> None:
+    wire = stored(**attributes)
+
+    again = entity.encode(entity.decode(wire).__dict__)
+
+    [(name, value)] = attributes.items()
+    # A field without a value is not stored; a write that changes what was read leaves a stored null alone.
+    assert again.get(name) == (None if value in (None, {"NULL": True}) else value)
+
+
+def test_it_is_read_inside_of_models(entity: EntityDefinition[Part]) -> None:
+    maker = {"M": {"kind": {"S": "screw"}, "newer": {"S": "x"}}}
+
+    item = entity.decode(stored(maker=maker))
+
+    assert item.maker is not None
+    assert vars(item.maker) == {"kind": "screw", "name": None}
+    assert entity.encode(item.__dict__)["maker"] == {"M": {"kind": {"S": "screw"}}}
+
+
+UNDECODABLE: dict[str, dict[str, Any]] = {
+    "another type": {"kind": {"N": "1"}},
+    "another type beside it": {"kind": {"S": "screw"}, "count": {"S": "many"}},
+    "a bound beside it": {"kind": {"S": "screw"}, "note": {"S": "long"}},
+    "a field of the key": {"id": None},
+    "no type": {"kind": {"S": "screw"}, "Type": None},
+    "no revision": {"kind": {"S": "screw"}, "Rev": None},
+    "null in a list": {"kinds": {"L": [{"NULL": True}]}},
+}
+
+
+@pytest.mark.parametrize("attributes", UNDECODABLE.values(), ids=UNDECODABLE)
+def test_anything_else_is_undecodable(entity: EntityDefinition[Part], attributes: dict[str, Any]) -> None:
+    with pytest.raises(UndecodableItemError):
+        entity.decode(stored(**attributes))
+
+
+def test_what_callers_give_is_checked_strictly() -> None:
+    known = definition(Part)
+    item = known.decode(stored(kind={"S": "screw"}))
+
+    with pytest.raises(InvalidValueError, match="Input should be 'bolt' or 'nut'"):
+        known.assignment.check("kind", "screw")
+    with pytest.raises(ValueError, match="Input should be 'bolt' or 'nut'"):
+        item.kind = "screw"  # type: ignore[assignment]
+
+
+def test_models_that_contain_themselves_are_read() -> None:
+    class Node(BaseModel, extra="forbid"):
+        kind: Kind
+        inside: "Node | None" = None
+
+    class Tree(Entity, name="test.v1.Tree", key=Key(partition="{id}"), registry=Registry()):
+        id: str
+        at: datetime | None = None
+        top: Node | None = None
+
+    inner = {"M": {"kind": {"S": "screw"}, "inside": {"M": {}}}}
+    tree = definition(Tree).decode({"id": {"S": "1"}, "top": inner, "Type": {"S": "test.v1.Tree"}, "Rev": {"S": "r"}})
+
+    assert tree.top is not None
+    assert tree.top.inside is not None
+    assert [vars(tree.top)["kind"], vars(tree.top.inside)["kind"]] == ["screw", None]
