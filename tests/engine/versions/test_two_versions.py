@@ -177,7 +177,7 @@ class World:
         choices: Document = {
             "title": self.text(),
             "owner": draw.choice((None, "ann", "eve")) if newer else draw.choice(("ann", "eve")),
-            "kind": draw.choice(("bug", "wish", "question") if newer else ("bug", "wish")),
+            "kind": draw.choice(("bug", "idea", "question") if newer else ("bug", "idea")),
             "level": draw.choice(("low", "middle", "high") if newer else ("low", "high")),
             "place": draw.choice((None, {"city": self.text(), "street": self.text()})),
             "tags": draw.choice((None, ["x"], ["x", "y"])),

@@ -26,12 +26,12 @@ NAME = "two.v1.Task"
 
 class OldKind(StrEnum):
     BUG = "bug"
-    WISH = "wish"
+    IDEA = "idea"
 
 
 class NewKind(StrEnum):
     BUG = "bug"
-    WISH = "wish"
+    IDEA = "idea"
     QUESTION = "question"
 
 

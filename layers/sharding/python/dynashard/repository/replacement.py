@@ -134,7 +134,7 @@ class _Changes:
     def compare(
         self, path: tuple[str, ...], before: Wire | None, after: Wire | None, *, deep: bool, known: bool = True
     ) -> None:
-        """Add what turns a value into another one; None is no value. If the one before is not known, it is removed."""
+        """Add what turns a value into another one, or None for no value: a value that is not known is removed."""
         if after is None:
             if before is not None or not known:
                 self._removed.append(self._path(path))
