@@ -28,6 +28,7 @@ class SavedQuery:
 _REQUEST: Final = 'filter message = "request"'
 _WRITERS: Final = ("api", "commands", "writer", "changes")
 _FUNCTIONS: Final = (*_WRITERS, "advance", "work", "watch")
+_GROWTH: Final = "asked|would_ask|refused|lost|withdrawn|too_long|cannot|limit|unknown|failed"
 
 QUERIES: Final[Mapping[str, SavedQuery]] = {
     "throttled-requests": SavedQuery(
@@ -39,7 +40,7 @@ QUERIES: Final[Mapping[str, SavedQuery]] = {
     ),
     "growth": SavedQuery(
         _WRITERS,
-        r"""filter @message like /"outcome": ?"(asked|would_ask|refused|lost|cannot|limit|unknown|failed)"/
+        rf"""filter @message like /"outcome": ?"({_GROWTH})"/
 | parse @message /"outcome": ?"(?<event>[^"]*)"/
 | parse @message /"entity": ?"(?<entity>[^"]*)"/
 | parse @message /"partition": ?"(?<partition>[^"]*)"/
