@@ -36,6 +36,19 @@ def test_the_printed_commands_work_as_they_are_typed(deployment: Deployment, tmp
     assert len(typed) >= len({line.split()[1] for line in typed}) >= 5
 
 
+def test_a_restore_finds_the_tables_and_ends_in_one_line_without_recovery(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    exported = " ".join(f"{name}={value}" for name, value in deployment.aws.variables.items())
+
+    ended = typing(f"export {exported}\n.venv/bin/dynashard restore --env dev --to 2026-11-20T10:15:00Z", tmp_path)
+
+    # The local AWS has no point-in-time recovery.
+    assert ended.returncode == 1
+    assert (ended.stdout, len(ended.stderr.splitlines())) == ("", 1)
+    assert f"error: {deployment.table}" in ended.stderr
+
+
 def typing(commands: str, home: Path) -> "subprocess.CompletedProcess[str]":
     """Run commands in a new shell, whose user has no configuration of AWS."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}

@@ -70,6 +70,15 @@ def test_a_direct_invocation_leaves_its_line(local_stack: LocalProcess) -> None:
     assert len({row["request_id"] for row in rows}) == 2
 
 
+def test_an_item_whose_id_the_server_makes_is_named_by_its_location(local_stack: LocalProcess) -> None:
+    created = local_stack.client("posting").post("/v1/users", json=ADA)
+
+    rows = logs(local_stack, "item", created.headers["location"])
+
+    [posted] = [row for row in rows if row.get("method") == "POST"]
+    assert (posted["revision"], posted["status"]) == (created.json()["revision"], "201")
+
+
 def test_saved_queries_run_over_the_local_logs(local_stack: LocalProcess) -> None:
     local_stack.client("counted").get("/v1/users")
 
