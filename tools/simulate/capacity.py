@@ -102,6 +102,8 @@ class Provisioned:
         self._tracking = tracking
         self._schedule = sorted(schedule)
         self._above_since = self._below_since = inf
+        self._due: tuple[float, float] | None = None
+        """When a change that target tracking has begun takes effect, and its units."""
         self._decreases: list[float] = []
         self.burst_seconds = settings.burst_seconds
         self.saved = max(settings.limit_burst_seconds, settings.burst_seconds * settings.burst_at_start)
@@ -121,7 +123,15 @@ class Provisioned:
             self._change(now, scheduled or self.units)
             return
         lowest = self._tracking.lowest if scheduled is None else scheduled
-        self._change(now, max(self._tracked(now, rate, self._tracking), lowest))
+        if self._due is not None:
+            at, units = self._due
+            if now < at:
+                return
+            self._due = None
+            self._change(now, max(units, lowest))
+        wanted = max(self._tracked(now, rate, self._tracking), lowest)
+        if wanted != self.units:
+            self._due = now + self._settings.update_seconds, wanted
 
     def _tracked(self, now: float, rate: float, tracking: Tracking) -> float:
         settings, begun = self._settings, now - self._settings.review_seconds

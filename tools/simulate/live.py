@@ -37,6 +37,9 @@ _UNITS: Final = (
     "write_units", "read_units", "warm_write_units", "warm_read_units", "most_write_units", "lowest_write_units",
     "highest_write_units",
 )  # fmt: skip
+_BURST_SECONDS: Final = 5.0
+"""Seconds of a limit that may be used at once. A 500th of a limit is 2 units a second, so that with one second chance
+alone would throttle callers who use a third of it."""
 _SINGLE: Final = frozenset({"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query"})
 
 
@@ -44,6 +47,7 @@ def scaled(scenario: Scenario, scale: float = SCALE) -> Scenario:
     """Return a scenario whose limits are a part of what they were. Heat splits come sooner; other times stay."""
     changed = {name: getattr(scenario.settings, name) * scale for name in _LIMITS}
     changed |= {name: getattr(scenario.settings, name) * _HASTE for name in _HEAT}
+    changed["limit_burst_seconds"] = max(scenario.settings.limit_burst_seconds, _BURST_SECONDS)
     settings = replace(scenario.settings, **changed)
     indexes = {name: _scaled_table(spec, scale) for name, spec in scenario.indexes.items()}
     table = _scaled_table(scenario.table, scale)

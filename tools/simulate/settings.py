@@ -61,6 +61,8 @@ class Settings:
             "Why isn't DynamoDB auto scaling working as expected?".
         scale_in_seconds: how long consumption is far below the target before capacity is lowered. Source: the same.
         scale_in_margin: how far below the target that is, as a share of it. Source: the same.
+        update_seconds: how long a change of capacity takes once it has begun. Source: Ours; the Guide speaks of
+            minutes.
         free_decreases: how often a day capacity may be lowered freely. Source: Guide, "Quotas".
         decrease_pause_seconds: the least time since the last decrease for each further one. Source: the same page.
         on_demand_write_price: US dollars for a million write units on demand. Source: AWS's price list of us-east-1,
@@ -93,6 +95,7 @@ class Settings:
     scale_out_seconds: float = 120.0
     scale_in_seconds: float = 900.0
     scale_in_margin: float = 0.2
+    update_seconds: float = 120.0
     free_decreases: int = 4
     decrease_pause_seconds: float = 3_600.0
     on_demand_write_price: float = 0.625

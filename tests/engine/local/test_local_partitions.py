@@ -59,7 +59,7 @@ def test_batch_returns_what_is_throttled(limited: Transport) -> None:
     stored = limited.call("Query", {"TableName": TABLE, **query})
 
     left = answer["UnprocessedItems"][TABLE]
-    assert 20 <= len(left) <= 23
+    assert 12 <= len(left) <= 15
     assert stored["Count"] == 25 - len(left)
 
 

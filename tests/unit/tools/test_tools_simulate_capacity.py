@@ -58,12 +58,13 @@ def test_a_schedule_repeats_every_day() -> None:
 def test_target_tracking_raises_after_two_minutes_and_lowers_after_fifteen() -> None:
     capacity = Provisioned(1_000, SETTINGS, tracking=Tracking(0.7, 100, 5_000))
 
-    raised = reviewed(capacity, 1_400, 3)
-    lowered = reviewed(capacity, 140, 20, begin=3 * MINUTE)
+    raised = reviewed(capacity, 1_400, 5)
+    lowered = reviewed(capacity, 140, 20, begin=5 * MINUTE)
 
-    assert raised == [1_000, 2_000, 2_000]
-    assert lowered[:14] == [2_000] * 14
-    assert lowered[14] == 200
+    # A change takes two minutes more to take effect.
+    assert raised == [1_000, 1_000, 1_000, 2_000, 2_000]
+    assert lowered[:16] == [2_000] * 16
+    assert lowered[16] == 200
 
 
 def test_target_tracking_stays_within_its_bounds() -> None:

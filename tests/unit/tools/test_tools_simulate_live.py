@@ -1,5 +1,6 @@
 """The model of partitions before a real engine: what it throttles, forwards and charges."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -42,10 +43,24 @@ def test_a_partition_writes_a_500th_of_its_limit() -> None:
     time.now += 1
     later = model.decide("PutItem", put("later")).refused
 
-    assert [each is None for each in first] == [True] * 2 + [False] * 23
+    assert [each is None for each in first] == [True] * 10 + [False] * 15
     assert first[-1] is not None
     assert first[-1]["throttlingReasons"][0]["reason"] == "TableWriteKeyRangeThroughputExceeded"
     assert later is None
+
+
+@pytest.mark.parametrize(("share", "throttled"), [(1 / 3, False), (1.5, True)])
+def test_callers_that_use_a_third_of_a_limit_are_not_throttled_by_chance(share: float, *, throttled: bool) -> None:
+    time, draw = Time(), Random(4)
+    model = live(time)
+
+    refused = 0
+    for number in range(400):
+        time.now += draw.expovariate(2 * share)
+        refused += model.decide("PutItem", put(str(number))).refused is not None
+
+    assert (refused > 20) is throttled
+    assert throttled or refused == 0
 
 
 def test_other_tables_have_no_limits() -> None:
@@ -65,20 +80,20 @@ def test_batch_is_forwarded_without_what_is_throttled() -> None:
     answer = model.answered("BatchWriteItem", decision, {"UnprocessedItems": {}})
     again = model.decide("BatchWriteItem", {"RequestItems": {"t": actions}})
 
-    assert decision.request["RequestItems"] == {"t": actions[:2]}
-    assert answer["UnprocessedItems"] == {"t": actions[2:]}
+    assert decision.request["RequestItems"] == {"t": actions[:10]}
+    assert answer["UnprocessedItems"] == {"t": actions[10:]}
     assert again.refused is not None
 
 
 def test_batch_of_reads_keeps_its_options() -> None:
     model = live()
-    keys = [{"PK": {"S": "user.v1.User:a:0"}, "SK": {"S": str(number)}} for number in range(20)]
+    keys = [{"PK": {"S": "user.v1.User:a:0"}, "SK": {"S": str(number)}} for number in range(40)]
     request = {"RequestItems": {"t": {"Keys": keys, "ConsistentRead": True}}}
 
     decision = model.decide("BatchGetItem", request)
 
-    assert decision.request["RequestItems"]["t"] == {"Keys": keys[:6], "ConsistentRead": True}
-    assert decision.unprocessed["t"] == {"Keys": keys[6:], "ConsistentRead": True}
+    assert decision.request["RequestItems"]["t"] == {"Keys": keys[:30], "ConsistentRead": True}
+    assert decision.unprocessed["t"] == {"Keys": keys[30:], "ConsistentRead": True}
 
 
 def test_units_beyond_the_estimate_are_charged_with_the_answer() -> None:
@@ -117,9 +132,9 @@ def test_queries_cost_units_where_they_read(condition: str, index: Wire) -> None
         **index,
     }
 
-    refused = [model.decide("Query", request).refused for _ in range(7)]
+    refused = [model.decide("Query", request).refused for _ in range(31)]
 
-    assert [each is None for each in refused] == [True] * 6 + [False]
+    assert [each is None for each in refused] == [True] * 30 + [False]
 
 
 def test_an_index_that_the_scenario_does_not_name_has_no_limits() -> None:
@@ -145,7 +160,7 @@ def test_an_index_that_the_scenario_does_not_name_has_no_limits() -> None:
 def test_what_was_throttled_is_counted_by_cause_and_key() -> None:
     time = Time()
     model = live(time)
-    for number in range(5):
+    for number in range(13):
         model.decide("PutItem", put(str(number)))
     actions = [{"PutRequest": {"Item": item("again")}}]
     model.decide("BatchWriteItem", {"RequestItems": {"t": actions}})
