@@ -5,6 +5,7 @@ import subprocess
 import sys
 import traceback
 from datetime import UTC, datetime, timedelta
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -13,9 +14,12 @@ from botocore.exceptions import CredentialRetrievalError
 
 from bench.canned import Reply, canned_server
 from dynashard.errors import ConfigurationError, EngineUnavailableError, OutcomeUnknownError
-from dynashard.transport.interface import Settings
+from dynashard.transport.deadline import within
+from dynashard.transport.interface import Call, Settings
 from dynashard_direct.choice import transport_for
 from dynashard_direct.credentials import Credentials, ProviderCredentials, source_of
+from dynashard_direct.endpoint import endpoint_of
+from dynashard_direct.transport import DirectTransport
 
 pytestmark = pytest.mark.unit
 
@@ -115,6 +119,44 @@ def test_a_provider_that_does_not_answer_is_unavailability_and_nothing_is_sent(p
         ProviderCredentials(None)("PutItem")
 
     assert not isinstance(caught.value, OutcomeUnknownError)
+
+
+def test_a_provider_that_is_slow_is_unavailability_at_the_deadline(provider: Provider) -> None:
+    answers = Event()
+    at_once = provider.metadata
+
+    def slow() -> dict[str, str]:
+        answers.wait()
+        return at_once()
+
+    provider.metadata = slow  # type: ignore[method-assign]
+    source = ProviderCredentials(None)
+
+    with within(0.05), pytest.raises(EngineUnavailableError, match="did not arrive by the operation's deadline"):
+        source("PutItem")
+    answers.set()
+
+    assert source("PutItem").access_key == "access_key-2"
+    assert provider.fetched == 2
+
+
+def test_a_slow_provider_ends_many_requests_at_their_deadline(provider: Provider) -> None:
+    answers = Event()
+
+    def slow() -> dict[str, str]:
+        answers.wait()
+        return {}
+
+    provider.metadata = slow  # type: ignore[method-assign]
+
+    with canned_server(lambda _: Reply()) as url:
+        settings = Settings(url, "eu-west-1", operation_seconds=0.2, attempts=1)
+        transport = DirectTransport(settings, endpoint_of(settings, {}), ProviderCredentials(None))
+        found = transport.try_all([Call("PutItem", {})] * 2)
+        transport.close()
+    answers.set()
+
+    assert [type(each) for each in found] == [EngineUnavailableError] * 2
 
 
 def test_no_credentials_at_all_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:

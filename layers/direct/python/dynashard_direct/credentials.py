@@ -10,6 +10,7 @@ from typing import Any
 from dynashard.errors import ConfigurationError
 from dynashard.transport.forks import after_fork
 from dynashard.transport.interface import Settings
+from dynashard.transport.lookups import Lookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class ProviderCredentials:
     def _begin(self) -> None:
         """Begin without providers: another thread may have held their locks when this process was forked."""
         self._provided: Any = None
+        self._lookup = Lookup(self._look_up, "the credentials of a provider")
         # Replaced as a whole, so threads need no lock.
         self._last: tuple[Any, Credentials] | None = None
 
@@ -76,7 +78,7 @@ class ProviderCredentials:
         """Return what is valid now.
 
         Raises:
-            EngineUnavailableError: a provider does not answer; nothing was sent.
+            EngineUnavailableError: a provider does not answer, or not by the deadline in force; nothing was sent.
             ConfigurationError: there are no credentials.
 
         Cost: the first call imports botocore, about 100 ms; calls to a provider's service before credentials expire.
@@ -87,9 +89,9 @@ class ProviderCredentials:
         from dynashard.transport.sdk import failure_of  # noqa: PLC0415
 
         try:
-            if self._provided is None:
-                self._provided = self._found()
-            frozen = self._provided.get_frozen_credentials()
+            provided = self._provided
+            waits = provided is None or _refreshes(provided)
+            frozen = self._lookup.result(operation) if waits else provided.get_frozen_credentials()
         except BotoCoreError as error:
             raise failure_of(operation, error) from error
         last = self._last
@@ -97,6 +99,11 @@ class ProviderCredentials:
             last = frozen, Credentials(frozen.access_key, frozen.secret_key, frozen.token)
             self._last = last
         return last[1]
+
+    def _look_up(self) -> Any:
+        if self._provided is None:
+            self._provided = self._found()
+        return self._provided.get_frozen_credentials()
 
     def _found(self) -> Any:
         from dynashard.transport.client import open_session  # noqa: PLC0415 - it imports botocore
@@ -107,3 +114,9 @@ class ProviderCredentials:
                 "There are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role."
             )
         return found
+
+
+def _refreshes(provided: Any) -> bool:
+    """Whether credentials of botocore would ask their provider now."""
+    refresh_needed = getattr(provided, "refresh_needed", None)
+    return refresh_needed is not None and bool(refresh_needed())
