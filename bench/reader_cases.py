@@ -12,6 +12,8 @@ import orjson
 from bench.answers import damaged
 from bench.reader_entities import Subject, Wire
 from bench.reader_oddities import BEYOND, IMPOSSIBLE, MARKER, NUMBERS_BEYOND, POSSIBLE, RAW, TABLE, Draft
+from dynashard.keys import KeyTemplate
+from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK
 
 USUAL: Final = "as it is stored"
@@ -43,6 +45,8 @@ _STRUCTURES: Final = (
     b'[{"Items":[]}]', b'{"Items":[[]]}', b'{"Responses":null}', b'{"Responses":[]}', b'{"Responses":{"items":{}}}',
     b'{"Responses":{"items":null}}', b'{"Responses":{"items":[null]}}', b'{"Responses":{}}',
 )  # fmt: skip
+_AT_ITS_KEY: Final = 0.9
+"""The share of items whose fields are made those of their key, if these are texts."""
 _RAW_MARK: Final = re.compile(rb'"#(\d+)#"')
 _LETTER: Final = re.compile(rb'(?<=[A-Za-z"])[A-Z](?=[A-Za-z"])')
 
@@ -82,9 +86,26 @@ def batch_body(random: Random, subject: Subject, request: Mapping[str, Any]) -> 
 def _item(random: Random, subject: Subject, partition: str, sort: str) -> Wire:
     """A stored item, at times with an index entry, and in any order, because DynamoDB keeps none."""
     item = {PK: {"S": partition}, **random.choice(subject.items), SK: {"S": sort}}
+    if random.random() < _AT_ITS_KEY:
+        item |= _texts_in(subject.entity.sort, sort) | _texts_in(
+            subject.entity.partition, _fields_of(subject, partition)
+        )
     if not random.getrandbits(2):
         item = {"GSI1PK": {"S": "g"}, **item, "GSI1SK": {"S": sort}}
     return item if random.getrandbits(2) else dict(random.sample(list(item.items()), len(item)))
+
+
+def _fields_of(subject: Subject, stored: str) -> str:
+    """The part of a stored partition key that is made of fields."""
+    entity = subject.entity
+    return logical_partition_of(entity, stored).removeprefix(f"{entity.prefix}{entity.separator}")
+
+
+def _texts_in(template: KeyTemplate, text: str) -> Wire:
+    """The fields of a key that are stored as the text in it."""
+    parts = [re.escape(part) if isinstance(part, str) else f"(?P<{part.name}>.+)" for part in template.parts]
+    found = re.fullmatch("".join(parts), text, re.DOTALL)
+    return {name: {"S": value} for name, value in found.groupdict().items()} if found else {}
 
 
 def _sort(random: Random, number: int) -> str:

@@ -168,8 +168,8 @@ def watched() -> Iterator[None]:
         yield
 
 
-_ONE_PASS: Final = {name: getattr(EntityDefinition, name) for name in ("decode", "decode_fields")}
-_SINGLY: Final = {name: getattr(EntityDefinition, f"{name}_singly") for name in _ONE_PASS}
+_ONE_PASS: Final = {name: getattr(EntityDefinition, name) for name in ("_decode", "decode_fields")}
+_SINGLY: Final = {name: getattr(EntityDefinition, f"{name.strip('_')}_singly") for name in _ONE_PASS}
 
 
 @contextmanager
@@ -255,20 +255,27 @@ class Trial:
         """Yield all that a caller sees. `text_of` writes documents; if it is None, entities are written."""
         items, asked = self.items, self.asked
         if asked.view == "batch":
-            yield from map(_seen, items.batch_get(asked.keys))
+            batch = items.batch_get(asked.keys)
+            yield from map(_seen, batch)
+            yield batch.left_out
             return
         query = Query(items.entity, self.subject.partition, fields=asked.fields, **asked.arguments)
         if asked.view == "scan":
-            yield from map(_seen, items.listing.scan(query, workers=1))
+            yield from map(_seen, scan := items.listing.scan(query, workers=1))
+            yield scan.undecodable
             return
         cursor = None
         for _ in range(asked.pages):
             page = items.listing.page(query, cursor, revision_as=REVISION if text_of else None)
             found: Any = [_seen(item) for item in page.items]
-            if asked.view == "documents":
-                found = text_of(page.items) if text_of else list_text(item_texts(page.items))
+            left_out = {*page.undecodable}
+            if asked.view == "documents" and text_of:
+                found = text_of(page.items)
+                found, left_out = found.text, left_out.union(found.undecodable)
+            elif asked.view == "documents":
+                found = list_text(item_texts(page.items))
             cursor = page.cursor
-            yield found, cursor, page.consumed, page.rounds
+            yield found, left_out, cursor, page.consumed, page.rounds
             if cursor is None:
                 return
 

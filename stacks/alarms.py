@@ -45,6 +45,7 @@ FIRST_COMMANDS: Final = {
     "table-ceiling": "dynashard hot --env {env}",
     "throttled-key": "dynashard hot --env {env}",
     "unauthorized": "dynashard logs unauthorized --env {env}",
+    "undecodable-items": "dynashard verify --env {env}",
     "watch-missed": "dynashard reshard status --env {env}",
     "writer-throttled": "dynashard hot --env {env}",
 }

@@ -76,7 +76,7 @@ def _requests(metrics: Metrics, parts: Parts) -> list[cloudwatch.IWidget]:
     ]
     wrong = [
         metrics.of_requests(name, "Sum", MINUTE)
-        for name in (names.SERVER_ERRORS, names.OUTCOME_UNKNOWN, names.CURSOR_ERRORS, names.SHED)
+        for name in (names.SERVER_ERRORS, names.OUTCOME_UNKNOWN, names.CURSOR_ERRORS, names.SHED, names.UNDECODABLE)
     ]
     return _row(
         _graph("Latency (ms)", latency),

@@ -54,6 +54,12 @@ def _errors(alarms: Alarms, metrics: Metrics, api: ApiStack) -> None:
         periods=3,
     )
     alarms.add(
+        "undecodable-items",
+        "Stored items do not fit their declarations: listings leave them out, and requests for one of them fail.",
+        metrics.of_requests(names.UNDECODABLE, "Sum"),
+        silence=Silence.CALM,
+    )
+    alarms.add(
         "shed",
         "Listings and batches are refused, because DynamoDB refuses over a third of the attempts.",
         metrics.of_requests(names.SHED, "Sum"),
@@ -136,6 +142,13 @@ def _direct_invocations(alarms: Alarms, metrics: Metrics) -> None:
         page="outcome-unknown",
         silence=Silence.CALM,
         threshold=MOST_UNKNOWN,
+    )
+    alarms.add(
+        "undecodable-items-commands",
+        "Stored items do not fit their declarations: direct invocations leave them out, or fail.",
+        metrics.own(names.UNDECODABLE, "Sum"),
+        page="undecodable-items",
+        silence=Silence.CALM,
     )
     alarms.add(
         "shed-commands",

@@ -6,7 +6,7 @@ from typing import Any, Final
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_PARTITIONS
 from dynashard_serving.idempotency import MAX_KEY_LENGTH
 from functions.api.problems import CONTENT_TYPE
-from functions.api.responses import JSON
+from functions.api.responses import JSON, UNDECODABLE
 
 Schema = dict[str, Any]
 Operation = dict[str, Any]
@@ -128,8 +128,12 @@ def body(schema: str, *media_types: str, example: Any = None) -> Schema:
 
 def page(schema: str) -> Schema:
     """An answer with a page."""
-    link = {"Link": {"schema": TEXT, "description": 'The next page, rel="next".'}}
-    return {**answer("A page. It may be short; only a null cursor ends the listing.", schema), "headers": link}
+    left_out = "How many stored items the page leaves out because they do not fit their declaration, if any."
+    headers = {
+        "Link": {"schema": TEXT, "description": 'The next page, rel="next".'},
+        UNDECODABLE: {"schema": {"type": "integer", "minimum": 1}, "description": left_out},
+    }
+    return {**answer("A page. It may be short; only a null cursor ends the listing.", schema), "headers": headers}
 
 
 def page_of(item: Schema) -> Schema:
@@ -166,6 +170,11 @@ CONSISTENT: Final[Schema] = query(
     "consistent",
     {"type": "boolean", "default": False},
     "See every write that was acknowledged before, at twice the read units.",
+)
+STRICT: Final[Schema] = query(
+    "strict",
+    {"type": "boolean", "default": False},
+    "Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration.",
 )
 IF_MATCH: Final = header("If-Match", "Only if the item is at one of these revisions: quoted tags, or `*`.", _TAG_LIST)
 IF_NONE_MATCH: Final = header(

@@ -20,6 +20,7 @@ from functions.api.describing import (
     IF_NONE_MATCH,
     LOCATION,
     PREFERENCE_APPLIED,
+    STRICT,
     Operation,
     Schema,
     answer,
@@ -77,7 +78,7 @@ def family_listing(family: FamilyResource) -> Operation:
         query(name, several(_key_text()), "Part of the key.", required=True) for name in first.partition_fields(None)
     ]
     nested = [query(name, _key_text(), "Only this one, and what is below it.") for name in family.nested]
-    described["parameters"] = [*page_parameters(), CONSISTENT, *keys, *nested]
+    described["parameters"] = [*page_parameters(), CONSISTENT, STRICT, *keys, *nested]
     return described
 
 
@@ -223,7 +224,7 @@ def _by_index(resource: Resource) -> str:
 def _listing_parameters(resource: Resource) -> list[Schema]:
     listed = [name for name in resource.entity.model_fields if name not in resource.definition.attachments]
     fields = f"Only these fields, separated by commas: {', '.join(listed)}."
-    parameters = [*page_parameters(), query("fields", names_of(listed), fields), CONSISTENT]
+    parameters = [*page_parameters(), query("fields", names_of(listed), fields), CONSISTENT, STRICT]
     if resource.indexes:
         names = {"type": "string", "enum": list(resource.indexes)}
         parameters.append(query("index", names, f"The index to list: {_by_index(resource)}."))

@@ -13,7 +13,7 @@ from functions.api.responses import Response
 
 __all__ = ["PARAMETERS", "TYPE", "FamilyResource", "FamilyRoute"]
 
-PARAMETERS: Final = ("limit", "order", "direction", "prefix", "from", "to", "cursor", "consistent")
+PARAMETERS: Final = ("limit", "order", "direction", "prefix", "from", "to", "cursor", "consistent", "strict")
 
 
 class FamilyResource:

@@ -17,7 +17,7 @@ from dynashard_serving.pages import Answer
 from functions.api.parameters import Parameters, Query
 from functions.api.request import ApiRequest
 from functions.api.resource import LIST_PARAMETERS, Resource
-from functions.api.responses import JSON, Response
+from functions.api.responses import JSON, UNDECODABLE, Response
 
 PLACES: Final = ("partition", "sort", "filters")
 """Where a listing's request has fields, which are all parameters here."""
@@ -91,6 +91,7 @@ def choice_of(
         end=given.text("to"),
         filters=filters or {},
         consistent=given.flag("consistent"),
+        strict=given.flag("strict"),
     )
 
 
@@ -132,9 +133,14 @@ class PageResponse(Response[str]):
 
 
 def answered(root: str, query: Query, page: Answer) -> Response[str]:
-    """The answer with a page, and with a `Link` to the next one unless that is longer than a header may be."""
+    """The answer with a page, and with a `Link` to the next one unless that is longer than a header may be.
+
+    A header has the number of stored items that the page leaves out.
+    """
     link = "" if page.cursor is None else _next(root, query, page.cursor)
     headers = {"Link": link} if 0 < len(link) <= MAX_LINK_BYTES else {}
+    if page.undecodable:
+        headers[UNDECODABLE] = str(len(page.undecodable))
     return PageResponse(page, headers)
 
 

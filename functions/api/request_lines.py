@@ -10,7 +10,13 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError, UnsupportedCursorError
+from dynashard.errors import (
+    InvalidCursorError,
+    OutcomeUnknownError,
+    OverloadedError,
+    UndecodableItemError,
+    UnsupportedCursorError,
+)
 from dynashard.transport.interface import Meter
 from dynashard_serving import metric_names as names
 from dynashard_serving.log_lines import API, LogLines, line_text
@@ -91,6 +97,7 @@ def _logged(observed: Observed) -> dict[str, Any]:
         "write_units": consumed.write_units,
         "requests": consumed.requests,
         "throttles": dict(observed.meter.throttles),
+        "undecodable": [" ".join(key) for key in observed.meter.undecodable_keys] or None,
     }
 
 
@@ -112,6 +119,8 @@ def _values(observed: Observed) -> dict[str, list[float]]:
     }
     if (counted := _COUNTED.get(observed.code or "")) is not None:
         values[counted] = [1.0]
+    if undecodable := meter.undecodable or observed.code == UndecodableItemError.code:
+        values[names.UNDECODABLE] = [float(undecodable)]
     if meter.queries:
         values[names.QUERIES_PER_PAGE] = [float(meter.queries)]
     if observed.items is not None:

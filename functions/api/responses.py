@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 JSON: Final = "application/json"
+UNDECODABLE: Final = "Undecodable-Items"
+"""The header with the number of stored items that a page leaves out; absent if there are none."""
 Body = TypeVar("Body", bound=str | bytes)
 
 

@@ -65,7 +65,8 @@ class Commands:
             seconds: how long the invocation can still take.
 
         Returns:
-            `{"ok": true, "result": ...}` or `{"ok": false, "error": {"code", "message", "details", ...}}`.
+            `{"ok": true, "result": ...}` or `{"ok": false, "error": {"code", "message", "details", ...}}`. If stored
+            items do not fit their entity and were left out, `undecodable` has their number and the first 100 keys.
 
         Cost: what the operation costs.
         """
@@ -82,6 +83,9 @@ class Commands:
                 if refusal.ours:
                     self._log_error(error)
                 answer, code = refused(error), refusal.code
+        if meter.undecodable:
+            keys = [{"partition_key": place, "sort_key": sort} for place, sort in meter.undecodable_keys]
+            answer = {**answer, "undecodable": {"number": meter.undecodable, "keys": keys}}
         self._load.observe(meter, self._clock() - started, expensive=expensive, code=code)
         return answer
 

@@ -12,7 +12,7 @@ from dynashard_serving.start import uncollected
 with uncollected():
     from domain import ENTITIES, Exposed
     from dynashard import RetryPolicy
-    from dynashard.errors import OutcomeUnknownError, OverloadedError
+    from dynashard.errors import OutcomeUnknownError, OverloadedError, UndecodableItemError
     from dynashard.runtime import SYSTEM, Runtime
     from dynashard.transport import Transport
     from dynashard_serving import metric_names as names
@@ -31,7 +31,11 @@ with uncollected():
 
 logger = logging.getLogger("commands")
 
-COUNTED: Final[Mapping[str, str]] = {OutcomeUnknownError.code: names.OUTCOME_UNKNOWN, OverloadedError.code: names.SHED}
+COUNTED: Final[Mapping[str, str]] = {
+    OutcomeUnknownError.code: names.OUTCOME_UNKNOWN,
+    OverloadedError.code: names.SHED,
+    UndecodableItemError.code: names.UNDECODABLE,
+}
 """Codes of refusals that are counted, with their metrics. Other answers write none."""
 
 
@@ -103,4 +107,7 @@ def handler(event: Any, context: Any) -> dict[str, Any]:
 def metrics(environment: str, answer: Mapping[str, Any], now: float) -> str | None:
     """Return the line of metrics for an answer at a time in epoch seconds; None if it is not counted."""
     metric = COUNTED.get(answer["error"]["code"]) if not answer["ok"] else None
-    return metrics_line(environment, [Figure(metric, 1)], now) if metric and environment != "local" else None
+    figures = [Figure(metric, 1)] if metric else []
+    if "undecodable" in answer:
+        figures = [Figure(names.UNDECODABLE, answer["undecodable"]["number"])]
+    return metrics_line(environment, figures, now) if figures and environment != "local" else None

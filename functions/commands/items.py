@@ -30,7 +30,7 @@ from functions.commands.request import Asked, Members
 
 HANDLING: Final = "handling"
 """The member that names a level of care; see docs/promises.md."""
-CHOOSING: Final = ("partition", "index", "sort", "prefix", "from", "to", "filters", "consistent")
+CHOOSING: Final = ("partition", "index", "sort", "prefix", "from", "to", "filters", "consistent", "strict")
 """Members that choose items."""
 PAGING: Final = ("order", "direction", "limit", "cursor")
 """Members that say how to turn their pages."""
@@ -133,6 +133,7 @@ def choice_of(asked: Members) -> Choice:
         end=asked.text("to"),
         filters=asked.document("filters", needed=False),
         consistent=asked.flag("consistent"),
+        strict=asked.flag("strict"),
     )
 
 

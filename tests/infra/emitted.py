@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any, Final
 
-from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError
+from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError, UndecodableItemError
 from dynashard.transport.interface import Consumed, Meter
 from dynashard_patterns.changes import Outcome
 from dynashard_serving.growth.log import GrowthLog
@@ -50,7 +50,9 @@ def requests() -> list[str]:
     meter = Meter()
     meter.record("Query", Consumed(read_units=2.5, requests=1))
     meter.throttled("TableWriteKeyRangeThroughputExceeded")
-    codes = (None, OverloadedError.code, InvalidCursorError.code, OutcomeUnknownError.code)
+    codes = (
+        None, OverloadedError.code, InvalidCursorError.code, OutcomeUnknownError.code, UndecodableItemError.code
+    )  # fmt: skip
     with redirect_stdout(StringIO()) as written:
         observer = Observer("dev", metrics=True)
         for code in codes:

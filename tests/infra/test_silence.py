@@ -53,6 +53,7 @@ SILENCE = {
     "stream-age-unread": (FAULT, "the watch measures it every 15 minutes: without it nobody knows"),
     "table-ceiling": (CALM, EVENTS),
     "throttled-key": (CALM, EVENTS),
+    "undecodable-items": (CALM, OWN),
     "unauthorized": (CALM, REQUESTS),
     "watch-missed": (CALM, QUEUE),
     "watch-missed-silent": (

@@ -1,5 +1,6 @@
 """`dynashard verify`."""
 
+import sys
 from collections.abc import Iterator
 from typing import Annotated, Final
 
@@ -15,6 +16,11 @@ from tools.verify import Declared, Finding, Report, Verifier
 from tools.verify.stored import ReadPace
 
 _SHOWN: Final = 100
+_MAY: Final = (
+    "--mend may move items to their homes, delete relocation markers of changes that have ended, write index keys "
+    "anew, and repair copies, edges, counts and roll-ups, and remove attachments that no item points to. It touches "
+    "only rows whose key, type and revision are those of an entity. Take a backup first if you do not know the table."
+)
 
 HELP: Final = """Find stored data that does not agree: `dynashard verify`, `dynashard verify users abc`. --mend repairs it.
 
@@ -40,6 +46,8 @@ def verify(
     fields = None if model is None or partition is None else partition_fields(model, partition)
     backend, report = open_backend(environment), Report()
     declared = Declared(models(), COPIES, (FOLLOWS,), ROLL_UPS)
+    if mend:
+        print(_MAY, file=sys.stderr)
     verifier = Verifier(backend.entities, backend.topology_table, declared, pace=ReadPace(read_units))
     with (
         working("{:>11,} items, {:,} found wrong, {}") as work,
@@ -60,6 +68,8 @@ def _lines(report: Report, work: Work, *, mend: bool) -> Iterator[str]:
         yield f"and {unshown:,} more"
     for key in sorted(report.changing):
         yield f"{key} is changing its shard count: its items were not compared with their homes. Verify it again."
+    if report.others:
+        yield f"{report.others:,} rows of others: they belong to no entity, and were not judged"
     mended = f", {report.total - report.left:,} mended" if mend else ""
     units = f"{work.read_units:,.1f} read units, {work.write_units:,.0f} write units"
     yield f"{report.items:,} items: {report.total:,} found wrong{mended}; {units}"

@@ -8,6 +8,7 @@ from dynashard.placement import UNSHARDED
 from dynashard.resharding.checks import under_way
 from dynashard.resharding.scope import Family
 from dynashard.routing import shard_keys
+from dynashard.schema import TYPE
 from dynashard.topology import Record, TopologyTable, family_of, index_key, partition_key
 from dynashard.transport.interface import Wire
 
@@ -24,11 +25,15 @@ class Counts:
         self._families = {name: Family(members) for name, members in groups.items()}
         self._records: dict[str, dict[str, Record]] = {}
 
-    def member_of(self, item: Wire) -> EntityDefinition[Any] | None:
-        """Return the entity of a stored item or of its marker; None if it belongs to no entity."""
+    def family_of(self, item: Wire) -> Family | None:
+        """Return the family in whose partitions a stored item or marker stands; None for a row of another program.
+
+        Its partition key must have the form of one of the family's. Without a prefix, which says whose a key is, it
+        must also have the type of a member, unless the family is declared to adopt items.
+        """
         for family in self._families.values():
-            if family.has(item):
-                return family.member_of(item) or family.members[0]
+            if family.has(item) and (family.members[0].prefix or family.adopts or TYPE in item):
+                return family
         return None
 
     def record(self, entity: EntityDefinition[Any], partition: str, *, fresh: bool = False) -> Record | None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _KEPT: Final = 1000
 
@@ -23,7 +23,11 @@ class Kind(StrEnum):
     INDEX = "index"
     """An item's index keys do not match its fields."""
     UNREADABLE = "unreadable"
-    """A stored item cannot be decoded."""
+    """A stored item cannot be decoded, or its fields contradict its key."""
+    UNREVISED = "unrevised"
+    """An item under the keys of an entity has no type or no revision, and the entity is not declared to adopt any."""
+    DAMAGED_MARKER = "damaged_marker"
+    """A relocation marker names no possible shard count."""
     COPY = "copy"
     """Copies differ from what their sources say."""
     EDGE = "edge"
@@ -38,6 +42,13 @@ class Kind(StrEnum):
     """A version of an attachment that no item points to."""
 
 
+class Change(NamedTuple):
+    """A value before and after a repair, in DynamoDB JSON; None for an absent one."""
+
+    old: Any
+    new: Any
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong.
@@ -46,6 +57,7 @@ class Finding:
         where: the stored key, or the name of what differs.
         number: how many faults it stands for.
         mended: whether it was repaired.
+        changes: what its repair changes, by attribute: the old and the new value, None for an absent one.
     """
 
     kind: Kind
@@ -53,10 +65,12 @@ class Finding:
     detail: str
     number: int = 1
     mended: bool = False
+    changes: Mapping[str, Change] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return {**asdict(self), "kind": self.kind.value}
+        changes = {name: change._asdict() for name, change in self.changes.items()}
+        return {**asdict(self), "kind": self.kind.value, "changes": changes}
 
 
 @dataclass
@@ -65,12 +79,14 @@ class Report:
 
     Attributes:
         items: how many stored items were checked.
+        others: how many rows belong to no entity, and were not judged.
         found: the number of faults by kind, including those that were repaired.
         findings: the first thousand findings.
         changing: topology records whose count is changing. Their items were not compared with their homes.
     """
 
     items: int = 0
+    others: int = 0
     found: Counter[str] = field(default_factory=Counter)
     mended: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
@@ -99,6 +115,7 @@ class Report:
         """As JSON values."""
         return {
             "items": self.items,
+            "others": self.others,
             "found": dict(self.found),
             "mended": dict(self.mended),
             "findings": [each.as_dict() for each in self.findings],

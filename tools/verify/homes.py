@@ -16,7 +16,7 @@ from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import Record
 from dynashard.transport.interface import Wire
 from tools.verify.counts import Counts
-from tools.verify.findings import Finding, Kind
+from tools.verify.findings import Change, Finding, Kind
 from tools.verify.stored import key_text
 
 _TRIES: Final = 3
@@ -74,9 +74,20 @@ class Homes:
         if is_live(there, self.store.now()):
             detail = f"its home {place} has another live item: compare both, and delete one of them"
             return Finding(Kind.DOUBLE, key_text(item), detail)
+        others = self._strays(entity, item)
+        if others:
+            detail = f"its home {place} is empty, and another live item of its key is at {', '.join(others)}: "
+            return Finding(Kind.DOUBLE, key_text(item), f"{detail}compare them, and delete all but one")
         detail = f"its home is {place}, which is empty"
         mended = self.mend and not is_marker(there) and self._bring(item, place, count)
-        return Finding(Kind.AWAY, key_text(item), detail, mended=mended)
+        return Finding(Kind.AWAY, key_text(item), detail, mended=mended, changes={PK: Change(item[PK], {"S": place})})
+
+    def _strays(self, entity: EntityDefinition[Any], item: Wire) -> list[str]:
+        """Where else live items with the key of an item are stored. Cost: 1 read unit for each possible place."""
+        places = self.counts.places(entity, logical_partition_of(entity, item[PK]["S"]))
+        sort, now = item[SK]["S"], self.store.now()
+        found = {place: stored_at(self.store, place, sort) for place in places if place != item[PK]["S"]}
+        return [place for place, each in found.items() if is_live(each, now)]
 
     def _bring(self, item: Wire, place: str, count: int) -> bool:
         """Bring an item home, and delete the marker that stays behind; whether that was done."""
@@ -89,16 +100,18 @@ class Homes:
         if stored != place:
             detail = f"it points to {moved_to(mark)} shards, and the change has ended"
             mended = self.mend and self._delete(stored, sort, mark[MOVED_TO]["N"])
-            return Finding(Kind.MARKER, key_text(mark), detail, mended=mended)
+            return Finding(Kind.MARKER, key_text(mark), detail, mended=mended, changes=_removed(mark))
         partition = logical_partition_of(entity, stored)
         target = home(entity, ItemKey(partition, sort), moved_to(mark))
         item = None if target == stored else stored_at(self.store, target, sort)
         if item is None or not is_live(item, self.store.now()):
             detail = "it is at the home of its key, and there is no item where it points to"
             mended = self.mend and self._delete(stored, sort, mark[MOVED_TO]["N"])
-            return Finding(Kind.LOST_TARGET, key_text(mark), detail, mended=mended)
+            return Finding(Kind.LOST_TARGET, key_text(mark), detail, mended=mended, changes=_removed(mark))
         detail = f"it is at the home of its key, whose item is at {target}"
-        return Finding(Kind.LOST_TARGET, key_text(mark), detail, mended=self.mend and self._return(mark, item, count))
+        mended = self.mend and self._return(mark, item, count)
+        changes = {PK: Change(item[PK], mark[PK])}
+        return Finding(Kind.LOST_TARGET, key_text(mark), detail, mended=mended, changes=changes)
 
     def _return(self, mark: Wire, item: Wire, count: int) -> bool:
         """Bring an item back over the marker at its home."""
@@ -138,3 +151,7 @@ class Homes:
         except ConditionFailedError:
             return False
         return True
+
+
+def _removed(mark: Wire) -> dict[str, Change]:
+    return {name: Change(mark[name], None) for name in (PK, SK, MOVED_TO)}

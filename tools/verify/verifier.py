@@ -20,6 +20,7 @@ from tools.verify.derived import Nodes, Times, attachments, copies, leftovers
 from tools.verify.entries import Entries
 from tools.verify.findings import Finding, Report
 from tools.verify.homes import Homes
+from tools.verify.judging import judge
 from tools.verify.stored import ReadPace, places, whole_table
 
 
@@ -91,13 +92,9 @@ class Verifier:
         homes, entries = Homes(store, counts, mend), Entries(store, counts, mend)
         for page in self._pages(scope, counts):
             for item in page:
-                member = counts.member_of(item)
-                if member is None or not _concerned(scope, member):
+                member = self._judged(report, scope, counts, item)
+                if member is None:
                     continue
-                report.items += 1
-                moving = counts.changing(member, logical_partition_of(member, item[PK]["S"]))
-                if moving is not None:
-                    report.changing.add(moving)
                 wrong = [*homes.check(member, item)]
                 if not wrong:
                     wrong = [*entries.check(member, item), *attachments(self.db, member, item)]
@@ -106,6 +103,24 @@ class Verifier:
                 for notes in noting:
                     notes.met(member, item)
             yield report
+
+    def _judged(self, report: Report, scope: Scope | None, counts: Counts, item: Wire) -> EntityDefinition[Any] | None:
+        """The entity of a stored item that may be compared; None for all others, which are counted or reported."""
+        family = counts.family_of(item)
+        if family is None:
+            report.others += 1
+            return None
+        if not _concerned(scope, family.members[0]):
+            return None
+        report.items += 1
+        member, findings = judge(family, item, self.db.store.now())
+        for each in findings:
+            report.add(each)
+        if member is not None:
+            moving = counts.changing(member, logical_partition_of(member, item[PK]["S"]))
+            if moving is not None:
+                report.changing.add(moving)
+        return member
 
     def _pages(self, scope: Scope | None, counts: Counts) -> Iterable[list[Wire]]:
         store, pace = self.db.store, self.pace

@@ -119,7 +119,7 @@ def test_pages_of_documents_are_those_of_entities(
         more = {"limit": random.choice([1, 3, 20, 100]), **asked}
         page = notes.list({"tenant": of}, cursor=cursor, **more)
         documents = others.listing.page(Query(notes.entity, {"tenant": of}, **more), cursor, revision_as=REVISION)
-        assert text_of(documents.items) == list_text(item_texts(page.items))
+        assert text_of(documents.items).text == list_text(item_texts(page.items))
         assert whole(replace(documents, items=[])) == whole(replace(page, items=[]))
         cursor = page.cursor
         if cursor is None:

@@ -130,7 +130,7 @@ def test_closing_a_scan_stops_its_workers(world: World, large: str) -> None:
 
     scan = world.collection(through=recording).scan({"tenant": large}, workers=2)
     next(scan)
-    scan.close()  # type: ignore[attr-defined]
+    scan.close()
 
     assert workers_alive() == []
     assert len(recording.answers) < 32
@@ -190,7 +190,7 @@ def test_a_scan_reads_at_most_two_answers_a_worker_ahead(world: World, large: st
         if ahead.see(item) == 16:
             break
         ahead.wait_for(workers)
-    scan.close()  # type: ignore[attr-defined]
+    scan.close()
 
     # The answers that are handled, all but the one whose items are seen, and those that are read meanwhile.
     assert 2 * workers - 1 <= ahead.most <= 2 * workers

@@ -63,12 +63,19 @@ def test_items_of_a_batch_are_those_that_single_gets_return(world: World, fault:
     assert transport.waiting == []
 
 
-def test_an_item_of_a_batch_that_cannot_be_decoded_is_refused(world: World) -> None:
-    world.of(Plain).create(Plain(tenant="abc", id="1"))
+def test_an_item_of_a_batch_that_cannot_be_decoded_is_left_out_and_named(world: World) -> None:
+    items = world.of(Plain)
+    items.create(Plain(tenant="abc", id="1"))
     world.adopt({**world.only(), "whole": {"S": "many"}})
+    items.create(Plain(tenant="abc", id="2"))
 
+    found = items.batch_get([key(), {**key(), "id": "3"}, {**key(), "id": "2"}])
+
+    assert [item and item.id for item in found] == [None, None, "2"]
+    assert [left.sort_key for left in found.undecodable] == ["1"]
+    assert found.left_out[0] is found.undecodable[0]
     with pytest.raises(UndecodableItemError, match="whole"):
-        world.of(Plain).batch_get([key()])
+        items.batch_get([key()], strict=True)
 
 
 def test_a_key_that_is_asked_for_twice_has_two_items(world: World) -> None:

@@ -106,7 +106,8 @@ def test_writers_use_the_smaller_count_and_readers_the_larger(
     draw(world, 0.999)
     world.events.create(event())
     world.events.batch_write(put=[event("2")])
-    world.adopt({**world.raw()[0], "PK": {"S": f"test.v1.Event:abc:{readers - 1}"}, "SK": {"S": "3"}})
+    third = {"PK": {"S": f"test.v1.Event:abc:{readers - 1}"}, "SK": {"S": "3"}, "id": {"S": "3"}}
+    world.adopt({**world.raw()[0], **third})
     transport = world.faults()
 
     found = world.events.batch_get([KEY, {"tenant": "abc", "id": "2"}, {"tenant": "abc", "id": "3"}])

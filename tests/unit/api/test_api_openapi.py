@@ -86,7 +86,7 @@ def test_a_listing_documents_all_of_its_parameters(document: dict[str, Any]) -> 
     parameters = document["paths"]["/v1/users"]["get"]["parameters"]
 
     assert {parameter["name"] for parameter in parameters} == {
-        *("limit", "order", "direction", "prefix", "from", "to", "cursor", "fields", "consistent", "index"),
+        *("limit", "order", "direction", "prefix", "from", "to", "cursor", "fields", "consistent", "strict", "index"),
         *("department", "manager_id", "status", "email", "id"),
     }
 

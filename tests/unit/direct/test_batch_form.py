@@ -50,7 +50,13 @@ def test_what_is_read_from_bytes_is_what_is_decoded(model: type[Entity], data: s
 
 
 def test_only_unusual_items_are_left_as_they_are_stored() -> None:
-    item = {"PK": {"S": "p"}, "SK": {"S": "a"}, TYPE: {"S": "page.v1.Plain"}, REV: {"S": "r"}, "id": {"S": "a"}}
+    item = {
+        "PK": {"S": "page.v1.Plain:p"},
+        "SK": {"S": "a"},
+        TYPE: {"S": "page.v1.Plain"},
+        REV: {"S": "r"},
+        "id": {"S": "a"},
+    }
     odd: list[dict[str, Any]] = [
         {**item, MOVED_TO: {"N": "4"}},
         {**item, EXPIRES_AT: {"N": "9999999999"}},

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import Field, PrivateAttr, model_validator
 
 from dynashard import Entity, Key, Registry, definition, schema
-from dynashard.entity import record
+from dynashard.entity import Undecodable, judged, record
 from dynashard.errors import UndecodableItemError
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
@@ -27,7 +27,7 @@ from tests.depth import examples
 pytestmark = pytest.mark.unit
 
 NOW = 1_000
-LAYER = page_form.Layer(Chunk, record, schema)
+LAYER = page_form.Layer(Chunk, judged, record, schema)
 
 
 class Colour(StrEnum):
@@ -35,7 +35,7 @@ class Colour(StrEnum):
     BLUE = "blue"
 
 
-class Plain(Entity, name="page.v1.Plain", key=Key("{id}"), registry=Registry()):
+class Plain(Entity, name="page.v1.Plain", key=Key("p", sort="{id}"), registry=Registry()):
     """Fields that are read from bytes."""
 
     id: str = Field(max_length=8)
@@ -54,7 +54,7 @@ class Plain(Entity, name="page.v1.Plain", key=Key("{id}"), registry=Registry()):
         return self
 
 
-class Private(Entity, name="page.v1.Private", key=Key("{id}"), registry=Registry()):
+class Private(Entity, name="page.v1.Private", key=Key("p", sort="{id}"), registry=Registry()):
     """An entity with a private attribute of its own."""
 
     id: str
@@ -62,14 +62,14 @@ class Private(Entity, name="page.v1.Private", key=Key("{id}"), registry=Registry
     _seen: list[int] = PrivateAttr(default_factory=list)
 
 
-class Nested(Entity, name="page.v1.Nested", key=Key("{id}"), registry=Registry()):
+class Nested(Entity, name="page.v1.Nested", key=Key("p", sort="{id}"), registry=Registry()):
     """An entity with a field that takes the ordinary way."""
 
     id: str
     tags: list[str] = Field(default_factory=list)
 
 
-class Strict(Entity, name="page.v1.Strict", key=Key("{id}"), registry=Registry()):
+class Strict(Entity, name="page.v1.Strict", key=Key("p", sort="{id}"), registry=Registry()):
     """An entity whose validator accepts more in JSON than in Python."""
 
     id: str
@@ -103,6 +103,8 @@ def outcome(model: type[Entity], row: Any) -> Any:
         item = definition(model).decode(row) if isinstance(row, dict) else row
     except UndecodableItemError as error:
         return str(error)
+    if isinstance(item, Undecodable):
+        return item.problem
     revision: Any = item.revision
     lineage = (revision, type(revision).__name__, getattr(revision, "replaced", None), getattr(revision, "born", None))
     return repr(list(item.__dict__.items())), item.model_fields_set, lineage, (item.__pydantic_private__ or {}).keys()
@@ -120,7 +122,11 @@ def answers(draw: st.DrawFn, model: type[Entity]) -> dict[str, Any]:
     """Draw an answer to a Query. Most items are as the layer stores them."""
     items = []
     for number in range(draw(st.integers(0, 4))):
-        item: dict[str, Any] = {"PK": {"S": "p"}, "SK": {"S": f"{number}"}, TYPE: {"S": definition(model).name}}
+        item: dict[str, Any] = {
+            "PK": {"S": f"{definition(model).name}:p"},
+            "SK": {"S": f"{number}"},
+            TYPE: {"S": definition(model).name},
+        }
         item |= {REV: {"S": "r"}, "id": {"S": f"{number}"}, "GSI1PK": {"S": "g"}}
         fields = st.sampled_from([*model.model_fields, "removed"])
         item |= draw(st.dictionaries(fields, VALUES, max_size=draw(st.sampled_from([0, 0, 1, 3]))))
@@ -164,11 +170,11 @@ def test_what_is_read_from_bytes_is_what_is_decoded(model: type[Entity], data: s
 def test_plain_entities_are_made_without_parsing_the_answer(
     model: type[Entity], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = {"S": definition(model).name}
+    at = {TYPE: {"S": definition(model).name}, "PK": {"S": f"{definition(model).name}:p"}}
     items = [
-        {TYPE: kind, REV: {"S": "r"}, "SK": {"S": "a"}, "id": {"S": "a"}, "whole": {"N": "3"}},
-        {TYPE: kind, REV: {"S": "r"}, "SK": {"S": "b"}, "id": {"S": "b"}, PREV: {"S": "q"}, EXPIRES_AT: {"N": "1"}},
-        {TYPE: kind, REV: {"S": "r"}, "SK": {"S": "c"}, "id": {"S": "c"}, PREV: {"S": "q"}},
+        {**at, REV: {"S": "r"}, "SK": {"S": "a"}, "id": {"S": "a"}, "whole": {"N": "3"}},
+        {**at, REV: {"S": "r"}, "SK": {"S": "b"}, "id": {"S": "b"}, PREV: {"S": "q"}, EXPIRES_AT: {"N": "1"}},
+        {**at, REV: {"S": "r"}, "SK": {"S": "c"}, "id": {"S": "c"}, PREV: {"S": "q"}},
     ]
     monkeypatch.delattr(page_form, "loads")
 

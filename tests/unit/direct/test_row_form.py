@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import ConfigDict, Field, HttpUrl, PrivateAttr, StringConstraints, field_validator, model_validator
 
 from dynashard import Entity, Key, Registry, created_at, definition, schema, updated_at
-from dynashard.entity import record
+from dynashard.entity import judged, record
 from dynashard.errors import UndecodableItemError
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
@@ -32,7 +32,7 @@ from tests.depth import examples
 pytestmark = pytest.mark.unit
 
 KIND = "row.v1.Row"
-LAYER = page_form.Layer(Chunk, record, schema)
+LAYER = page_form.Layer(Chunk, judged, record, schema)
 LAST = {"PK": {"S": "p"}, "SK": {"S": "x"}}
 
 
@@ -117,7 +117,7 @@ SPECIALS: dict[str, Callable[[], dict[str, Any]]] = {
     "": dict,
     "after": lambda: {"after": model_validator(mode="after")(_after)},
     "private": lambda: {"__annotations__": {"_seen": list[int]}, "_seen": PrivateAttr(default_factory=list)},
-    "post_init": lambda: {"model_post_init": lambda self, _context: self.__dict__.update(id="changed")},
+    "post_init": lambda: {"model_post_init": lambda self, _context: self.__dict__.update(added="changed")},
     "new": lambda: {"__new__": _refuse},
     "before": lambda: {"before": model_validator(mode="before")(lambda _cls, values: {"id": "before", **values})},
     "field": lambda: {"field": field_validator("id")(classmethod(_upper))},
@@ -137,7 +137,7 @@ def model_of(chosen: tuple[tuple[str, int], ...], config: int, special: str) -> 
         namespace["__annotations__"] = {"id": str, **annotations, **{name: TYPES[name][0] for name, _ in chosen}}
         namespace |= {name: TYPES[name][1][default] for name, default in chosen if default >= 0}
 
-    model = new_class("Row", (Entity,), {"name": KIND, "key": Key("{id}"), "registry": Registry()}, fill)
+    model = new_class("Row", (Entity,), {"name": KIND, "key": Key("p", sort="{id}"), "registry": Registry()}, fill)
     # The first item is decoded without the functions that are compared, and may be refused where they are lenient.
     with suppress(Exception):
         definition(model).decode({})
@@ -155,7 +155,7 @@ def models(draw: st.DrawFn) -> type[Entity]:
 @st.composite
 def rows(draw: st.DrawFn, model: type[Entity], number: int) -> dict[str, Any]:
     """Draw a stored item. Most are as the layer stores them."""
-    item: dict[str, Any] = {"PK": {"S": "p"}, "SK": {"S": f"{number}"}, TYPE: {"S": KIND}, "Rev": {"S": "r"}}
+    item: dict[str, Any] = {"PK": {"S": f"{KIND}:p"}, "SK": {"S": f"{number}"}, TYPE: {"S": KIND}, "Rev": {"S": "r"}}
     item |= {"id": {"S": f"{number}"}, "GSI1PK": {"S": "g"}}
     for name, field in model.model_fields.items():
         if name != "id" and (field.is_required() or draw(st.booleans())):
@@ -345,7 +345,8 @@ ENTITY = model_of((("text", -1), ("maybe", 0), ("whole", 0), ("at", 1)), 0, "")
 
 def entities(*items: dict[str, Any]) -> list[Any]:
     """Return what is made of rows with these attributes, without parsing the answer."""
-    whole = {TYPE: {"S": KIND}, "Rev": {"S": "r"}, "SK": {"S": "a"}, "id": {"S": "a"}, "text": {"S": "x"}}
+    whole = {TYPE: {"S": KIND}, "Rev": {"S": "r"}, "PK": {"S": f"{KIND}:p"}, "SK": {"S": "a"}, "id": {"S": "a"}}
+    whole["text"] = {"S": "x"}
     body = orjson.dumps({"Items": [{**whole, **item} for item in items]})
     with pytest.MonkeyPatch.context() as patch:
         patch.delattr(page_form, "loads")

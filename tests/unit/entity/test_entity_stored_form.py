@@ -21,8 +21,6 @@ from tests.every_field import Everything, Line, items
 pytestmark = pytest.mark.unit
 
 SYSTEM: dict[str, Any] = {
-    "PK": {"S": "p"},
-    "SK": {"S": "s"},
     "Type": {"S": "t"},
     "Rev": {"S": "r"},
     "GSI1PK": {"S": "g"},

@@ -1,5 +1,6 @@
 """The JSON of stored items is that of the same items decoded, byte for byte, and so are the errors."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -14,15 +15,14 @@ from pydantic import AfterValidator, Field, computed_field, field_serializer, mo
 
 from domain import Incident, Shift, Team, User
 from dynashard import Entity, Key, Registry, definition, schema
-from dynashard.entity import record
-from dynashard.errors import UndecodableItemError
+from dynashard.entity import Undecodable, judged, record
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
 from dynashard.reads.sources import Chunk, Reading, Source, StreamRead
 from dynashard.schema import EXPIRES_AT, MOVED_TO, TYPE
 from dynashard_direct import page_form
 from dynashard_serving.documents import REVISION, item_texts, list_text
-from dynashard_serving.stored_texts import stored_text
+from dynashard_serving.stored_texts import Written, stored_text
 from tests.depth import examples
 from tests.every_field import Colour, Everything
 from tests.storable_values import floats, ints, texts
@@ -33,7 +33,7 @@ Row = Mapping[str, Any]
 NEVER_BEFORE = datetime(2000, 1, 1, tzinfo=UTC)
 EPOCH, LATER = datetime(1970, 1, 1), datetime(2200, 1, 1)  # noqa: DTZ001 - a strategy adds time zones
 FIRST, LAST = datetime(1, 1, 2), datetime(9999, 12, 30)  # noqa: DTZ001 - in all of them within the calendar
-SYSTEM: Row = {"PK": {"S": "p"}, "SK": {"S": "s"}, TYPE: {"S": "form.v1.Plain"}, "GSI1PK": {"S": "g"}}
+SYSTEM: Row = {"PK": {"S": "form.v1.Plain:p"}, "SK": {"S": "i"}, TYPE: {"S": "form.v1.Plain"}, "GSI1PK": {"S": "g"}}
 UNUSUAL = st.sampled_from(
     [
         {"S": "text"}, {"S": ""}, {"S": "7"}, {"S": "true"}, {"S": "2021-02-24"}, {"S": "2021-02-24T19:28:41"},
@@ -57,7 +57,7 @@ def _short(text: str) -> str:
     return text.strip()
 
 
-class Plain(Entity, name="form.v1.Plain", key=Key("{id}"), expires="until", registry=Registry()):
+class Plain(Entity, name="form.v1.Plain", key=Key("p", sort="{id}"), expires="until", registry=Registry()):
     """Fields of every type that is written without an entity."""
 
     id: str = "i"
@@ -76,18 +76,24 @@ class Plain(Entity, name="form.v1.Plain", key=Key("{id}"), expires="until", regi
 
 
 def written(text_of: Any, rows: Sequence[Any]) -> Any:
-    """What writes items as JSON returns, or the error that it raises."""
-    try:
-        return text_of(rows)
-    except UndecodableItemError as error:
-        return str(error)
+    """The JSON of the items that are written, and the verdicts on those that are not."""
+    found = text_of([row for row in rows if not isinstance(row, Undecodable)])
+    verdicts = {*found.undecodable, *(row for row in rows if isinstance(row, Undecodable))}
+    return found.text, verdicts
 
 
-def decoded(rows: Sequence[Row]) -> bytes:
-    return list_text(item_texts(map(definition(Plain).decode, rows)))
+def decoded(rows: Sequence[Row]) -> Written:
+    found = [judged(definition(Plain).decode, row) for row in rows]
+    texts = item_texts([each for each in found if isinstance(each, Plain)])
+    return Written(list_text(texts), [each for each in found if isinstance(each, Undecodable)])
 
 
-LAYER = page_form.Layer(Chunk, record, schema)
+def placed(row: Row) -> Row:
+    """A stored item at the key of its fields."""
+    return {**row, "SK": row.get("id", SYSTEM["SK"])}
+
+
+LAYER = page_form.Layer(Chunk, judged, record, schema)
 READING = Reading(
     "table", None, Bounds(), forward=True, visible=lambda row: MOVED_TO not in row, filters=FilterExpression("", {}, {})
 )
@@ -125,7 +131,7 @@ def rows(draw: st.DrawFn) -> list[Row]:
     """Draw stored items. Most attributes are as the layer stores them; others are unusual, or missing."""
     drawn: list[Row] = []
     for item in draw(st.lists(usual, max_size=3)):
-        row = {**SYSTEM, **definition(Plain).encode(item.__dict__)}
+        row = dict(placed({**SYSTEM, **definition(Plain).encode(item.__dict__)}))
         row |= draw(st.sampled_from([{"Rev": {"S": "r-1"}}, {}, {"Rev": {"S": "r"}, "Prev": {"S": "a b"}}]))
         names = [*definition(Plain).attributes_of(Plain.model_fields), "removed", "until", TYPE]
         for name in draw(st.lists(st.sampled_from(names), max_size=2)):
@@ -145,7 +151,7 @@ def test_the_text_of_a_stored_item_is_that_of_the_decoded_one(found: list[Row]) 
 
 def test_items_as_they_are_usually_stored_become_documents_when_they_are_read() -> None:
     items = [Plain(id="a", at=NEVER_BEFORE, day=date(2021, 2, 24)), Plain(id="b", uid=UUID(int=7), few=3)]
-    found = [{**SYSTEM, "Rev": {"S": "r"}, **definition(Plain).encode(item.__dict__)} for item in items]
+    found = [placed({**SYSTEM, "Rev": {"S": "r"}, **definition(Plain).encode(item.__dict__)}) for item in items]
 
     read = as_read(Plain, found)
 
@@ -167,7 +173,7 @@ def test_items_as_they_are_usually_stored_become_documents_when_they_are_read() 
     ids=str,
 )
 def test_an_unusual_item_stays_as_it_is_stored_and_the_others_of_its_page_do_not(unusual: Row) -> None:
-    usual_row = {**SYSTEM, "Rev": {"S": "r"}, "id": {"S": "a"}}
+    usual_row = placed({**SYSTEM, "Rev": {"S": "r"}, "id": {"S": "a"}})
     found = [usual_row, {**usual_row, **unusual}, usual_row]
 
     read = as_read(Plain, found)
@@ -180,16 +186,17 @@ def test_an_unusual_item_stays_as_it_is_stored_and_the_others_of_its_page_do_not
 def test_the_times_of_creation_and_of_the_last_change_are_those_of_the_item(changed: str) -> None:
     item = User(tenant_id="t", email="ada@example.com", display_name="Ada", created_at=NEVER_BEFORE)
     row = {**SYSTEM, TYPE: {"S": "user.v1.User"}, "Rev": {"S": "r"}, **definition(User).encode(item.__dict__)}
+    row |= {"PK": {"S": "user.v1.User:t:0"}, "SK": {"S": item.id}}
     row |= {"created_at": {"S": "2021-02-24T19:28:41.000001Z"}, "updated_at": {"S": changed}}
 
     [read] = as_read(User, [row])
 
     assert isinstance(read, tuple)
-    assert written(stored_text(User), [read]) == list_text(item_texts([definition(User).decode(row)]))
+    assert written(stored_text(User), [read]) == (list_text(item_texts([definition(User).decode(row)])), set())
 
 
 def test_a_marker_is_not_part_of_a_page() -> None:
-    usual_row = {**SYSTEM, "Rev": {"S": "r"}, "id": {"S": "a"}}
+    usual_row = placed({**SYSTEM, "Rev": {"S": "r"}, "id": {"S": "a"}})
 
     assert len(as_read(Plain, [usual_row, {**usual_row, MOVED_TO: {"N": "4"}}])) == 1
 
@@ -205,13 +212,16 @@ def test_a_marker_is_not_part_of_a_page() -> None:
         ("id", {"M": {}}),
     ],
 )
-def test_one_item_that_cannot_be_decoded_fails_the_page(name: str, attribute: Row) -> None:
-    page = [SYSTEM, {**SYSTEM, name: attribute}]
+def test_one_item_that_cannot_be_decoded_is_left_out_of_the_page(name: str, attribute: Row) -> None:
     text_of = stored_text(Plain)
-
     assert text_of is not None
-    with pytest.raises(UndecodableItemError, match=f"{name}|1E.400"):
-        text_of(page)
+
+    found = text_of([SYSTEM, {**SYSTEM, name: attribute}, SYSTEM])
+
+    assert found.text == text_of([SYSTEM, SYSTEM]).text
+    [left_out] = found.undecodable
+    assert (left_out.partition_key, left_out.sort_key) == ("form.v1.Plain:p", "i")
+    assert re.search(f"{name}|1E.400", left_out.problem)
 
 
 TIMES = [
@@ -240,15 +250,15 @@ def test_what_orjson_does_not_write_is_written_by_the_entity() -> None:
     text_of = stored_text(Plain)
 
     assert text_of is not None
-    assert b'"whole":18446744073709551616' in text_of(page)
-    assert text_of(as_read(Plain, page)) == text_of(page)
+    assert b'"whole":18446744073709551616' in text_of(page).text
+    assert text_of(as_read(Plain, page)).text == text_of(page).text
 
 
 def test_a_time_of_expiry_is_written_under_its_own_name() -> None:
     text_of = stored_text(Plain)
 
     assert text_of is not None
-    assert b'"until":"1970-01-02T00:00:00Z"' in text_of([{**SYSTEM, EXPIRES_AT: {"N": "86400.7"}}])
+    assert b'"until":"1970-01-02T00:00:00Z"' in text_of([{**SYSTEM, EXPIRES_AT: {"N": "86400.7"}}]).text
 
 
 class Declared(Entity, name="form.v1.Declared", key=Key("{id}"), registry=Registry()):

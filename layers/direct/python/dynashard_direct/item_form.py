@@ -61,5 +61,8 @@ class _ItemFunction(Function):
         kind = "bool" if field.tag == "BOOL" else "str"
         return f"({field.value} := {attribute}[{field.tag!r}]).__class__ is not {kind}"
 
+    def _place(self, values: dict[str, str]) -> None:
+        """Add nothing: the caller of the function compares the item with its key."""
+
     def _revise(self) -> None:
         self._lines.append(f"revision = revision_in({self.argument})")

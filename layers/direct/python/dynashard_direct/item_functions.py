@@ -125,12 +125,17 @@ class Function(ABC):
     def _revise(self) -> None:
         """Add the lines that find an item's revision."""
 
+    @abstractmethod
+    def _place(self, values: dict[str, str]) -> None:
+        """Add the lines that compare the fields with the item's key, if nobody else does; they may set variables."""
+
     def assemble(self, model: type[BaseModel], config: Any) -> None:
         """Validate the fields one by one, and make an instance of them as pydantic does."""
         # A set of twelve names takes a fourth of an item's memory, so complete items share one; see `Record`.
         self._revise()
         self._lines.append("present = names")
         values = self._checked(config, lambda field: [f"present = present - {{{field.name!r}}}"])
+        self._place(values)
         self._names |= {
             "names": set(model.model_fields),
             "shared_keys": _shared_keys(model).copy,

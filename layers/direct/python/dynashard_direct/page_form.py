@@ -7,7 +7,7 @@ the ordinary way, and so does an answer that is not as DynamoDB writes it.
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import GenericAlias
 from typing import Any, Final, NamedTuple
 
@@ -30,11 +30,13 @@ class Layer(NamedTuple):
 
     Attributes:
         chunk: the class `dynashard.reads.sources.Chunk`.
+        judged: the function `dynashard.entity.judged`.
         record: the module `dynashard.entity.record`.
         schema: the module `dynashard.schema`.
     """
 
     chunk: Any
+    judged: Any
     record: Any
     schema: Any
 
@@ -43,11 +45,11 @@ class Layer(NamedTuple):
 def entities_of(layer: Layer, entity: Any) -> Callable[[Any, Any], Reader]:
     """Return a `dynashard.reads.sources.Convert` that puts entities in place of stored items, for this definition.
 
-    If an item has an error, stored items are left as they are, so that the error is raised when its turn comes.
+    In place of an item that does not fit its entity it puts the verdict, `dynashard.entity.Undecodable`.
     """
     # Items of other entities in the same partitions are recognised when they are decoded.
     form = row_form(entity, layer.schema, layer.record) if entity.prefix == entity.name else None
-    return _Pages(layer, form, entity.decode).reader
+    return _Pages(layer, form, partial(layer.judged, entity.decode)).reader
 
 
 @lru_cache(maxsize=128)
@@ -57,7 +59,7 @@ def fields_of(layer: Layer, entity: Any, fields: tuple[str, ...]) -> Callable[[A
     Each mapping is the only member of a tuple, because stored items are mappings as well.
     """
     form = fields_form(entity, fields, layer.schema, layer.record) if entity.prefix == entity.name else None
-    return _Pages(layer, form, lambda stored: (entity.decode_fields(stored, fields),)).reader
+    return _Pages(layer, form, partial(layer.judged, lambda stored: (entity.part(stored, fields),))).reader
 
 
 @lru_cache(maxsize=128)

@@ -5,7 +5,7 @@ entities are those of decoding the items one by one. Another kind of item, a rel
 another type takes the ordinary way.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType, defstruct
@@ -78,12 +78,12 @@ def row_form(entity: Any, schema: Any, record: Any) -> RowForm | None:
     if not all(field.tag for field in fields) or not all(map(after_fields, outer)):
         return None
     pair_stamps(fields, entity)
-    function = _RowFunction(fields, schema, record)
+    function = _RowFunction(fields, entity, schema, record)
     if only_fields(entity.model, outer):
         function.assemble(entity.model, outer[0].get("config"))
     else:
         function.validate(entity.model)
-    return function.form(entity.name)
+    return function.form()
 
 
 def fields_form(entity: Any, names: Sequence[str], schema: Any, record: Any) -> RowForm | None:
@@ -92,13 +92,14 @@ def fields_form(entity: Any, names: Sequence[str], schema: Any, record: Any) -> 
     Its function returns a mapping of the fields, as the only member of a tuple.
     """
     outer, inner, _ = unwrapped(entity.model)
-    chosen = {name: given(inner["fields"][name])["schema"] for name in names}
+    # Those of the key as well, which are compared with it.
+    chosen = {name: given(inner["fields"][name])["schema"] for name in dict.fromkeys((*names, *entity.key_fields))}
     fields = [Field(number, *each) for number, each in enumerate(chosen.items())]
     if not all(field.tag for field in fields) or not chosen.keys().isdisjoint({entity.expires, *entity.attachments}):
         return None
-    function = _RowFunction(fields, schema, record)
-    function.select(outer[-1].get("config"))
-    return function.form(entity.name)
+    function = _RowFunction(fields, entity, schema, record)
+    function.select(outer[-1].get("config"), names)
+    return function.form()
 
 
 def documents_form(entity: Any, revision: str, schema: Any, record: Any) -> RowForm | None:
@@ -115,14 +116,20 @@ def documents_form(entity: Any, revision: str, schema: Any, record: Any) -> RowF
     if not all(field.tag for field in fields):
         return None
     for field in fields:
-        field.schema = as_text(field.schema)
+        if field.name not in entity.key_fields:
+            field.schema = as_text(field.schema)
         if field.name == entity.expires:
             # Its attribute is that of a row's time of expiry, without which it has its default.
             field.attribute = NOWHERE
     pair_stamps(fields, entity)
-    function = _RowFunction(fields, schema, record)
-    function.select(outer[0].get("config"), revision)
-    return function.form(entity.name)
+    function = _RowFunction(fields, entity, schema, record)
+    function.select(outer[0].get("config"), list(found), revision)
+    return function.form()
+
+
+def _problems(text: str, excluded: Iterable[str]) -> Iterable[str]:
+    """The conditions that a text cannot be the value of a field in a key; see `dynashard.keys`."""
+    return (f"not {text}", *(f"{each!r} in {text}" for each in sorted(excluded)))
 
 
 class _RowFunction(Function):
@@ -130,8 +137,9 @@ class _RowFunction(Function):
 
     argument = "row"
 
-    def __init__(self, fields: list[Field], schema: Any, record: Any) -> None:
+    def __init__(self, fields: list[Field], entity: Any, schema: Any, record: Any) -> None:
         super().__init__(fields, record)
+        self._entity = entity
         self._schema = schema
         self._unusual.append("row.kind.S != kind")
         self._names["unset"] = UNSET
@@ -148,13 +156,15 @@ class _RowFunction(Function):
     def _is_same(self, other: Field) -> str:
         return f"stored == row.{other.at}"
 
-    def select(self, config: Any, revision: str | None = None) -> None:
-        """Validate the fields one by one, and return a mapping of them as the only member of a tuple.
+    def select(self, config: Any, names: Sequence[str], revision: str | None = None) -> None:
+        """Validate the fields one by one, and return a mapping of those with these names, the only member of a tuple.
 
         The mapping ends with the item's revision, if there is a name for it.
         """
         self._unusual.append("row.moved is not unset or row.expires is not unset")
         values = self._checked(config, lambda _: [])
+        self._place(values)
+        values = {name: values[name] for name in names}
         if revision is not None:
             self._unusual.append("(revision := row.rev.S) is unset")
             values[revision] = "revision"
@@ -170,9 +180,46 @@ class _RowFunction(Function):
                 self._unusual.append(self._lacks(field))
             else:
                 self._optional(field, ["pass"], [f"values[{field.name!r}] = {field.value}"])
-        self._lines.append("return with_revision(validate(values), revision)")
+        self._lines.append("item = validate(values)")
+        self._compare("item.__dict__")
+        self._lines.append("return with_revision(item, revision)")
         self._names["with_revision"] = self._record.with_revision
         self._names["validate"] = model.__pydantic_validator__.validate_python
+
+    def _place(self, values: dict[str, str]) -> None:
+        entity, names = self._entity, self._entity.key_fields
+        for number, name in enumerate(names):
+            if not values[name].isidentifier():
+                self._lines.append(f"key{number} = {values[name]}")
+                values[name] = f"key{number}"
+        plain = {field.name for field in self._fields if field.value == values[field.name] and field.unchanged}
+        parts = [part for template in (entity.partition, entity.sort) for part in template.parts]
+        odd = any(not isinstance(part, str) and (part.spec or len(part.after + part.before) > 1) for part in parts)
+        if odd or not plain.issuperset(names):
+            self._compare(f"{{{', '.join(f'{name!r}: {values[name]}' for name in names)}}}")
+            return
+        before = [repr(f"{entity.prefix}{entity.separator}")] if entity.prefix else []
+        partition, sort = (
+            " + ".join([*start, *(repr(part) if isinstance(part, str) else values[part.name] for part in each.parts)])
+            for start, each in ((before, entity.partition), ([], entity.sort))
+        )
+        # Under another layout, such as that of items to be adopted, the row takes the ordinary way.
+        place = f"(shard := row.pk.S.rpartition({entity.separator!r}))[0] != {partition} or not shard[2].isdecimal()"
+        place = place if entity.shards else f"row.pk.S != {partition}"
+        forbidden = [
+            problem
+            for template in (entity.partition, entity.sort)
+            for part in template.parts
+            if not isinstance(part, str)
+            for problem in _problems(values[part.name], {*template.reserved, part.after, part.before} - {""})
+        ]
+        self._lines += [f"if {' or '.join([f'row.sk.S != {sort}', place, *forbidden])}:", "    return None"]
+
+    def _compare(self, values: str) -> None:
+        """Add the lines that compare a mapping of fields with the key, as decoding an item does."""
+        key = f"{{{self._schema.PK!r}: {{'S': row.pk.S}}, {self._schema.SK!r}: {{'S': row.sk.S}}}}"
+        self._lines += [f"if misplaced({values}, {key}):", "    return None"]
+        self._names["misplaced"] = self._entity.misplaced
 
     def _revise(self) -> None:
         # An empty one is as unusual as none.
@@ -207,7 +254,7 @@ class _RowFunction(Function):
         members += [(name, Any, UNSET) for name in others]
         return defstruct("Row", members, rename={**first, **fields, **texts, **others}, gc=False)
 
-    def form(self, kind: str) -> RowForm:
-        """Return the structure and the function for items of this kind."""
-        self._names["kind"] = kind
-        return RowForm(self._structure(), self.made("dynashard_direct.row_form"))
+    def form(self) -> RowForm:
+        """Return the structure and the function for items of the entity."""
+        self._names["kind"] = self._entity.name
+        return RowForm(self._structure(), self.made("dynashard_direct.row_form", AttributeError, TypeError))

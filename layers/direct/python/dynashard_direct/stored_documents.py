@@ -4,7 +4,7 @@ They check items as the validators of `stored_form` do. A page that is only writ
 takes a quarter of the CPU time without them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -32,18 +32,26 @@ _SAME_TEXT: Final = core_schema.str_schema(
 
 
 def documents_validator(
-    model: type[BaseModel], attributes: Mapping[str, str], decode: Decode, texts: Mapping[str, str]
+    model: type[BaseModel],
+    attributes: Mapping[str, str],
+    decode: Decode,
+    texts: Mapping[str, str],
+    parsed: Collection[str] = (),
 ) -> SchemaValidator | None:
     """Return a validator of a stored item, which returns a dictionary in the order of its fields.
 
     `attributes` are the names of the stored attributes of all fields. The dictionary ends with `texts`: members by the
-    names of stored texts, empty if they are not stored. None if its JSON could differ from that of the model.
+    names of stored texts, empty if they are not stored. `parsed` fields have the values of the model, not perhaps the
+    same text. None if its JSON could differ from that of the model.
     """
     outer, inner, _ = unwrapped(model)
     fields: Mapping[str, Any] = inner["fields"]
     if fields.keys() != attributes.keys() or fields.keys() & texts.keys() or not written_as_fields(model):
         return None
-    members = {name: _member(stored_field(field, attributes[name], name, decode)) for name, field in fields.items()}
+    members = {
+        name: _member(stored_field(field, attributes[name], name, decode), parsed=name in parsed)
+        for name, field in fields.items()
+    }
     for name, attribute in texts.items():
         text = core_schema.with_default_schema(core_schema.str_schema(strict=True), default="")
         paths: list[list[str | int]] = [[attribute, "S"], [attribute]]
@@ -95,6 +103,7 @@ def _plain_field(field: Mapping[str, Any]) -> bool:
     return schema["type"] in _PLAIN
 
 
-def _member(field: Mapping[str, Any]) -> Any:
+def _member(field: Mapping[str, Any], *, parsed: bool) -> Any:
     """The field of a model as that of a mapping."""
-    return core_schema.typed_dict_field(as_text(field["schema"]), validation_alias=field["validation_alias"])
+    schema = field["schema"] if parsed else as_text(field["schema"])
+    return core_schema.typed_dict_field(schema, validation_alias=field["validation_alias"])

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import Any, Final
 
+from dynashard.entity import Undecodable
 from dynashard.errors import FieldError, InvalidQueryError, ValidationFailedError
 from dynashard.reads import Page
+from dynashard.repository.left_out import leave_out
 from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES
+from dynashard_serving.stored_texts import Text
 
 _CURSOR_BYTES: Final = 64 * 1024
 """Room for a cursor that is longer than that of the previous page."""
@@ -26,11 +29,13 @@ class Answer:
         text: its items and its cursor as JSON.
         cursor: of the next page; None for the last.
         count: how many items it has.
+        undecodable: stored items that it leaves out, because they do not fit their entity.
     """
 
     text: str
     cursor: str | None
     count: int
+    undecodable: Sequence[Undecodable] = ()
 
     @property
     def document(self) -> Document:
@@ -42,27 +47,31 @@ class Answer:
 def page_that_fits(
     read: Callable[..., Page[Any]],
     options: dict[str, Any],
-    text_of: Callable[[Sequence[Any]], bytes],
+    text_of: Text,
 ) -> Answer:
     """Read a page that Lambda can answer. A page that is too large is read again with a lower `limit`.
 
-    `text_of` returns a JSON list of items. The page is put together from texts, because making documents first takes
+    `text_of` writes items as a JSON list. The page is put together from texts, because making documents first takes
     three times the CPU time.
 
     Raises:
         ValidationFailedError: the query is invalid; with the parameter at fault, as callers name it.
+        UndecodableItemError: it is to be `strict`, and a stored item does not fit its entity.
 
     Cost: that of `read`, twice for a page that was too large.
     """
     while True:
         with named_outside():
             page = read(**options)
-        text = f'{{"items":{text_of(page.items).decode()},"cursor":{written(page.cursor)}}}'
+        items, left_out = text_of(page.items)
+        text = f'{{"items":{items.decode()},"cursor":{written(page.cursor)}}}'
         # A character takes at most 4 bytes, so that most pages need not be counted.
         if 4 * len(text) <= MAX_ANSWER_BYTES or answer_bytes(text) <= MAX_ANSWER_BYTES or options["limit"] == 1:
-            return Answer(text, page.cursor, len(page.items))
+            leave_out(left_out, strict=options.get("strict", False))
+            undecodable = (*page.undecodable, *left_out)
+            return Answer(text, page.cursor, len(page.items) - len(left_out), undecodable)
         room = MAX_ANSWER_BYTES - _CURSOR_BYTES - len(page.cursor or "")
-        sizes = (answer_bytes(text_of([item]).decode()) - 1 for item in page.items)
+        sizes = (answer_bytes(text_of([item]).text.decode()) - 1 for item in page.items)
         options["limit"] = max(1, min(_fitting(sizes, room), options["limit"] - 1))
 
 

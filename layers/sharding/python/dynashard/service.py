@@ -213,23 +213,27 @@ class Collection(Repository[E]):
 
     def scan(
         self, partition: "reads.Partitions", *, workers: int = 4, **arguments: Unpack["reads.QueryArguments"]
-    ) -> Iterator[E]:
+    ) -> "reads.Scan[E]":
         """Stream all items, in no order between shards; several partitions follow one another.
+
+        `undecodable` of what is returned grows by the stored items that do not fit the entity, which are left out.
 
         Args:
             partition: as of `list`.
             workers: how many shards are read at a time, 1 to 64.
             arguments: those of `Query` that choose items: `index`, `prefix`, `start`, `end`, `filters`, `fields`,
-                `consistent`.
+                `consistent`, `strict`.
 
         Cost: 1 Query for every 1,000 items or 1 MB of a shard; memory for two answers a worker.
         """
         return self.listing.scan(reads.Query(self.entity, partition, **arguments), workers=workers)
 
-    def count(self, partition: "reads.Partitions", **arguments: Unpack["reads.QueryArguments"]) -> int:
+    def count(self, partition: "reads.Partitions", **arguments: Unpack["reads.QueryArguments"]) -> "reads.Counted":
         """Count the items; takes the arguments of `Query` that choose items, and `distinct`.
 
-        Cost: what reading all of them costs; DynamoDB keeps no counts.
+        Returns a number, whose `undecodable` are the stored items that do not fit the entity and are not counted.
+
+        Cost: what reading all of them costs; DynamoDB keeps no counts, and cannot judge whether an item fits.
         """
         if "distinct" in arguments:
             arguments.setdefault("order", reads.Order.ORDERED)

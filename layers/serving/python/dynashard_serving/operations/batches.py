@@ -15,6 +15,7 @@ from dynashard.errors import (
     UnprocessedError,
     ValidationFailedError,
 )
+from dynashard.repository import Found
 from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BATCH
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
@@ -70,8 +71,12 @@ class Batches:
         except UnprocessedError as error:
             # The error does not say which items were read, so all of them may be requested again.
             outcomes |= dict.fromkeys(keys, refusals.of(error))
-            found = []
-        outcomes |= {place: _found(item) for place, item in zip(keys, found, strict=False)}
+            found = Found()
+        refused_items = {at: each.error for at, each in found.left_out.items()}
+        outcomes |= {
+            place: refusals.of(refused_items[at]) if at in refused_items else _found(item)
+            for at, (place, item) in enumerate(zip(keys, found, strict=False))
+        }
         return _fitting([outcomes[place] for place in range(len(request.keys))])
 
     def write(self, served: Served, request: BatchWrite) -> Mapping[str, list[Outcome]]:

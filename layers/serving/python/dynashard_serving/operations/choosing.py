@@ -57,6 +57,7 @@ def chosen(served: Served, choice: Choice) -> Options:
         "index": index,
         "filters": _filters(served, choice.filters),
         "consistent": choice.consistent,
+        "strict": choice.strict,
         **ranged(choice, _sort_range(served, choice.sort, index)),
     }
 

@@ -13,7 +13,7 @@ from dynashard_serving.operations.item_reads import CollectionOf
 from dynashard_serving.operations.requests import Choice, List
 from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer, named_outside, page_that_fits
-from dynashard_serving.stored_texts import stored_text
+from dynashard_serving.stored_texts import Written, stored_text
 
 
 class Listings:
@@ -28,6 +28,7 @@ class Listings:
         Raises:
             ValidationFailedError, InvalidKeyError: with the member at fault.
             InvalidCursorError: the cursor is not one of ours, or not for this listing.
+            UndecodableItemError: it is to be strict, and a stored item does not fit its entity.
 
         Cost: what the order costs; see the collection's `list`.
         """
@@ -49,7 +50,7 @@ class Listings:
         served.require("count")
         options = chosen(served, choice)
         with named_outside():
-            return self._collection_of(served.entity).count(**options)
+            return int(self._collection_of(served.entity).count(**options))
 
 
 def _as_stored(items: Collection[Any], partition: Partitions, *, cursor: str | None, **arguments: Any) -> Page[Any]:
@@ -57,5 +58,6 @@ def _as_stored(items: Collection[Any], partition: Partitions, *, cursor: str | N
     return items.listing.page(query, cursor, revision_as=REVISION)
 
 
-def _text(model: type[Entity], fields: Sequence[str] | None, items: Sequence[Any]) -> bytes:
-    return list_text(item_texts(items) if fields is None else [written(part(model, item)).encode() for item in items])
+def _text(model: type[Entity], fields: Sequence[str] | None, items: Sequence[Any]) -> Written:
+    texts = item_texts(items) if fields is None else [written(part(model, item)).encode() for item in items]
+    return Written(list_text(texts))

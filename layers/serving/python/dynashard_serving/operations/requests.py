@@ -77,6 +77,7 @@ class Choice:
         end: only sort keys before this one.
         filters: values of fields that the entity may be filtered by.
         consistent: see every write that was acknowledged before.
+        strict: refuse to leave out stored items that do not fit their entity.
     """
 
     tenant: str
@@ -88,6 +89,7 @@ class Choice:
     end: str | None = None
     filters: Mapping[str, Any] = field(default_factory=dict)
     consistent: bool = False
+    strict: bool = False
 
 
 class Paging(NamedTuple):

@@ -41,6 +41,7 @@ LIST_PARAMETERS: Final = (
     "index",
     "fields",
     "consistent",
+    "strict",
 )
 RESERVED: Final = frozenset({*LIST_PARAMETERS, "distinct", "include"})
 """Names that fields in a query string must not have."""

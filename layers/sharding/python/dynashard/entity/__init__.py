@@ -5,8 +5,10 @@ from pydantic import BaseModel
 from dynashard.codec import register_encoder
 from dynashard.entity.checks import plain_types
 from dynashard.entity.declaration import Index, Key, OutOfLine, Shards, created_at, new_id, updated_at
-from dynashard.entity.definition import EntityDefinition, IndexDefinition, ItemKey
+from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.handling import Handling, handling_of
+from dynashard.entity.item_keys import IndexDefinition, ItemKey
+from dynashard.entity.judging import Undecodable, expiry, judged, marked_count, marker_problem, verdict
 from dynashard.entity.model import Entity, definition
 from dynashard.entity.record import UNREVISED, Revision, revision_in, with_revision
 from dynashard.entity.registry import REGISTRY, Registry
@@ -18,7 +20,8 @@ register_encoder(BaseModel, members)
 # fmt: off
 __all__ = [
     "REGISTRY", "UNREVISED", "Entity", "EntityDefinition", "Handling", "Index", "IndexDefinition", "ItemKey", "Key",
-    "OutOfLine", "Registry", "Revision", "Shards", "created_at", "definition", "handling_of", "new_id",
-    "plain_types", "revision_in", "updated_at", "with_revision",
+    "OutOfLine", "Registry", "Revision", "Shards", "Undecodable", "created_at", "definition", "expiry", "handling_of",
+    "judged", "marked_count", "marker_problem", "new_id", "plain_types", "revision_in", "updated_at", "verdict",
+    "with_revision",
 ]
 # fmt: on

@@ -12,7 +12,8 @@ from dynashard.entity.checks import (
     name_problems,
 )
 from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationError, refuse
-from dynashard.entity.definition import PARTITION_RESERVED, EntityDefinition, IndexDefinition
+from dynashard.entity.definition import PARTITION_RESERVED, EntityDefinition
+from dynashard.entity.item_keys import IndexDefinition
 from dynashard.entity.mistakes import check_nested
 from dynashard.entity.record import Record
 from dynashard.schema import INDEX_SLOTS

@@ -1,12 +1,12 @@
 """A declaration, checked and compiled: from an item's fields to its keys and stored attributes, and back."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache, partial
 from math import floor
-from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from pydantic import ValidationError
 from pydantic_core import PydanticUndefined
@@ -26,74 +26,21 @@ from dynashard.entity.declaration import (
     stamp_updated,
 )
 from dynashard.entity.handling import Handling
+from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
+from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
 from dynashard.entity.record import Record, revision_in, with_revision
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
-from dynashard.keys import KeyTemplate, storable_key
 from dynashard.placement import CALCULATED
-from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, SK
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 
 T = TypeVar("T", bound=Record)
 
-_SHARD_SUFFIX_BYTES: Final = len(":1024")
 PARTITION_RESERVED: Final = frozenset(DEFAULT_SEPARATOR)
 
 
-class ItemKey(NamedTuple):
-    """Where an item lives under any shard count: its logical partition (`user.v1.User:abc`) and its sort key."""
-
-    partition: str
-    sort: str
-
-
-class _KeyTemplates:
-    """The templates of a key, and the text around them."""
-
-    prefix: str
-    separator: str
-    partition: KeyTemplate
-    sort: KeyTemplate
-
-    def logical_partition(self, values: Mapping[str, Any]) -> str:
-        """Return the logical partition for these fields, such as `user.v1.User:abc`; raises as `KeyTemplate.render`."""
-        text = self.partition.render(values)
-        joined = f"{self.prefix}{self.separator}{text}" if self.prefix else text
-        return storable_key(joined, "partition", MAX_PARTITION_KEY_BYTES - _SHARD_SUFFIX_BYTES)
-
-    def _key(self, values: Mapping[str, Any], what: str) -> ItemKey:
-        sort = storable_key(self.sort.render(values), what, MAX_SORT_KEY_BYTES)
-        return ItemKey(self.logical_partition(values), sort)
-
-
-@dataclass(frozen=True)
-class IndexDefinition(_KeyTemplates):
-    """A compiled `Index`; `prefix` is resolved."""
-
-    name: str
-    slot: str
-    partition: KeyTemplate
-    sort: KeyTemplate
-    shards: Shards | None
-    by_item_key: bool
-    prefix: str
-    separator: str = DEFAULT_SEPARATOR
-    replica: bool = False
-
-    @cached_property
-    def fields(self) -> frozenset[str]:
-        """The fields in its keys."""
-        return frozenset(self.partition.fields + self.sort.fields)
-
-    def entry(self, values: Mapping[str, Any]) -> ItemKey | None:
-        """Return the item's key in this index; None if one of its fields is not set, so that the item is left out."""
-        for name in self.fields:
-            if values.get(name) is None:
-                return None
-        return self._key(values, f"{self.name} sort")
-
-
-class EntityDefinition(_KeyTemplates, Generic[T]):
+class EntityDefinition(KeyTemplates, Generic[T]):
     """A compiled entity.
 
     Attributes:
@@ -273,6 +220,20 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
                 return self.decode_fields_singly(wire, names)
         return self.decode_fields_singly(wire, names)
 
+    def part(self, wire: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+        """Return what `decode_fields` returns of an item that was read with its key and the fields of the key.
+
+        Raises as `decode`; other fields are not looked at.
+        """
+        try:
+            values = self.decode_fields(wire, dict.fromkeys((*fields, *self.key_fields)))
+            problem = self.problem(values, wire)
+        except MALFORMED as error:
+            problem = f"its attributes are not as the layer stores them: {error!r}"
+        if problem:
+            raise self._undecodable(wire, problem)
+        return {name: values[name] for name in fields}
+
     def decode_fields_singly(self, wire: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
         """Return what `decode_fields` returns, by decoding each attribute before it is checked. Takes more CPU time."""
         values: dict[str, Any] = {}
@@ -294,7 +255,21 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         return values
 
     def decode(self, wire: Mapping[str, Any]) -> T:
-        """Return the item from its stored attributes; raises `UndecodableItemError` if they do not fit its fields."""
+        """Return the item from its stored attributes, which include its key.
+
+        Raises `UndecodableItemError` if they do not fit its fields, or its fields contradict its key.
+        """
+        if MOVED_TO in wire and (damage := marker_problem(wire)):
+            raise self._undecodable(wire, damage)
+        try:
+            first, item = not self._has_decoded, self._decode(wire)
+            if PK in wire and (problem := self.problem(item.__dict__, wire, slowly=first)):
+                raise self._undecodable(wire, problem)
+        except MALFORMED as error:
+            raise self._undecodable(wire, f"its attributes are not as the layer stores them: {error!r}") from error
+        return item
+
+    def _decode(self, wire: Mapping[str, Any]) -> T:
         # What decodes many quickly takes longer to make than the one item that a process decodes when it starts.
         if self._has_decoded:
             if (item := self._form_item(wire)) is not None:
@@ -348,6 +323,26 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         if name in self._durations:
             return duration(value)
         return json_numbers(value) if name in self._free else value
+
+    def problem(self, values: Mapping[str, Any], wire: Mapping[str, Any], *, slowly: bool = False) -> str | None:
+        """Return why a stored item with these fields is not one of the entity; None if it is. See `misplaced`."""
+        return system_problem(self.name, wire) or self.misplaced(values, wire, slowly=slowly)
+
+    def misplaced(self, values: Mapping[str, Any], wire: Mapping[str, Any], *, slowly: bool = False) -> str | None:
+        """Return how the fields of a stored item contradict its key; None if they do not.
+
+        A function for many keys is generated unless it is to be done `slowly`.
+        """
+        try:
+            key = (None if slowly else self._form_key(values)) or self._key(values, "sort")
+        except InvalidKeyError as error:
+            return f"its fields form no key: {error}"
+        place, sort = wire[PK]["S"], wire[SK]["S"]
+        if sort == key.sort and place.startswith(key.partition):
+            shard = place[len(key.partition) :]
+            if not shard or (shard[0] == self.separator and shard[1:].isdecimal()):
+                return None
+        return f"its fields belong to the key {key.partition} {key.sort}"
 
     def _expiry(self, wire: Mapping[str, Any]) -> datetime:
         stored = wire[EXPIRES_AT]

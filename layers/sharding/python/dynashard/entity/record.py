@@ -34,12 +34,12 @@ class _LaterRevision(Revision):
 
 
 def revision_in(wire: Mapping[str, Any]) -> str:
-    """Return the revision of a stored item: a `Revision`, or `UNREVISED`."""
-    if REV not in wire:
+    """Return the revision of a stored item: a `Revision`, or `UNREVISED` if it has none that the layer has written."""
+    if REV not in wire or not (text := wire[REV].get("S")):
         return UNREVISED
     if PREV not in wire and BORN not in wire:
-        return Revision(wire[REV]["S"])
-    revision = _LaterRevision(wire[REV]["S"])
+        return Revision(text)
+    revision = _LaterRevision(text)
     if PREV in wire:
         revision.replaced = tuple(wire[PREV].get("S", "").split())
     if BORN in wire:

@@ -9,9 +9,11 @@ if TYPE_CHECKING:
     from dynashard.reads.filters import Filter
     from dynashard.reads.listing import Listing, ShardLoad
     from dynashard.reads.query import Budget, Order, Page, Partitions, Query, QueryArguments
+    from dynashard.reads.results import Counted, Scan
 
 __all__ = [
     "Budget",
+    "Counted",
     "CursorCodec",
     "Filter",
     "Listing",
@@ -20,6 +22,7 @@ __all__ = [
     "Partitions",
     "Query",
     "QueryArguments",
+    "Scan",
     "ShardLoad",
     "allowing",
 ]
@@ -27,7 +30,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Single items need none of this. Each module imports those before it, so looking for a name loads nothing in vain.
-    for part in ("allowance", "cursor", "filters", "query", "listing") if name in __all__ else ():
+    for part in ("allowance", "cursor", "filters", "query", "results", "listing") if name in __all__ else ():
         module = import_module(f"{__name__}.{part}")
         if hasattr(module, name):
             return globals().setdefault(name, getattr(module, name))

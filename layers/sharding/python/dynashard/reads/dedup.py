@@ -13,7 +13,6 @@ from typing import Any, Final, TypeVar
 
 from xxhash import xxh64_digest
 
-from dynashard.codec import decode_value
 from dynashard.transport.interface import Wire
 
 SETTLING: Final = 300
@@ -31,6 +30,7 @@ class Dedup:
 
     Attributes:
         changed: the stored attribute with the time of an item's change; None if there is none.
+        fits: whether a stored item can be decoded: one that cannot is not returned in place of its copies.
         recent: hashes of values that earlier pages returned, and when their items were changed, in epoch seconds.
         excess: how many items are read for one that is returned, on average.
     """
@@ -39,17 +39,20 @@ class Dedup:
     changed: str | None = None
     recent: Mapping[str, int] = field(default_factory=dict)
     excess: float = 1.0
+    fits: Callable[[Wire], bool] = lambda _: True
 
     def drop_repeats(self, items: Iterable[T], stored: Callable[[T], Wire]) -> list[T]:
         """Return the items without those whose value an item before them has, or an earlier page returned."""
-        seen: set[str] = set()
+        first: dict[str, T] = {}
         kept = []
         for item in items:
             value = self._value(stored(item))
             if value is not None:
-                if value in seen or (self.recent and _hash(value) in self.recent):
+                if self.recent and _hash(value) in self.recent:
                     continue
-                seen.add(value)
+                if value in first and self.fits(stored(first[value])):
+                    continue
+                first[value] = item
             kept.append(item)
         return kept
 
@@ -58,8 +61,8 @@ class Dedup:
         recent = {value: at for value, at in self.recent.items() if at > now - SETTLING}
         for item in returned:
             changed = item.get(self.changed) if self.changed else None
-            value, at = self._value(item), 0 if changed is None else _seconds(decode_value(changed))
-            if value is not None and at > now - SETTLING:
+            value, at = self._value(item), 0 if changed is None else _seconds(changed.get("S"))
+            if value is not None and at > now - SETTLING and self.fits(item):
                 recent[_hash(value)] = at
         return dict(sorted(recent.items(), key=lambda each: -each[1])[:MEMORY])
 

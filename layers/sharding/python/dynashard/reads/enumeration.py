@@ -13,15 +13,15 @@ from dynashard.placement import CALCULATED
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.entries import is_current
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.filters import FilterExpression, filter_expression
+from dynashard.reads.filters import filter_expression
 from dynashard.reads.layout import Layout, index_streams, sources_of
 from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Convert, Reading, Sources
 from dynashard.repository import Store
-from dynashard.repository.conditions import is_live, is_marker
+from dynashard.repository.conditions import is_damaged, is_live, is_marker
 from dynashard.routing import hash_of, home, logical_partition_of, shard_keys
-from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PK, PREV, SK, TYPE, index_pk, index_sk
+from dynashard.schema import BORN, PK, PREV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
 
@@ -32,17 +32,24 @@ _MOST_WANTED: Final = 100  # Attributes: longer projections would cost more than
 class Enumeration:
     """The stored items that answer a query of the first of the entities in `decoders`.
 
-    All of these have the same logical partitions. With `in_memory`, no cursor carries the positions. Safe to share
-    between threads.
+    All of these have the same logical partitions. With `in_memory`, no cursor carries the positions; `fits` says
+    whether a stored item can be decoded. Safe to share between threads.
     """
 
     def __init__(
-        self, store: Store, decoders: Mapping[str, EntityDefinition[Any]], query: Query, *, in_memory: bool = False
+        self,
+        store: Store,
+        decoders: Mapping[str, EntityDefinition[Any]],
+        query: Query,
+        *,
+        in_memory: bool = False,
+        fits: Callable[[Wire], bool] = lambda _: True,
     ) -> None:
         self._store = store
         self._decoders = decoders
         self._query = query
         self._in_memory = in_memory
+        self._fits = fits
         self._now = store.now()
         self.filters = filter_expression(query.entity, query.filters)
         self._replica = self._pick_replica()
@@ -64,7 +71,7 @@ class Enumeration:
         # Without a field that is stamped on update, a time in the sort key says since when a copy has its position.
         sort, fields = (self._query.index_definition or entity).sort, entity.model.model_fields
         times = [name for name in sort.fields if datetime in plain_types(fields[name].annotation)]
-        return Dedup(distinct, next(iter([*sorted(entity.updated_fields), *times]), None))
+        return Dedup(distinct, next(iter([*sorted(entity.updated_fields), *times]), None), fits=self._fits)
 
     def stored_keys(self) -> list[str]:
         """Return the keys of all shards in which items of the partition may be: of the present and the coming count."""
@@ -76,18 +83,6 @@ class Enumeration:
     def as_stored(self, keys: Iterable[str]) -> Layout:
         """Return a layout of shards with all live items that are in them, at home or not."""
         return Layout(sources_of(keys), self._reading(self._live))
-
-    @property
-    def visible_only(self) -> FilterExpression:
-        """The condition of items that readers may see, for counts by DynamoDB."""
-        types = {f":type{i}": {"S": name} for i, name in enumerate(self._decoders)}
-        return FilterExpression(
-            f"attribute_not_exists({MOVED_TO}) AND "
-            f"(attribute_not_exists({EXPIRES_AT}) OR {EXPIRES_AT} > :now) AND "
-            f"(attribute_not_exists(#type) OR #type IN ({', '.join(types)}))",
-            {"#type": TYPE},
-            {":now": {"N": str(self._now)}, **types},
-        )
 
     def layouts(self) -> Sequence[Layout]:
         """Return the layouts now, one for each logical partition. Cost: none while the leases of their views hold."""
@@ -191,7 +186,7 @@ class Enumeration:
         return None if len(wanted) > _MOST_WANTED else tuple(wanted)
 
     def _live(self, row: Wire) -> bool:
-        return is_live(row, self._now) and self._ours(row)
+        return (is_live(row, self._now) or is_damaged(row)) and self._ours(row)
 
     def _listed(self, row: Wire) -> bool:
         return (is_live(row, self._now) or is_marker(row)) and self._ours(row)
@@ -210,15 +205,19 @@ class Enumeration:
         return next((each for each in entity.indexes.values() if each.slot == self._query.slot), None)
 
     def _ours(self, row: Wire) -> bool:
-        # Adopted data has no type yet, and the marker of a key that was created elsewhere has only its key.
-        return TYPE not in row or row[TYPE]["S"] in self._decoders
+        # Adopted data has no type yet, and the marker of a key that was created elsewhere has only its key. What has
+        # something else in place of a type is nobody's, and is reported.
+        return TYPE not in row or row[TYPE].get("S", self._query.entity.name) in self._decoders
 
     def _passing(self, visible: Callable[[Wire], bool]) -> Reading:
         return replace(self._reading(visible), filters=self.filters.passing_markers)
 
     def _reading(self, visible: Callable[[Wire], bool], fields: tuple[str, ...] | None = None) -> Reading:
         query, dedup = self._query, self.dedup
-        fields = fields if query.fields is None else query.entity.attributes_of(query.fields)
+        if query.fields is not None:
+            # An item whose fields contradict its keys is left out.
+            keys = (*query.entity.key_fields, *(index.partition.fields if (index := query.index_definition) else ()))
+            fields = query.entity.attributes_of(dict.fromkeys((*query.fields, *keys)))
         if fields is not None and dedup is not None:
             fields = (*fields, *(name for name in (dedup.attribute, dedup.changed) if name))
         return Reading(

@@ -16,6 +16,7 @@ from dynashard.reads.positions import Positions
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Chunk, Convert, Group, Source, Stream, StreamRead, queries_of
 from dynashard.repository.batch import StoredKey, stored_key
+from dynashard.repository.conditions import is_damaged, is_marker
 from dynashard.schema import MOVED_TO
 from dynashard.transport.interface import Call, Consumed, Transport, Wire, consumed_of
 
@@ -109,7 +110,8 @@ class Fetch:
         """Return the items that rows stand for: themselves, or those that they lead to as markers."""
         if not self._followed:
             return rows
-        return [self._followed[stored_key(row)] if isinstance(row, dict) and MOVED_TO in row else row for row in rows]
+        found = self._followed
+        return [found.get(stored_key(row), row) if isinstance(row, dict) and MOVED_TO in row else row for row in rows]
 
     def _require(self, layouts: Sequence[Layout]) -> None:
         if any(now.signature != layout.signature for now, layout in zip(self.layouts(), layouts, strict=True)):
@@ -151,7 +153,11 @@ class Fetch:
         layout = layouts[read.part]
         if not layout.foreign:
             return chunk
-        rows = chunk.rows if layout.strays is None else [row for row in chunk.rows if MOVED_TO not in row]
+        rows = (
+            chunk.rows
+            if layout.strays is None
+            else [row for row in chunk.rows if not is_marker(row) or is_damaged(row)]
+        )
         own = [row for row in rows if layout.number_of(row) in (None, read.source.number)]
         if layout.strays is not None and self.moved_items is not None and len(own) < len(rows):
             # An ordered listing reads no shard beyond the sort key that it has reached in all of them.

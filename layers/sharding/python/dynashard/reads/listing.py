@@ -1,6 +1,6 @@
 """Listing the items of a logical partition, over the table or an index, in the order asked for."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,24 +8,25 @@ from typing import Any, Final, Generic, TypeVar
 
 from dynashard import schema
 from dynashard.codec import item_size
-from dynashard.entity import Entity, EntityDefinition, definition, record
+from dynashard.entity import Entity, EntityDefinition, Undecodable, definition, judged, record
 from dynashard.errors import InvalidCursorError, InvalidQueryError, ThrottledError
 from dynashard.reads.allowance import UNBOUNDED, current_allowance
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
-from dynashard.reads.counting import count_items
 from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.enumeration import Enumeration
 from dynashard.reads.fences import Fences
 from dynashard.reads.fetch import Fetch, States
+from dynashard.reads.judging import Judge
 from dynashard.reads.limits import MAX_LIMIT
 from dynashard.reads.ordered import list_ordered
 from dynashard.reads.query import Order, Page, Query
+from dynashard.reads.results import Counted, Scan
 from dynashard.reads.scan import scan_shards
 from dynashard.reads.sources import Chunk, Convert, queries_of
 from dynashard.repository import Store
 from dynashard.runtime import direct_module
-from dynashard.schema import PK, TYPE
+from dynashard.schema import PK
 from dynashard.transport.interface import Wire
 
 E = TypeVar("E", bound=Entity)
@@ -33,6 +34,8 @@ E = TypeVar("E", bound=Entity)
 _FIRST_GUESS: Final = 1024.0
 """The size of an item in bytes that is assumed until some were read."""
 _WEIGHT: Final = 0.2
+_COUNTERS: Final = 16
+"""How many shards are read at a time for a count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +61,14 @@ class Listing(Generic[E]):
     def page(self, query: Query, cursor: str | None = None, *, revision_as: str | None = None) -> Page[Any]:
         """Return one page; `Collection.list` has errors and costs.
 
-        With `revision_as`, its items are as they are stored, or tuples of a JSON document with a revision of this name.
+        With `revision_as`, its items are tuples of a JSON document with a revision of this name; or as they are stored,
+        and not judged yet.
         Raises `QueryTooWideError` if it has more shards than the request may send Queries; none was sent.
         """
         if query.distinct is not None and len(self._decoders) > 1:
             raise InvalidQueryError("distinct lists one entity; several have no value in common", field="distinct")
-        asked = Enumeration(self._store, self._decoders, query)
+        judge = self._judge(query)
+        asked = Enumeration(self._store, self._decoders, query, fits=judge.fits)
         fingerprint = query.fingerprint(asked.filters)
         positions: States = None
         dedup, fences = asked.dedup, None
@@ -86,11 +91,14 @@ class Listing(Generic[E]):
             known = fences and fences.pack()
             recent = {} if dedup is None else dedup.recent
             state = [recent, known, *map(encode_positions, after, query.partitions)]
+        # Documents are written from stored items, which are judged then.
+        items, undecodable = (judge.parted if revision_as else judge.split)(fetch.items(rows))
         return Page(
-            items=fetch.items(rows) if revision_as else list(self._entities(fetch.items(rows), query.fields)),
+            items=items,
             cursor=None if state is None else self._cursors.issue(state, fingerprint),
             consumed=fetch.consumed,
             rounds=fetch.rounds,
+            undecodable=undecodable,
         )
 
     def pages(self, query: Query, cursor: str | None = None) -> Iterator[Page[Any]]:
@@ -100,7 +108,7 @@ class Listing(Generic[E]):
         while page.cursor is not None:
             yield (page := self.page(query, page.cursor))
 
-    def scan(self, query: Query, *, workers: int) -> Iterator[Any]:
+    def scan(self, query: Query, *, workers: int) -> Scan[Any]:
         """Stream all items, read by a pool of workers; `Collection.scan` has order and costs.
 
         Raises:
@@ -109,21 +117,38 @@ class Listing(Generic[E]):
         """
         if query.distinct is not None:
             raise InvalidQueryError("a scan has no order, which distinct needs; list the items", field="distinct")
-        for each, asked in self._each(query, "scan"):
+
+        def stream(undecodable: list[Undecodable]) -> Generator[Any]:
+            for items, left_out in self._scanned(query, "scan", workers):
+                undecodable += left_out
+                yield from items
+
+        return Scan(stream)
+
+    def count(self, query: Query) -> Counted:
+        """Count the items; raises as `scan`. Cost: what reading them costs."""
+        parts: Iterator[tuple[list[Any], Sequence[Undecodable]]]
+        if query.distinct is not None:
+            parts = ((page.items, page.undecodable) for page in self.pages(replace(query, limit=MAX_LIMIT)))
+        else:
+            parts = self._scanned(query, "count", _COUNTERS)
+        total, undecodable = 0, list[Undecodable]()
+        for items, left_out in parts:
+            total += len(items)
+            undecodable += left_out
+        return Counted(total, undecodable)
+
+    def _scanned(self, query: Query, verb: str, workers: int) -> Iterator[tuple[list[Any], Sequence[Undecodable]]]:
+        """Read all items, a Query's worth at a time, with those that are left out."""
+        judge = self._judge(query)
+        for each, asked in self._each(query, verb):
             with self._reporting_throttles(each):
                 fetch = partial(asked.fetch, query.budget, self._convert(query.fields))
                 for rows in scan_shards(fetch, self._store.retry_policy, workers):
-                    yield from rows if isinstance(rows[0], Entity) else self._entities(rows, query.fields)
+                    yield judge.split(rows)
 
-    def count(self, query: Query) -> int:
-        """Count the items; raises as `scan`. Cost: what reading them costs; see `reads.counting`."""
-        if query.distinct is not None:
-            return sum(len(page.items) for page in self.pages(replace(query, limit=MAX_LIMIT, fields=())))
-        total = 0
-        for each, asked in self._each(query, "count"):
-            with self._reporting_throttles(each):
-                total += count_items(asked.fetch(query.budget), query.bounds, asked.visible_only)
-        return total
+    def _judge(self, query: Query) -> Judge:
+        return Judge(self._decoders, query)
 
     def shards(self, query: Query, *, workers: int) -> list[ShardLoad]:
         """Return what each shard holds; see `Collection.shards`."""
@@ -192,19 +217,10 @@ class Listing(Generic[E]):
         """What makes entities, fields or documents of answers, so no stored items are held; None if nothing does."""
         if len(self._decoders) > 1 or (page_form := direct_module("page_form")) is None:
             return None
-        how = (page_form.Layer(Chunk, record, schema), self._entity)
+        how = (page_form.Layer(Chunk, judged, record, schema), self._entity)
         whole = page_form.entities_of if revision_as is None else partial(page_form.documents_of, revision=revision_as)
         made: Convert | None = whole(*how) if fields is None else page_form.fields_of(*how, tuple(fields))
         return made
-
-    def _entities(self, rows: Iterable[Any], fields: Sequence[str] | None) -> Iterator[Any]:
-        """What a caller gets of rows: stored items decoded, and what a reader made of them; fields are in tuples."""
-        for row in rows:
-            if isinstance(row, dict):
-                entity = self._decoders[row[TYPE]["S"] if TYPE in row else self._entity.name]
-                yield entity.decode(row) if fields is None else entity.decode_fields(row, fields)
-            else:
-                yield row if fields is None else row[0]
 
 
 def _refuse_wide(fetch: Fetch, query: Query) -> None:

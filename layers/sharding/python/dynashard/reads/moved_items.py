@@ -10,6 +10,7 @@ from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.sources import Chunk, StreamRead
 from dynashard.repository import Store
 from dynashard.repository.batch import Reading, StoredKey, stored_key
+from dynashard.repository.conditions import is_damaged
 from dynashard.repository.follow_markers import Pair, StoredItems
 from dynashard.repository.late import bring_home
 from dynashard.repository.phase_table import settling
@@ -55,8 +56,9 @@ class MovedItems:
         """
         items = self._items(send)
         met = {stored_key(marker): marker for marker in markers}
-        left: dict[StoredKey, Pair] = {key: items.pair_of(marker) for key, marker in met.items()}
-        found: dict[StoredKey, Wire] = {}
+        # A damaged marker leads nowhere: it stays in its place, and decoding it says what is wrong.
+        found: dict[StoredKey, Wire] = {key: marker for key, marker in met.items() if is_damaged(marker)}
+        left: dict[StoredKey, Pair] = {key: items.pair_of(each) for key, each in met.items() if key not in found}
         for _ in range(_HOPS):
             if not left:
                 break
@@ -65,7 +67,7 @@ class MovedItems:
             except UnprocessedError as error:
                 raise _left_unread(error) from error
             found |= live
-        return {key: item for key, item in found.items() if self.returned(met[key], item)}
+        return {key: item for key, item in found.items() if is_damaged(item) or self.returned(met[key], item)}
 
     def with_strays(
         self,

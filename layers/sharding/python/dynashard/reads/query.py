@@ -8,7 +8,7 @@ from typing import Any, Generic, TypedDict, TypeVar
 
 import orjson
 
-from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.entity import EntityDefinition, IndexDefinition, Undecodable
 from dynashard.errors import InvalidQueryError
 from dynashard.keys import storable_key
 from dynashard.reads.bounds import Bounds
@@ -56,12 +56,15 @@ class Page(Generic[I]):
         cursor: token that continues the listing; None if the listing has ended, and only then.
         consumed: capacity used, with the number of requests.
         rounds: how many round trips were made one after the other.
+        undecodable: stored items that the page leaves out, because they do not fit their entity; each with its stored
+            key and what is wrong. They count for `limit`.
     """
 
     items: list[I]
     cursor: str | None
     consumed: Consumed
     rounds: int
+    undecodable: Sequence[Undecodable] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class Query:
         budget: bound on the work of one call; when it is used up, the page is short.
         distinct: a field of the sort key; of the items with one value of it, only the first in order is returned. For
             ordered listings of items with copies, see docs/listing.md.
+        strict: raise `UndecodableItemError` instead of leaving out a stored item that does not fit its entity.
 
     Raises:
         InvalidQueryError: with the argument at fault in `field`.
@@ -105,6 +109,7 @@ class Query:
     consistent: bool = False
     budget: Budget = field(default_factory=Budget)
     distinct: str | None = None
+    strict: bool = False
     _named: Mapping[str, Mapping[str, Any]] = field(init=False, repr=False, compare=False)
     """The fields of each logical partition, by its stored name."""
 
@@ -161,7 +166,7 @@ class Query:
         return [replace(self, partition=fields, distinct=None) for fields in self._named.values()]
 
     def fingerprint(self, filters: FilterExpression) -> bytes:
-        """Return what binds a cursor to this query; page size, fields, budget and consistency may change.
+        """Return what binds a cursor to this query; page size, fields, budget, consistency and strictness may change.
 
         `filters` are those of the query as DynamoDB takes them: equal values are written alike there.
         """
@@ -195,6 +200,7 @@ class QueryArguments(TypedDict, total=False):
     consistent: bool
     budget: Budget
     distinct: str | None
+    strict: bool
 
 
 def _named(query: Query) -> dict[str, Mapping[str, Any]]:

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dynashard.repository.items import KeyLike
+from dynashard.repository.left_out import Found
 from dynashard.repository.repository import Repository, Written
 from dynashard.repository.retry_policy import RetryPolicy
 from dynashard.repository.store import Store
@@ -16,6 +17,7 @@ __all__ = [
     "Companion",
     "Create",
     "Delete",
+    "Found",
     "KeyLike",
     "Put",
     "Repository",

@@ -17,6 +17,7 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import ENTITY, Reading
 from dynashard.repository.items import E, Items, KeyLike
+from dynashard.repository.left_out import Found, found_in
 from dynashard.repository.replacement import kept
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import IndexCounts
@@ -34,10 +35,11 @@ Outcome = DynashardError | None
 class Batches(Items[E]):
     """Reads and writes of many items of one entity."""
 
-    def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> list[E | None]:
+    def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False, strict: bool = False) -> Found[E]:
         """Return the live items with these keys, in the order of the keys; None for those that have none.
 
-        Raises `UnprocessedError` with the keys that could not be read in time.
+        Stored items that do not fit the entity are None too, and named by `undecodable` of the list. Raises
+        `UnprocessedError` with the keys that could not be read in time; if `strict`, `UndecodableItemError`.
 
         Cost: what `find` costs for each, 1 round trip for 100 keys, up to 16 at a time; 1 more for those that have
         moved while their shard count changes. With random placement, that for every shard.
@@ -48,11 +50,10 @@ class Batches(Items[E]):
         batch_form = direct_module("batch_form") if len(names) == len(keys) else None
         reader = batch_form and batch_form.entities_of(self._entity, schema, record, ENTITY)
         try:
-            found = self._reader.read_all(list(names), Reading(consistent, reader=reader))
+            stored = self._reader.read_all(list(names), Reading(consistent, reader=reader))
         except UnprocessedError as error:
             raise self._batch_error(error, names) from error.__cause__
-        items, decode = (found.get(key) for key in wanted), self._entity.decode
-        return [None if item is None else item[ENTITY] if ENTITY in item else decode(item) for item in items]
+        return found_in(map(stored.get, wanted), self._entity.decode, strict=strict)
 
     def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = (), whole: bool = False) -> None:
         """Store and delete many items, each whether or not its key had one.

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dynashard.entity import UNREVISED, revision_in
-from dynashard.errors import AlreadyExistsError, NotFoundError, RevisionMismatchError
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV
+from dynashard.entity import UNREVISED, expiry, marked_count, marker_problem, revision_in
+from dynashard.errors import AlreadyExistsError, NotFoundError, RevisionMismatchError, UndecodableItemError
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK
 
 _GONE: Final = f"attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now"
 
@@ -72,7 +72,10 @@ def live(now: int, *, if_match: str | None = None) -> Condition:
 
 def unchanged(item: Mapping[str, Any]) -> Condition:
     """The item as it was read: not a marker, and still at its revision, or still without one."""
-    return _STORED & UNMARKED & _at(revision_in(item))
+    if REV not in item:
+        return _STORED & UNMARKED & Condition(f"attribute_not_exists({REV})")
+    # As it is stored: another program may have written something that is not a revision.
+    return _STORED & UNMARKED & Condition(f"{REV} = :match", {":match": item[REV]})
 
 
 def _unexpired(now: int) -> Condition:
@@ -93,7 +96,8 @@ def is_live(item: Mapping[str, Any] | None, now: int) -> bool:
     """Whether readers see a stored item."""
     if not item or MOVED_TO in item:
         return False
-    return EXPIRES_AT not in item or float(item[EXPIRES_AT]["N"]) > now
+    # An item with something else in place of a time does not expire in DynamoDB either; decoding it says what is wrong.
+    return EXPIRES_AT not in item or (ends := expiry(item)) is None or ends > now
 
 
 def is_marker(item: Mapping[str, Any] | None) -> bool:
@@ -101,9 +105,19 @@ def is_marker(item: Mapping[str, Any] | None) -> bool:
     return item is not None and MOVED_TO in item
 
 
+def is_damaged(item: Mapping[str, Any] | None) -> bool:
+    """Whether what is stored should be a relocation marker and leads nowhere, so that no reader can say what it is."""
+    return item is not None and MOVED_TO in item and marked_count(item) is None
+
+
 def moved_to(marker: Mapping[str, Any]) -> int:
-    """Return the shard count under which a marker's item has its home."""
-    return int(marker[MOVED_TO]["N"])
+    """Return the shard count under which a marker's item has its home; `UndecodableItemError` if it names none."""
+    if (count := marked_count(marker)) is None:
+        raise UndecodableItemError(
+            f"the relocation marker at {marker[PK]['S']} {marker[SK]['S']} is damaged: {marker_problem(marker)}. "
+            "Run `dynashard verify`, and remove the row if nothing needs it"
+        )
+    return count
 
 
 def refusal(

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ThrottledError, TransactionConflictError
 from dynashard.repository.batch import AT_A_TIME, Reading, StoredKey, chunks, get_all, stored_key, wire_key
-from dynashard.repository.conditions import is_marker, moved_to
+from dynashard.repository.conditions import is_damaged, is_marker, moved_to
 from dynashard.repository.retry_policy import BatchOperation, Unfinished, read_rounds
 from dynashard.repository.store import Store
 from dynashard.routing import home
@@ -90,7 +90,7 @@ class StoredItems(NamedTuple):
         for name, pair in markers.items():
             before, after = both.get(pair, (None, there.get(pair[1])))
             stored = [item for item in (after, before) if item is not None]
-            item = next(filter(live, stored), None)
+            item = next((each for each in stored if live(each) or is_damaged(each)), None)
             marker = next(filter(is_marker, stored), None)
             if item is not None:
                 found[name] = item

@@ -92,13 +92,16 @@ class Met(NamedTuple):
         return self.at[self.places.old if self.places.view.phase is Phase.MOVE else self.places.new]
 
     def next(self, entity: EntityDefinition[Any], key: ItemKey, *, now: int, helped: bool = False) -> Next:
-        """Return what follows while the view lasts; `helped` if that was `HELP`, and nothing lived at the old home."""
+        """Return what follows while the view lasts; `helped` if that was `HELP`, and nothing lived at the old home.
+
+        Raises `UndecodableItemError` for a damaged marker.
+        """
         both, old = len(self.at) > 1, self.at.get(self.places.old)
         marker = old if both else self.rival
         if marker is not None and is_marker(marker):
+            target = home(entity, key, moved_to(marker))
             moves = marker is old and self.places.moving and self.places.view.phase is Phase.MOVE
-            leads_on = moves and home(entity, key, moved_to(marker)) == self.places.new
-            return Next.FOLLOW if leads_on else Next.REFRESH
+            return Next.FOLLOW if moves and target == self.places.new else Next.REFRESH
         if is_live(self.rival, now):
             return Next.DECIDE
         if settling(self.places) and not helped and (is_live(old, now) or not both):

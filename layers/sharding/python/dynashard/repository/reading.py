@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import Reading, StoredKey, get_all, wire_key
-from dynashard.repository.conditions import is_live, is_marker, moved_to
+from dynashard.repository.conditions import is_damaged, is_live, is_marker, moved_to
 from dynashard.repository.follow_markers import Pair, StoredItems
 from dynashard.repository.late import bring_home, stored_at, view_ended
 from dynashard.repository.phase_table import settling
@@ -111,7 +111,10 @@ class _Lookup:
                     item = item and bring_home(self._store, item, places)
                     if item is None:
                         markers[key] = None
-            if item is not None and is_marker(item):
+            if item is not None and is_damaged(item):
+                # Decoding it has the error.
+                self.found[key] = item
+            elif item is not None and is_marker(item):
                 target = home(self._entity, key, moved_to(item))
                 markers[key] = _Marker(((place, key.sort), (target, key.sort)), places)
             elif item is not None and is_live(item, now):

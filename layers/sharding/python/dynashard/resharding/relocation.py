@@ -1,6 +1,6 @@
 """Which items of a change have another home after it, and what a pass does about them."""
 
-from dynashard.entity import ItemKey
+from dynashard.entity import ItemKey, expiry
 from dynashard.errors import DynashardError
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
@@ -80,4 +80,4 @@ class Homes:
 
 def expired(item: Wire, by: float) -> bool:
     """Whether a stored item has expired by a time, in epoch seconds."""
-    return EXPIRES_AT in item and float(item[EXPIRES_AT]["N"]) <= by
+    return EXPIRES_AT in item and (ends := expiry(item)) is not None and ends <= by

@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, IndexDefinition, Shards
+from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.errors import ConfigurationError
 from dynashard.keys import KeyTemplate
-from dynashard.routing import shard_keys
+from dynashard.routing import logical_partition_of, shard_keys
 from dynashard.schema import PK, SK, TYPE
 from dynashard.topology import family_of, index_key, partition_key
 from dynashard.transport.interface import Wire
@@ -94,7 +95,7 @@ class Family:
     def member_of(self, item: Wire) -> EntityDefinition[Any] | None:
         """Return the entity of a stored item of the family, by `Type` or, for an adopted item, by its sort key."""
         if TYPE in item:
-            return self._by_name.get(item[TYPE]["S"])
+            return self._by_name.get(item[TYPE].get("S", ""))
         if len(self.members) == 1 and self.members[0].prefix:
             return self.members[0]
         for member in self.members:
@@ -103,13 +104,29 @@ class Family:
         return None
 
     def has(self, item: Wire) -> bool:
-        """Whether a stored item or marker stands in a logical partition of the family."""
+        """Whether a stored item or marker stands in a logical partition of the family.
+
+        Without a prefix, keys do not show whose they are: then the item must have the type of a member, unless the
+        family is declared to adopt what has none, by `adopt` or by the separator of published keys.
+        """
         first = self.members[0]
+        if not self.spans(item):
+            return False
         if first.prefix:
-            stored: str = item[PK]["S"]
-            return stored.startswith(f"{first.prefix}{first.separator}")
-        # Without a prefix, families differ in their items only.
-        return self.member_of(item) is not None
+            return True
+        untyped = self.adopts or first.separator != DEFAULT_SEPARATOR
+        return (untyped or TYPE in item) and self.member_of(item) is not None
+
+    @property
+    def adopts(self) -> bool:
+        """Whether the family is declared with `adopt`, so that items may have neither a type nor a revision."""
+        shards = self.members[0].shards
+        return shards is not None and shards.adopt is not None
+
+    def spans(self, item: Wire) -> bool:
+        """Whether a stored partition key has the form of one of the family."""
+        first, stored = self.members[0], item[PK]["S"]
+        return fits(first, logical_partition_of(first, stored)) or fits(first, stored)
 
 
 def fits(entity: EntityDefinition[Any], partition: str) -> bool:

@@ -4,7 +4,7 @@ from typing import Final
 
 from dynashard.errors import DynashardError
 from dynashard.repository.batch import stored_key
-from dynashard.repository.conditions import moved_to
+from dynashard.repository.conditions import is_damaged, moved_to
 from dynashard.repository.relocation import unmarking
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
@@ -45,6 +45,8 @@ class Sweeper(Mover):
         """Whether an item is a marker of this change, or has another home."""
         if MOVED_TO not in item:
             return super().concerns(item)
+        if is_damaged(item):
+            return False
         if self._checks:
             return self._homes.new_home(item) is not None
         if moved_to(item) != self._change.target or not self._family.has(item):

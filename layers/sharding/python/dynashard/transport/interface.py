@@ -137,13 +137,22 @@ def consumed_of(operation: str, answer: Mapping[str, Any]) -> Consumed:
     return consumed
 
 
+_KEPT_KEYS: Final = 100
+
+
 @dataclass(slots=True)
 class Meter:
-    """What was consumed while it was in force, and how often each throttle reason was met, retries included."""
+    """What was consumed while it was in force, and how often each throttle reason was met, retries included.
+
+    `undecodable` is the number of stored items that were left out because they do not fit their entity, and
+    `undecodable_keys` are the stored keys of the first of them.
+    """
 
     consumed: Consumed = field(default_factory=Consumed)
     throttles: dict[str, int] = field(default_factory=dict)
     queries: int = 0
+    undecodable: int = 0
+    undecodable_keys: list[tuple[str, str]] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def record(self, operation: str, consumed: Consumed) -> None:
@@ -156,6 +165,12 @@ class Meter:
         """Count one throttled attempt."""
         with self._lock:
             self.throttles[reason] = self.throttles.get(reason, 0) + 1
+
+    def left_out(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Count stored items that do not fit their entity."""
+        with self._lock:
+            self.undecodable += len(keys)
+            self.undecodable_keys += keys[: _KEPT_KEYS - len(self.undecodable_keys)]
 
 
 _METERS: ContextVar[tuple[Meter, ...]] = ContextVar("dynashard_meters", default=())

@@ -1,0 +1,83 @@
+"""What callers get of the rows of a listing: the items, without those that do not fit their entity."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from dynashard.entity import EntityDefinition, Undecodable, judged, verdict
+from dynashard.errors import InvalidKeyError, UndecodableItemError
+from dynashard.reads.query import Query
+from dynashard.repository.left_out import leave_out
+from dynashard.schema import MOVED_TO, TYPE
+
+
+class Judge:
+    """Decodes the rows of a listing, by the entity of each.
+
+    `decoders` are the entities that are listed, by name, the first of which has rows without a type.
+    """
+
+    def __init__(self, decoders: Mapping[str, EntityDefinition[Any]], query: Query) -> None:
+        self._first = next(iter(decoders.values()))
+        self._decoders = decoders
+        self._fields = query.fields
+        self._strict = query.strict
+        self._index = query.index_definition
+        self._partitions = frozenset(query.partitions)
+
+    def split(self, rows: Iterable[Any]) -> tuple[list[Any], list[Undecodable]]:
+        """Return what a caller gets, and what is left out.
+
+        Rows are stored items, or what a reader made of them: entities, verdicts, or fields as members of tuples.
+
+        Raises `UndecodableItemError` if it is strict and something would be left out.
+        """
+        entries = map(self._in_its_entry, rows)
+        items, undecodable = self._without(self._judged(row) if row.__class__ is dict else row for row in entries)
+        return items if self._fields is None else [item[0] for item in items], undecodable
+
+    def parted(self, rows: Iterable[Any]) -> tuple[list[Any], list[Undecodable]]:
+        """Return the rows without verdicts, and the verdicts; raises as `split`. Stored items are not decoded."""
+        return self._without(map(self._in_its_entry, rows))
+
+    def _without(self, rows: Iterable[Any]) -> tuple[list[Any], list[Undecodable]]:
+        items: list[Any] = []
+        undecodable: list[Undecodable] = []
+        for row in rows:
+            (undecodable if row.__class__ is Undecodable else items).append(row)
+        leave_out(undecodable, strict=self._strict)
+        return items, undecodable
+
+    def fits(self, row: Mapping[str, Any]) -> bool:
+        """Whether a stored item fits its entity."""
+        return self._judged(row).__class__ is not Undecodable
+
+    def _entity_of(self, row: Mapping[str, Any]) -> EntityDefinition[Any]:
+        name = row[TYPE].get("S") if TYPE in row else None
+        return self._decoders.get(name or "", self._first)
+
+    def _in_its_entry(self, row: Any) -> Any:
+        """The row, or the verdict that its fields belong to another partition of the index, perhaps another tenant's.
+
+        The entries of an index have the attributes that were stored with their keys.
+        """
+        index = self._index
+        if index is None or row.__class__ is not dict or MOVED_TO in row:
+            return row
+        with suppress(UndecodableItemError):
+            values = self._entity_of(row).decode_fields(row, index.partition.fields)
+            try:
+                partition = index.logical_partition(values)
+            except InvalidKeyError as error:
+                return verdict(row, f"its fields have no entry in {index.name}: {error}")
+            if partition not in self._partitions:
+                return verdict(row, f"its fields belong to {partition} of {index.name}, not to its index key")
+        return row
+
+    def _judged(self, row: Mapping[str, Any]) -> Any:
+        entity = self._entity_of(row)
+        if self._fields is None:
+            return judged(entity.decode, row)
+        found = judged(partial(entity.part, fields=self._fields), row)
+        return found if isinstance(found, Undecodable) else (found,)

@@ -1,0 +1,134 @@
+"""`dynashard verify --mend` leaves alone what the layer has not written, and shows no tenant another's items."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from domain import User
+from dynashard import definition
+from dynashard.transport.interface import Wire
+from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
+
+pytestmark = pytest.mark.engine
+
+USERS: Final = definition(User)
+
+
+@pytest.fixture
+def world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[ReshardWorld]:
+    with reshard_world(tmp_path, monkeypatch, capsys) as made:
+        yield made
+
+
+def rows(world: ReshardWorld) -> list[Wire]:
+    found: list[Wire] = world.wire.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"]
+    return sorted(found, key=lambda row: (row["PK"]["S"], row["SK"]["S"]))
+
+
+def put(world: ReshardWorld, row: Wire) -> None:
+    world.wire.call("PutItem", {"TableName": world.table, "Item": row})
+
+
+def row(place: str, sort: str, **more: Any) -> Wire:
+    return {"PK": {"S": place}, "SK": {"S": sort}, **more}
+
+
+def user(world: ReshardWorld, tenant: str) -> Wire:
+    """A stored user of a tenant."""
+    world.layer().collection(User).create(User(tenant_id=tenant, email=f"a@{tenant}.com", display_name="A"))
+    return next(each for each in rows(world) if each["PK"]["S"].startswith(f"user.v1.User:{tenant}:"))
+
+
+def of_others() -> list[Wire]:
+    """Rows of other programs, half of them under keys that look a little like ours."""
+    names = ["CONFIG", "session#123", "user.v1.Users:abc:1", "user.v1.User", "user.v1.User:abc:1:2:3", "x:y", "lock"]
+    return [row(name, f"v{n}", data={"S": "theirs"}) for name in names for n in range(3)] + [
+        row("CONFIG", "typed", Type={"S": "config.v1.Config"}, Rev={"S": "r"}),
+        row("abc_1", "moved", MovedTo={"N": "4"}),
+    ]
+
+
+def strays(world: ReshardWorld) -> list[Wire]:
+    """Two strays of each key, whose home is empty."""
+    made = user(world, "stray")
+    world.wire.call("DeleteItem", {"TableName": world.table, "Key": {"PK": made["PK"], "SK": made["SK"]}})
+    home = int(made["PK"]["S"].rpartition(":")[2])
+    return [{**made, "PK": {"S": f"user.v1.User:stray:{(home + n) % 16}"}} for n in (1, 2)]
+
+
+def of_foreign_tenants(world: ReshardWorld) -> list[Wire]:
+    """Items of one tenant whose fields say that they are another's."""
+    return [{**user(world, f"t{n}"), "tenant_id": {"S": "abc"}} for n in range(5)]
+
+
+def unrevised(world: ReshardWorld) -> list[Wire]:
+    """Items without a type or a revision, at a wrong place or with wrong index keys, which nobody has adopted."""
+    made = []
+    for n, lacking in enumerate([("Rev",), ("Type",), ("Type", "Rev")] * 2):
+        item = {name: value for name, value in user(world, f"u{n}").items() if name not in lacking}
+        made.append({**item, "GSI1SK": {"S": "wrong"}})
+    bare = {name: value for name, value in user(world, "bare").items() if name not in ("Type", "Rev")}
+    return [*made, {**bare, "PK": {"S": "user.v1.User:bare"}}]
+
+
+MARKERS: Final = [{"S": "32"}, {"N": "-1"}, {"N": "1.5"}, {"N": "5000"}, {"N": "7"}, {"BOOL": True}, {"NULL": True}]
+
+
+def damaged_markers() -> list[Wire]:
+    return [row(f"user.v1.User:marked:{n}", f"m{n}", MovedTo=each) for n, each in enumerate(MARKERS)]
+
+
+def planted(world: ReshardWorld) -> list[Wire]:
+    found = [*of_others(), *strays(world), *of_foreign_tenants(world), *unrevised(world), *damaged_markers()]
+    for each in found:
+        put(world, each)
+    return found
+
+
+def test_a_repair_changes_nothing_that_the_layer_has_not_written(world: ReshardWorld) -> None:
+    world.layer().collection(User).create(User(tenant_id="abc", email="own@example.com", display_name="Own"))
+    rows_of_others = planted(world)
+    assert len(rows_of_others) >= 40
+    before = rows(world)
+
+    ended = world.run("verify", "--mend", "--json")
+
+    report = json.loads(ended.out)
+    assert rows(world) == before
+    assert ended.status == 3
+    assert ended.err.startswith("--mend may ")
+    assert report["mended"] == {}
+    assert report["others"] == len(of_others())
+    assert report["found"] == {"double": 2, "unreadable": 5, "unrevised": 7, "damaged_marker": len(MARKERS)}
+
+
+def test_no_tenant_is_shown_an_item_of_another_after_a_repair(world: ReshardWorld) -> None:
+    planted(world)
+    world.run("verify", "--mend")
+    users = world.layer().collection(User)
+
+    page = users.list({"tenant_id": "abc"}, limit=1000)
+    found = users.list({"tenant_id": "abc"}, index="by_email", limit=1000)
+
+    assert (page.items, found.items) == ([], [])
+    for n in range(5):
+        mine = users.list({"tenant_id": f"t{n}"})
+        assert (len(mine.items), len(mine.undecodable)) == (0, 1)
+
+
+def test_each_change_of_a_repair_is_listed_with_old_and_new_values(world: ReshardWorld) -> None:
+    made = user(world, "abc")
+    put(world, {**made, "GSI1SK": {"S": "wrong"}})
+    put(world, row("user.v1.User:abc:3", "somebody", MovedTo={"N": "32"}))
+
+    report = json.loads(world.run("verify", "users", "abc", "--mend", "--json").out)
+
+    by_kind = {finding["kind"]: finding["changes"] for finding in report["findings"]}
+    assert by_kind["index"] == {"GSI1SK": {"old": {"S": "wrong"}, "new": made["GSI1SK"]}}
+    assert by_kind["marker"]["MovedTo"] == {"old": {"N": "32"}, "new": None}
+    assert rows(world) == [made]
