@@ -168,7 +168,7 @@ def test_an_entry_of_an_index_under_the_key_of_another_tenant_is_not_shown_to_th
     for asked in ({}, {"fields": ["id"]}, {"order": "ordered"}):
         page = items.list({"tenant": other, "group": "g"}, index="by_rank", **asked)
         assert page.items == []
-        assert [each.sort_key for each in page.undecodable] == ["a"]
+        assert page.undecodable == []
     assert items.get({"tenant": of, "id": "a"}).tenant == of
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from xxhash import xxh64_digest
 
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey, plain_types
+from dynashard.errors import UndecodableItemError
 from dynashard.placement import CALCULATED
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.entries import is_current
@@ -196,9 +197,10 @@ class Enumeration:
         return self._listed(row) and (is_marker(row) or self._current(row))
 
     def _current(self, row: Wire) -> bool:
-        entity = self._decoders[row[TYPE]["S"] if TYPE in row else self._query.entity.name]
+        entity = self._decoders.get(row[TYPE].get("S", "") if TYPE in row else "", self._query.entity)
         index = self._index_of(entity)
-        return index is None or is_current(entity, index, row)
+        # An item that contradicts its own key is not stale, but undecodable, which the listing reports.
+        return index is None or is_current(entity, index, row) or not _at_its_key(entity, row)
 
     def _index_of(self, entity: EntityDefinition[Any]) -> IndexDefinition | None:
         """The index of an entity in the slot of the query."""
@@ -245,6 +247,13 @@ class Enumeration:
         for stored in (was, now):
             stored |= {key.rpartition(index.separator)[0] for key in stored}
         return not was.isdisjoint(now & set(self._query.partitions)) and self._current(item)
+
+
+def _at_its_key(entity: EntityDefinition[Any], row: Wire) -> bool:
+    try:
+        return entity.misplaced(entity.decode_fields(row, entity.key_fields), row) is None
+    except UndecodableItemError:
+        return False
 
 
 def _table_count(view: View, *, fixed: bool) -> int:

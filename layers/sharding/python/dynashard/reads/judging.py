@@ -1,15 +1,13 @@
 """What callers get of the rows of a listing: the items, without those that do not fit their entity."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from dynashard.entity import EntityDefinition, Undecodable, judged, verdict
-from dynashard.errors import InvalidKeyError, UndecodableItemError
+from dynashard.entity import EntityDefinition, Undecodable, judged
 from dynashard.reads.query import Query
 from dynashard.repository.left_out import leave_out
-from dynashard.schema import MOVED_TO, TYPE
+from dynashard.schema import TYPE
 
 
 class Judge:
@@ -23,8 +21,6 @@ class Judge:
         self._decoders = decoders
         self._fields = query.fields
         self._strict = query.strict
-        self._index = query.index_definition
-        self._partitions = frozenset(query.partitions)
 
     def split(self, rows: Iterable[Any]) -> tuple[list[Any], list[Undecodable]]:
         """Return what a caller gets, and what is left out.
@@ -33,13 +29,12 @@ class Judge:
 
         Raises `UndecodableItemError` if it is strict and something would be left out.
         """
-        entries = map(self._in_its_entry, rows)
-        items, undecodable = self._without(self._judged(row) if row.__class__ is dict else row for row in entries)
+        items, undecodable = self._without(self._judged(row) if row.__class__ is dict else row for row in rows)
         return items if self._fields is None else [item[0] for item in items], undecodable
 
     def parted(self, rows: Iterable[Any]) -> tuple[list[Any], list[Undecodable]]:
         """Return the rows without verdicts, and the verdicts; raises as `split`. Stored items are not decoded."""
-        return self._without(map(self._in_its_entry, rows))
+        return self._without(rows)
 
     def _without(self, rows: Iterable[Any]) -> tuple[list[Any], list[Undecodable]]:
         items: list[Any] = []
@@ -56,24 +51,6 @@ class Judge:
     def _entity_of(self, row: Mapping[str, Any]) -> EntityDefinition[Any]:
         name = row[TYPE].get("S") if TYPE in row else None
         return self._decoders.get(name or "", self._first)
-
-    def _in_its_entry(self, row: Any) -> Any:
-        """The row, or the verdict that its fields belong to another partition of the index, perhaps another tenant's.
-
-        The entries of an index have the attributes that were stored with their keys.
-        """
-        index = self._index
-        if index is None or row.__class__ is not dict or MOVED_TO in row:
-            return row
-        with suppress(UndecodableItemError):
-            values = self._entity_of(row).decode_fields(row, index.partition.fields)
-            try:
-                partition = index.logical_partition(values)
-            except InvalidKeyError as error:
-                return verdict(row, f"its fields have no entry in {index.name}: {error}")
-            if partition not in self._partitions:
-                return verdict(row, f"its fields belong to {partition} of {index.name}, not to its index key")
-        return row
 
     def _judged(self, row: Mapping[str, Any]) -> Any:
         entity = self._entity_of(row)
