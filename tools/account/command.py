@@ -17,6 +17,7 @@ from tools.account.records import PurgeRecord
 from tools.connection import Backend, open_backend
 from tools.entities import models
 from tools.failure import CommandError, on_interrupt
+from tools.left_out import LeftOut
 from tools.options import AsJson, Environment, Workers
 from tools.progress import Work, show, working
 
@@ -38,14 +39,15 @@ def export(
 
     Reads the table once to find the account's partitions, and then the partitions. Expired items are left out.
     """
-    backend = open_backend(environment)
+    backend, left_out = open_backend(environment), LeftOut()
     with working("{:>11,} items read, {:,} exported") as work, on_interrupt(lambda: f"{to} is unchanged"):
         scanned, done = work.adders(2)
         partitions = _tenant_data(backend).partitions(tenant, time.time(), scanned)
-        items = export_items(backend, partitions, to, workers=workers, advance=done)
+        items = export_items(backend, partitions, to, workers=workers, advance=done, left_out=left_out)
     summary = {"account": tenant, "to": str(to), "items": items.total(), "entities": dict(items)}
     summary |= {"read_units": work.read_units, "seconds": work.seconds}
     show(summary, *_lines(tenant, items, "exported", work), as_json=as_json)
+    left_out.end()
 
 
 @account.command(name="purge")

@@ -12,18 +12,26 @@ from dynashard_serving.documents import representation, written
 from dynashard_serving.tenant_data import Partition
 from tools.connection import Backend
 from tools.files import replacing
+from tools.left_out import LeftOut
 
 _AT_A_TIME: Final = 4
 """Items whose attachments are read at once; each may have many MB."""
 
 
 def export(
-    backend: Backend, partitions: list[Partition], path: Path, *, workers: int, advance: Callable[[int], None]
+    backend: Backend,
+    partitions: list[Partition],
+    path: Path,
+    *,
+    workers: int,
+    advance: Callable[[int], None],
+    left_out: LeftOut,
 ) -> Counter[str]:
     """Write the items of logical partitions as JSON Lines: `{"entity": ..., "item": {...}}`, with their attachments.
 
     An item that exists all the time is written exactly once, also while shard counts change. Only its owner may read
-    the file. `advance` is called with the number of items just written. Returns how many were written, by entity.
+    the file. `advance` is called with the number of items just written. Items that do not fit are `left_out`. Returns
+    how many were written, by entity.
 
     Raises:
         CommandError: the file cannot be written.
@@ -34,11 +42,13 @@ def export(
     with replacing(path, mode=0o600) as file:
         for partition in partitions:
             items = backend.entities.collection(partition.entity.model)
-            for item in _with_attachments(items, items.scan(partition.fields, workers=workers)):
+            scan = items.scan(partition.fields, workers=workers)
+            for item in _with_attachments(items, scan):
                 line = {"entity": partition.entity.name, "item": representation(item, item.revision)}
                 file.write(f"{written(line)}\n".encode())
                 done[partition.entity.name] += 1
                 advance(1)
+            left_out.add(scan.undecodable)
     return done
 
 

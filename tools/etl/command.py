@@ -50,3 +50,4 @@ def etl(
         line,
         as_json=as_json,
     )
+    task.left_out.end()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
@@ -11,6 +11,7 @@ from dynashard import Collection, Entity
 from dynashard.errors import NotFoundError, RevisionMismatchError
 from tools.etl.mapping import Change, changed_fields, named
 from tools.failure import CommandError, on_interrupt
+from tools.left_out import LeftOut
 
 BATCH: Final = 400
 """Items that are held at a time besides those that are being read."""
@@ -47,12 +48,14 @@ class Etl(Generic[E]):
 
     An item is updated only if it is unchanged since it was read; otherwise it is read and mapped again. So no change
     of others is lost. After an early end, run it again: what it has changed is unchanged the second time.
+    Items that do not fit are `left_out`.
     """
 
     items: Collection[E]
     change: Change
     workers: int = 4
     dry_run: bool = False
+    left_out: LeftOut = field(default_factory=LeftOut)
     advance: Callable[[Tally], None] = lambda _tally: None
 
     def run(self, partition: Mapping[str, Any]) -> Tally:
@@ -75,6 +78,7 @@ class Etl(Generic[E]):
                     for name, number in done.as_dict().items():
                         setattr(tally, name, getattr(tally, name) + number)
                 self.advance(tally)
+        self.left_out.add(items.undecodable)
         return tally
 
     def _progress(self, tally: Tally) -> str:

@@ -19,6 +19,7 @@ from tools.export.files import FORMATS, Format, new_file
 from tools.export.reading import chosen
 from tools.export.snapshot import Place, Snapshot
 from tools.failure import WITH_ERRORS, CommandError, on_interrupt
+from tools.left_out import LeftOut
 from tools.options import AsJson, Day, EntityName, Environment, Month, Workers
 from tools.progress import Work, show, working
 
@@ -73,9 +74,12 @@ def run(  # noqa: PLR0917 - typer calls it by name
             raise CommandError("DynamoDB exports to S3 in its own format: leave --format out, and convert afterwards")
         _to_s3(choice, Place.of(to), environment, as_json=as_json)
         return
-    summary, work = _written(Path(to), file_format, choice, chosen(open_backend(environment), choice, workers=workers))
+    left_out = LeftOut()
+    found = chosen(open_backend(environment), choice, workers=workers, left_out=left_out)
+    summary, work = _written(Path(to), file_format, choice, found)
     units = f", {work.read_units:,.1f} read units"
     show({**summary, "read_units": work.read_units}, f"{_line(summary)}{units}", as_json=as_json)
+    left_out.end()
 
 
 @export.command()

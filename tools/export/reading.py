@@ -4,10 +4,12 @@ Shard counts may change meanwhile: an item that exists all the time is returned 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
 from dynashard import Entity
+from dynashard.errors import InvalidKeyError, UndecodableItemError
 from dynashard.reads.filters import filter_expression
 from dynashard.repository import RetryPolicy
 from dynashard.schema import MOVED_TO, TYPE
@@ -15,13 +17,14 @@ from dynashard.transport import Call, Wire
 from dynashard.transport.paging import pages
 from tools.connection import Backend
 from tools.export.choice import Choice
+from tools.left_out import LeftOut
 
 BATCH: Final = 500
 """Items that are returned together."""
 
 
-def chosen(backend: Backend, choice: Choice, *, workers: int) -> Iterator[Sequence[Entity]]:
-    """Return the chosen items in no order, reading `workers` shards at a time.
+def chosen(backend: Backend, choice: Choice, *, workers: int, left_out: LeftOut) -> Iterator[Sequence[Entity]]:
+    """Return the chosen items in no order, reading `workers` shards at a time. Items that do not fit are `left_out`.
 
     Cost: the whole table once, to find the entity's partitions, and these again: 0.5 read units for 4 KB. Memory for
     the partitions' keys, and two answers a worker.
@@ -31,6 +34,7 @@ def chosen(backend: Backend, choice: Choice, *, workers: int) -> Iterator[Sequen
         found = items.scan(partition, workers=workers, filters=choice.filters)
         while batch := list(islice(found, BATCH)):
             yield batch
+        left_out.add(found.undecodable)
 
 
 def partitions(backend: Backend, choice: Choice) -> dict[str, Mapping[str, Any]]:
@@ -38,8 +42,10 @@ def partitions(backend: Backend, choice: Choice) -> dict[str, Mapping[str, Any]]
     entity = choice.entity
     found: dict[str, Mapping[str, Any]] = {}
     for item in _scanned(backend, choice):
-        fields = entity.decode_fields(item, entity.partition_fields)
-        found.setdefault(entity.logical_partition(fields), fields)
+        # An item that has no partition of its own is found, and named, where it stands beside others.
+        with suppress(UndecodableItemError, InvalidKeyError):
+            fields = entity.decode_fields(item, entity.partition_fields)
+            found.setdefault(entity.logical_partition(fields), fields)
     return found
 
 

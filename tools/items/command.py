@@ -12,6 +12,7 @@ from tools.failure import CommandError
 from tools.items.arguments import STDIN, document, fields
 from tools.items.invocation import invoke
 from tools.items.printing import print_item, print_page
+from tools.left_out import LeftOut
 from tools.options import AsJson, EntityName, Environment
 
 Key = Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="The key, such as tenant_id=abc id=ada.")]
@@ -115,8 +116,10 @@ def list_(  # noqa: PLR0917 - typer calls it by name
     }
     choosing = _by_role(wanted, index, chosen) if wanted.operations else _without_tenant(chosen)
     request = {**_request("list", wanted, chosen), **choosing, **_without_unset(members)}
-    page = invoke(environment, request, cursors=True)
+    left_out = LeftOut()
+    page = invoke(environment, request, cursors=True, left_out=left_out)
     print_page(page, [*wanted.entity.model_fields, REVISION], as_json=as_json)
+    left_out.end()
 
 
 def _request(operation: str, wanted: Exposed, given: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
+from dynashard.entity import Undecodable
 from dynashard.locations import CURSOR_SECRET_OUTPUT
 from dynashard_serving.environment import tenant_rule
 from dynashard_serving.settings import ServingSettings
@@ -15,6 +16,7 @@ from local.settings import Settings
 from tools.connection import Backend, open_backend
 from tools.environments import environment_named
 from tools.failure import CommandError
+from tools.left_out import LeftOut
 
 _SHOWN: Final = 5
 """Fields at fault that the message names."""
@@ -27,8 +29,12 @@ class _RaisingLog(Log):
         raise error
 
 
-def invoke(environment: str | None, request: Mapping[str, Any], *, cursors: bool = False) -> Any:
+def invoke(
+    environment: str | None, request: Mapping[str, Any], *, cursors: bool = False, left_out: LeftOut | None = None
+) -> Any:
     """Return the result of a request in the form of docs/invoking.md; `cursors` if it needs the keys that sign them.
+
+    `left_out` names the stored items that the answer leaves out.
 
     Raises:
         CommandError: the request is refused; the message names the fields at fault, and ends with the code.
@@ -43,6 +49,9 @@ def invoke(environment: str | None, request: Mapping[str, Any], *, cursors: bool
     answer = build_commands(settings, backend.transport, log=log).answer(dict(request))
     if not answer["ok"]:
         raise CommandError(_line(answer["error"]))
+    if left_out is not None:
+        keys = answer.get("undecodable", {}).get("keys", ())
+        left_out.add(Undecodable(key["partition_key"], key["sort_key"], "it does not fit") for key in keys)
     return answer["result"]
 
 

@@ -5,12 +5,13 @@ which. Each of their keys begins with the tenant, so a stored key alone shows wh
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
-from dynashard.errors import ConfigurationError, InputError, ThrottledError
+from dynashard.errors import ConfigurationError, InputError, InvalidKeyError, ThrottledError, UndecodableItemError
 from dynashard.keys import TemplateField
 from dynashard.repository import RetryPolicy
 from dynashard.repository.batch import chunks
@@ -106,8 +107,10 @@ class TenantData:
         for item in (item for items in self._pages(request, scanned) for item in items):
             entity = self._entities.get(item.get(TYPE, {}).get("S", ""))
             if entity is not None and is_live(item, int(now)):
-                fields = entity.decode_fields(item, entity.partition_fields)
-                found.setdefault((entity.name, entity.logical_partition(fields)), Partition(entity, fields))
+                # Another item of the partition names it, and what does not fit is named where it is read.
+                with suppress(UndecodableItemError, InvalidKeyError):
+                    fields = entity.decode_fields(item, entity.partition_fields)
+                    found.setdefault((entity.name, entity.logical_partition(fields)), Partition(entity, fields))
         order = list(self._entities)
         return sorted(found.values(), key=lambda each: (order.index(each.entity.name), str(each.fields)))
 
