@@ -88,6 +88,15 @@ def _under_way(status: Status, name: str) -> Verdict | None:
     if status.target is not None and status.target > status.count:
         growing = f"it is growing from {status.count} to {status.target} shards ({status.stage})"
         return Verdict(growing, f"reshard status {name} --watch")
+    if status.waits_for == "empty_shards":
+        waits = (
+            f"it waits to have {status.target} shards instead of {status.count}, until the others are empty, and "
+            "writers use fewer shards meanwhile; the growth policy takes that back at a throttle, or you do"
+        )
+        return Verdict(waits, f"reshard abort {name}")
+    if status.target is not None:
+        shrinking = f"it is shrinking from {status.count} to {status.target} shards ({status.stage})"
+        return Verdict(shrinking, f"reshard status {name} --watch")
     if status.busy:
         swept = f"its count has just changed to {status.count}, and the markers are not swept yet"
         return Verdict(swept, f"reshard status {name} --watch")

@@ -357,3 +357,8 @@ def test_a_listing_whose_budget_ends_before_an_item_is_found_goes_on() -> None:
     assert asked
     beyond = [row["SK"]["S"] for row in left if row["SK"]["S"] > first[-1]["SK"]["S"]]
     assert [row["SK"]["S"] for row in rest] == sorted(beyond)
+
+
+@pytest.mark.parametrize(("item_bytes", "read"), [(300 * 1024, 2), (16 * 1024, 2), (4096, 3)])
+def test_large_items_are_read_by_their_share_of_the_page_alone(item_bytes: int, read: int) -> None:
+    assert first_limit(20, 16, item_bytes) == read

@@ -162,6 +162,13 @@ SIXTEEN = range(16)
         (users(), status(target=32, stage="move"), "growing from 16 to 32", "reshard status users abc --watch"),
         (users(), status(target=32, paused=True, error="boom"), "paused: boom", "reshard resume users abc"),
         (users(), status(count=32, swept=False, stage="sweep"), "just changed to 32", "reshard status users abc"),
+        (users(), status(target=8, stage="move"), "shrinking from 16 to 8", "reshard status users abc --watch"),
+        (
+            users(),
+            status(target=8, stage="prepare", waits_for="empty_shards"),
+            "it waits to have 8 shards instead of 16, until the others are empty",
+            "reshard abort users abc",
+        ),
         (users(), None, "declares no shards", None),
     ],
 )

@@ -34,6 +34,8 @@ from dynashard.transport.interface import Wire
 
 BLOCK_BYTES: Final = 4096
 """The unit in which DynamoDB bills a Query."""
+LARGE_BYTES: Final = 4 * BLOCK_BYTES
+"""The size from which on an item that was read in vain costs more than a second round."""
 MAX_ROUND_BYTES: Final = 32 * 1024 * 1024
 """The most bytes that round 1 reads from all sources together, because they are held in memory. One item of each source
 is always read."""
@@ -181,11 +183,13 @@ def _shape(layouts: Sequence[Layout]) -> list[Any]:
 def first_limit(limit: int, sources: int, item_bytes: float, *, filtered: bool = False) -> int:
     """Return how many items round 1 reads from each source for a page of `limit`.
 
-    This is a source's share of the page, P/N, and its standard deviation, rounded up to fill the 4 KB blocks billed. No
+    This is a source's share of the page, P/N, and its standard deviation, rounded up to fill the 4 KB blocks billed. Of
+    large items it is the share alone, because each item more is billed. No
     more than 6 deviations without a filter: hardly any page needs more, and each item takes CPU time.
     """
     share = limit / sources
-    items = ceil(share + sqrt(share))
+    # Of large items each one is billed, so round 2 reads what is missing up to H.
+    items = ceil(share) if item_bytes >= LARGE_BYTES else ceil(share + sqrt(share))
     blocks = ceil(items * item_bytes / BLOCK_BYTES)
     most = max(1, int(MAX_ROUND_BYTES / sources / item_bytes))
     filled = min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
