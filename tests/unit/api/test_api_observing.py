@@ -70,6 +70,7 @@ def test_metrics_of_a_request_are_one_record_of_the_embedded_format(capsys: pyte
     [
         ({"items": 40}, {"ItemsListed": [40.0], "ListingReadUnits": [2.5]}),
         ({"status": 400, "code": "invalid_cursor"}, {"CursorErrors": [1.0], "ServerErrors": [0.0]}),
+        ({"status": 400, "code": "unsupported_cursor"}, {"CursorErrors": [1.0], "ServerErrors": [0.0]}),
         ({"status": 503, "code": "overloaded"}, {"Shed": [1.0], "ServerErrors": [1.0], "OutcomeUnknown": [0.0]}),
         ({"status": 503, "code": "outcome_unknown"}, {"ServerErrors": [1.0], "OutcomeUnknown": [1.0]}),
     ],
