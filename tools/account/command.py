@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from tools.failure import CommandError, on_interrupt
 from tools.left_out import LeftOut
 from tools.options import AsJson, Environment, Workers
 from tools.progress import Work, show, working
+from tools.topology.facts import largest_count
 
 account = typer.Typer(help="Export or remove everything that is stored of an account.", no_args_is_help=True)
 
@@ -108,7 +110,8 @@ def purged(backend: Backend, tenant: str, scanned: Scanned, removed: Callable[[i
 
 
 def _tenant_data(backend: Backend) -> TenantData:
-    return TenantData(backend.transport, backend.table, models())
+    largest = partial(largest_count, backend.topology)
+    return TenantData(backend.transport, backend.table, models(), largest_count=largest)
 
 
 def _lines(tenant: str, kinds: Counter[str], verb: str, work: Work) -> list[str]:

@@ -112,6 +112,15 @@ def partition_count(table: TopologyTable, entity: EntityDefinition[Any], partiti
     return _count(entity, own or family), own is not None, bool(family and family.active)
 
 
+def largest_count(table: TopologyTable, entity: EntityDefinition[Any], partition: str) -> int:
+    """Return the largest count that a logical partition has had or is changing to. Cost: 2 read units."""
+    records = table.read([family_of(entity), partition_key(entity, partition)])
+    past = [int(entry.partition(":")[2]) for record in records.values() for entry in record.history]
+    present = [count or 0 for record in records.values() for count in (record.count, record.target)]
+    declared = entity.shards.count if entity.shards else UNSHARDED
+    return max(declared, *past, *present, UNSHARDED)
+
+
 def shown(count: int) -> str:
     """Describe a count."""
     return "unsharded" if count == UNSHARDED else str(count)

@@ -24,9 +24,10 @@ from domain import (
     User,
 )
 from domain.participations import participations
-from dynashard import Dynashard
-from dynashard.schema import MOVED_TO, PK, SK
-from dynashard.topology import DeclaredTopology
+from dynashard import Dynashard, Entity, Key, Registry, Shards, definition
+from dynashard.schema import MOVED_TO, PK, SK, TYPE
+from dynashard.topology import DeclaredTopology, partition_key
+from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
 from dynashard_patterns import EdgeStore
 from dynashard_serving.tenant_data import TenantData
@@ -37,6 +38,7 @@ from tools.account.purging import found, purge
 from tools.connection import Backend, open_backend
 from tools.entities import models
 from tools.failure import CommandError
+from tools.topology.facts import largest_count
 
 pytestmark = pytest.mark.engine
 
@@ -231,3 +233,41 @@ def test_an_export_that_cannot_be_written_or_fails_leaves_no_file(
 
     assert (failed.status, "pieces of details are gone" in failed.err) == (1, True)
     assert not list(tmp_path.glob("file*"))
+
+
+class Task(Entity, name="task.v1.Task", key=Key("{tenant_id}", "{id}"), shards=Shards(2), registry=Registry()):
+    """An entity whose logical partitions are whole tenants."""
+
+    tenant_id: str
+    id: str
+
+
+def test_only_the_partitions_of_a_tenant_are_read_if_they_are_known(backend: Backend, tenant: str) -> None:
+    wire = FaultyTransport(backend.transport)
+    for number in range(40):
+        # At homes of counts that the partition once had, and unsharded.
+        places = (f"task.v1.Task:{tenant}:{number % 8}", f"task.v1.Task:{tenant}")
+        key = {PK: {"S": places[number % 2]}, SK: {"S": f"{number:03d}"}, TYPE: {"S": "task.v1.Task"}}
+        item = {**key, "tenant_id": {"S": tenant}, "id": key[SK]}
+        backend.transport.call("PutItem", {"TableName": backend.table, "Item": item})
+    data = TenantData(wire, backend.table, [Task], largest_count=lambda *_: 8)
+
+    held = [each.key[SK]["S"] for some in data.stored(tenant, lambda _: None) for each in some]
+    partitions = data.partitions(tenant, 0, lambda _: None)
+    others = [each for some in data.stored(f"{tenant}x", lambda _: None) for each in some]
+
+    assert sorted(held) == [f"{number:03d}" for number in range(40)]
+    assert [dict(each.fields) for each in partitions] == [{"tenant_id": tenant}]
+    assert others == []
+    assert (wire.sent("Scan"), wire.sent("Query")) == (0, 27)
+
+
+def test_the_largest_count_of_a_partition_includes_those_of_its_past(backend: Backend, tenant: str) -> None:
+    entity = definition(User)
+    partition = f"user.v1.User:{tenant}"
+    key = partition_key(entity, partition)
+    record = replace(first_record(key, 4, now=5.0, lease=30.0), history=frozenset({"1:128", "2:4"}), target=None)
+    before = largest_count(backend.topology, entity, partition)
+    backend.topology.create(record)
+
+    assert (before, largest_count(backend.topology, entity, partition)) == (16, 128)

@@ -1,7 +1,8 @@
-"""What is stored of a tenant, found by one reading of the table, several parts at a time.
+"""What is stored of a tenant, several parts at a time.
 
-A tenant's items are in many logical partitions, such as one for each user, incident or day, and only the items show
-which. Each of their keys begins with the tenant, so a stored key alone shows whose it is.
+A tenant's items may be in many logical partitions, such as one for each user, incident or day, and only the items show
+which. Then the whole table is read. Each of their keys begins with the tenant, so a stored key alone shows whose it is.
+If the tenant is the whole partition of every entity, its partitions are known, and only they are read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from dynashard.keys import TemplateField
 from dynashard.repository import RetryPolicy
 from dynashard.repository.batch import chunks
 from dynashard.repository.conditions import is_live
+from dynashard.routing import shard_keys
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
 from dynashard.transport.interface import Call, Transport, Wire
 from dynashard.transport.paging import pages, segments
@@ -28,6 +30,8 @@ _BATCH: Final = 25
 _WAVE: Final = 8
 """Batches that are sent at a time."""
 
+LargestCount = Callable[[EntityDefinition[Any], str], int]
+"""Returns the largest shard count that a logical partition has had or is changing to."""
 Scanned = Callable[[int], None]
 """Called with the number of stored items that were just read."""
 
@@ -57,11 +61,13 @@ class TenantData:
         table: str,
         entities: Sequence[type[Entity]],
         retry_policy: RetryPolicy | None = None,
+        largest_count: LargestCount | None = None,
     ) -> None:
         self._transport = transport
         self._table = table
         self._entities = {entity.name: entity for entity in map(definition, entities)}
         self._retry_policy = retry_policy or RetryPolicy()
+        self._largest_count = largest_count
 
     def stored(self, tenant: str, scanned: Scanned) -> Iterator[Sequence[StoredItem]]:
         """All that is stored of a tenant, whatever it is: live, expired, moved, or a piece.
@@ -71,17 +77,16 @@ class TenantData:
             ConfigurationError: the keys of an entity do not show whose they are.
             ThrottledError: throttling outlasted the retry policy.
 
-        Cost: 1 read unit for every 4 KB of the whole table.
+        Cost: 1 read unit for every 4 KB of the whole table, or of the tenant's partitions if they are known.
         """
         mine = self._beginnings(tenant)
         request = {
             "ConsistentRead": True,
-            "FilterExpression": f"contains({PK}, :tenant)",
             "ProjectionExpression": f"{PK}, {SK}, #type",
             "ExpressionAttributeNames": {"#type": TYPE},
-            "ExpressionAttributeValues": {":tenant": {"S": tenant}},
         }
-        return ([_held(item) for item in items if mine.fit(item[PK]["S"])] for items in self._pages(request, scanned))
+        found = self._pages(request, tenant, scanned)
+        return ([_held(item) for item in items if mine.fit(item[PK]["S"])] for items in found)
 
     def partitions(self, tenant: str, now: float, scanned: Scanned) -> list[Partition]:
         """The logical partitions that hold live items of a tenant, in the order of the entities.
@@ -91,7 +96,7 @@ class TenantData:
             ConfigurationError: the keys of an entity do not show whose they are.
             ThrottledError: throttling outlasted the retry policy.
 
-        Cost: 1 read unit for every 4 KB of the whole table.
+        Cost: 1 read unit for every 4 KB of the whole table, or of the tenant's partitions if they are known.
         """
         self._beginnings(tenant)
         wanted = dict.fromkeys(name for entity in self._entities.values() for name in entity.partition_fields)
@@ -104,7 +109,7 @@ class TenantData:
             "ExpressionAttributeValues": {":tenant": {"S": tenant}},
         }
         found: dict[tuple[str, str], Partition] = {}
-        for item in (item for items in self._pages(request, scanned) for item in items):
+        for item in (item for items in self._pages(request, tenant, scanned) for item in items):
             entity = self._entities.get(item.get(TYPE, {}).get("S", ""))
             if entity is not None and is_live(item, int(now)):
                 # Another item of the partition names it, and what does not fit is named where it is read.
@@ -156,11 +161,28 @@ class TenantData:
             divided.update(f"{kind_of(entity, name)}:{tenant}{_divider(entity)}" for name in entity.attachments)
         return _Beginnings(frozenset(whole), tuple(sorted(divided)))
 
-    def _pages(self, request: Mapping[str, Any], scanned: Scanned) -> Iterator[list[Wire]]:
-        calls = segments({"TableName": self._table, **request}, SEGMENTS)
-        for answer in pages(self._transport, *calls, pauses=self._retry_policy.pauses):
-            scanned(int(answer.get("ScannedCount", 0)))
-            yield answer["Items"]
+    def _pages(self, request: Mapping[str, Any], tenant: str, scanned: Scanned) -> Iterator[list[Wire]]:
+        whole = {"TableName": self._table, **request}
+        keys = self._known_keys(tenant)
+        calls = segments(whole, SEGMENTS) if keys is None else [_query(whole, key) for key in keys]
+        for some in chunks(calls, SEGMENTS):
+            for answer in pages(self._transport, *some, pauses=self._retry_policy.pauses):
+                scanned(int(answer.get("ScannedCount", 0)))
+                yield answer["Items"]
+
+    def _known_keys(self, tenant: str) -> list[str] | None:
+        """Every stored partition key that a tenant's items may have, under each count; None if the items tell."""
+        entities = self._entities.values()
+        known = all(each.partition_fields == (TENANT,) and not each.attachments for each in entities)
+        if self._largest_count is None or not known:
+            return None
+        keys: dict[str, None] = {}
+        for entity in entities:
+            partition = entity.logical_partition({TENANT: tenant})
+            most = self._largest_count(entity, partition)
+            keys[partition] = None
+            keys.update(dict.fromkeys(shard_keys(entity.rule, partition, entity.separator, max(1, most))))
+        return list(keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +204,12 @@ def _divider(entity: EntityDefinition[Any]) -> str:
     if isinstance(first, TemplateField) and first.name == TENANT and divider in (DEFAULT_SEPARATOR, first.after[:1]):
         return divider
     raise ConfigurationError(f"the keys of {entity.name} do not show where {TENANT} ends: handle its items yourself")
+
+
+def _query(request: Mapping[str, Any], key: str) -> Call:
+    values = {**request.get("ExpressionAttributeValues", {}), ":partition": {"S": key}}
+    condition = f"{PK} = :partition"
+    return Call("Query", {**request, "KeyConditionExpression": condition, "ExpressionAttributeValues": values})
 
 
 def _held(item: Wire) -> StoredItem:
