@@ -253,7 +253,8 @@ def test_an_internal_error_is_shown_with_its_traceback(
         {
             "TableName": local_table,
             "Key": {PK: {"S": home}, SK: {"S": "ada"}},
-            "UpdateExpression": "REMOVE display_name",
+            "UpdateExpression": "SET display_name = :odd",
+            "ExpressionAttributeValues": {":odd": {"BOOL": True}},
         },
     )
 

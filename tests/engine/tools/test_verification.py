@@ -190,7 +190,8 @@ def test_an_item_that_cannot_be_decoded_is_reported(world: Moving) -> None:
 
 def test_an_item_in_an_unread_shard_is_reported_for_random_placement(world: Moving) -> None:
     world.fill(Event, 5)
-    world.put({PK: {"S": "move.v1.Event:abc:7"}, SK: {"S": "x"}, "tenant": {"S": "abc"}, "id": {"S": "x"}})
+    stray = {PK: {"S": "move.v1.Event:abc:7"}, SK: {"S": "x"}, "tenant": {"S": "abc"}, "id": {"S": "x"}}
+    world.put({**stray, "Type": {"S": "move.v1.Event"}, "Rev": {"S": "r"}})
 
     report = verified(world, mend=True)
 
