@@ -1,0 +1,33 @@
+"""The random wait of a process before it asks for shards, and how long the throttle that ends it may come."""
+
+import pytest
+
+from dynashard.runtime import Runtime
+from dynashard_serving.growth.cooldowns import Cooldowns
+from dynashard_serving.growth.terms import GrowthSettings
+
+pytestmark = pytest.mark.unit
+
+SETTINGS = GrowthSettings()
+WAIT = (SETTINGS.wait_low + SETTINGS.wait_high) / 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "waits"),
+    [
+        (WAIT - 0.1, True),
+        (WAIT, False),
+        (WAIT + SETTINGS.cooldown_seconds - 0.1, False),
+        (WAIT + SETTINGS.cooldown_seconds, True),
+        (-1, True),
+    ],
+    ids=["during the wait", "at its end", "a cooldown after its end", "later", "at a clock that was set back"],
+)
+def test_the_first_throttle_within_a_cooldown_after_the_wait_ends_it(seconds: float, *, waits: bool) -> None:
+    now = [1000.0]
+    cooldowns = Cooldowns(SETTINGS, Runtime(lambda: now[0], random=lambda: 0.5))
+    assert cooldowns.waits("users:abc")
+
+    now[0] += seconds
+
+    assert cooldowns.waits("users:abc") is waits
