@@ -90,6 +90,9 @@ def validated_over(model: type[Entity], document: Document, before: Document) ->
 
 def _of_another_version(error: FieldError, document: Any, before: Any) -> bool:
     """Whether a field at fault is as it was before: a member of an enum, or nothing, that another version stored."""
+    if not error.field:
+        # The item as a whole is refused, which no version has stored.
+        return False
     for name in error.field.split("."):
         document, before = _member(document, name), _member(before, name)
     return bool(document == before and (error.code in TOLERATED or document is None))
