@@ -37,10 +37,20 @@ def live(deployment: Deployment) -> dict[str, str]:
     return {name: client.get_alias(FunctionName=name, Name="live")["FunctionVersion"] for name in functions(deployment)}
 
 
+def released(deployment: Deployment) -> dict[str, str]:
+    """The newest versions that a release published, by function. Other tests publish versions of their own."""
+    client, newest = deployment.aws.client("lambda"), dict[str, str]()
+    for name in functions(deployment):
+        versions = client.list_versions_by_function(FunctionName=name)["Versions"]
+        numbers = [int(each["Version"]) for each in versions if each.get("Description", "").startswith("release ")]
+        newest[name] = str(max(numbers))
+    return newest
+
+
 @pytest.fixture
 def second_release(deployment: Deployment) -> Iterator[dict[str, str]]:
-    """The versions that ran before a second release was published, as a deployment publishes it."""
-    before, client = live(deployment), deployment.aws.client("lambda")
+    """The versions of the release before a second one, which is published as a deployment publishes it."""
+    before, first, client = live(deployment), released(deployment), deployment.aws.client("lambda")
     for name in functions(deployment):
         variables = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
         client.update_function_configuration(
@@ -48,7 +58,7 @@ def second_release(deployment: Deployment) -> Iterator[dict[str, str]]:
         )
         version = client.publish_version(FunctionName=name, Description="release second")["Version"]
         client.update_alias(FunctionName=name, Name="live", FunctionVersion=version)
-    yield before
+    yield first
     for name, version in before.items():
         client.update_alias(FunctionName=name, Name="live", FunctionVersion=version)
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
-import orjson
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json
 
 from dynashard.entity import Entity, EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidCursorError, InvalidQueryError
@@ -131,4 +130,4 @@ def _listed(
 
 
 def _text(values: Mapping[str, Any], names: tuple[str, ...]) -> bytes:
-    return orjson.dumps(to_jsonable_python([values[name] for name in names]))
+    return to_json([values[name] for name in names])

@@ -3482,6 +3482,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description The index to list: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id. */
                 index?: "by_email" | "by_department" | "by_manager";
                 /** @description Equal to this: a filter, a partition field of by_department. */
@@ -3506,6 +3508,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3883,6 +3887,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
             };
             header?: never;
             path?: never;
@@ -3895,6 +3901,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4247,6 +4255,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description Equal to this: a sort field of the table. */
                 team_id?: string;
             };
@@ -4261,6 +4271,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4634,6 +4646,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description The index to list: `by_user` by user_id, starts_at. */
                 index?: "by_user";
                 /** @description Equal to this: a sort field of the table. */
@@ -4656,6 +4670,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5064,6 +5080,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description The index to list: `by_user` by user_id, starts_at. */
                 index?: "by_user";
                 /** @description Equal to this: a sort field of the table. */
@@ -5086,6 +5104,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5494,6 +5514,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description Equal to this: a partition field of the table. */
                 user_id: string | string[];
                 /** @description Equal to this: a filter. */
@@ -5510,6 +5532,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5893,6 +5917,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description Equal to this: a partition field of the table. */
                 user_id: string | string[];
                 /** @description Equal to this: a filter. */
@@ -5909,6 +5935,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6282,6 +6310,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description The index to list: `by_date` by author, year, published_at, slug. */
                 index?: "by_date";
                 /** @description Equal to this: a partition field of the table, a partition field of by_date. */
@@ -6304,6 +6334,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6687,6 +6719,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description Equal to this: a partition field of the table. */
                 path: string | string[];
                 /** @description Equal to this: a sort field of the table. */
@@ -6707,6 +6741,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6853,6 +6889,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description Equal to this: a partition field of the table. */
                 path: string | string[];
                 /** @description Equal to this: a filter. */
@@ -6871,6 +6909,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7028,6 +7068,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description The index to list: `by_time` by at. */
                 index?: "by_time";
                 /** @description Equal to this: a partition field of the table. */
@@ -7052,6 +7094,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7456,6 +7500,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description The index to list: `by_state` by state, id. */
                 index?: "by_state";
                 /** @description Equal to this: a filter. */
@@ -7478,6 +7524,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7787,6 +7835,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description The index to list: `by_participant` by participant, state, since, incident_id. */
                 index?: "by_participant";
                 /** @description Over several partitions: show each value of this field once. */
@@ -7811,6 +7861,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7900,6 +7952,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
             };
             header?: never;
             path?: never;
@@ -7912,6 +7966,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8264,6 +8320,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description Equal to this: a sort field of the table. */
                 series?: string;
                 /** @description Equal to this: a filter. */
@@ -8280,6 +8338,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8661,6 +8721,8 @@ export interface operations {
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description Equal to this: a filter. */
                 state?: components["schemas"]["OperationState"];
             };
@@ -8675,6 +8737,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8760,6 +8824,8 @@ export interface operations {
                 cursor?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description Only this one, and what is below it. */
                 team_id?: string;
                 /** @description Only this one, and what is below it. */
@@ -8776,6 +8842,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8810,6 +8878,8 @@ export interface operations {
                 cursor?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
                 /** @description Part of the key. */
                 user_id: string | string[];
             };
@@ -8824,6 +8894,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8866,6 +8938,8 @@ export interface operations {
                 headers: {
                     /** @description The next page, rel="next". */
                     Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
                     [name: string]: unknown;
                 };
                 content: {

@@ -39,10 +39,11 @@ def test_copies_are_checked_and_repaired(command_line: CommandLine, db: Dynashar
 
 
 class Loose(Entity, name="incident.v1.Incident", key=Key("{tenant_id}", "{id}"), shards=Shards(4), registry=Registry()):
-    """An incident without a field that the domain requires."""
+    """An incident with a number of another type than the domain declares."""
 
     tenant_id: str
     id: str = "loose"
+    number: str = "one"
     title: str = "without a number"
 
 

@@ -22,6 +22,7 @@ SERVICES = re.compile(
 CHOSEN = {
     "layers/serving/python/dynashard_serving/growth/policy.py:_LOAD_VALID_SECONDS",
     "layers/serving/python/dynashard_serving/shedding.py:TOLERANCE",
+    "stacks/table_alarms.py:AMONG_MINUTES",
 }
 """Constants whose texts name a service, and which are choices of this project."""
 
