@@ -26,7 +26,9 @@ Tenant = Annotated[str | None, typer.Option(help="Copies of this tenant only; of
 
 @copies.command()
 def check(entity: Entity, tenant: Tenant = None, environment: Environment = None, *, as_json: AsJson = False) -> None:
-    """Report how many copies differ. Exit status 0 if none does, 3 if some do or some items cannot be copied.
+    """Report how many copies differ. Exit status 0 if none does, 3 if some do or some rows were left out.
+
+    An item that cannot be copied, and an item or a copy that does not fit its declaration, is named and left out.
 
     A change that has not reached its copies yet counts as a difference: check again. Costs what reading all of the
     items and copies does, and a Scan of the table.
@@ -40,8 +42,8 @@ def check(entity: Entity, tenant: Tenant = None, environment: Environment = None
 def repair(entity: Entity, tenant: Tenant = None, environment: Environment = None, *, as_json: AsJson = False) -> None:
     """Repair copies that differ, and remove those whose item is gone. Safe at any time; may be interrupted.
 
-    Exit status 3 if some items cannot be copied; all others are. Costs what `check` does, and 2 write units for each
-    copy that is repaired.
+    Exit status 3 if some items or copies were left out; all others are repaired. Costs what `check` does, and 2 write
+    units for each copy that is repaired.
     """
     if _compare(entity, tenant, environment, mend=True, as_json=as_json).unfit:
         raise typer.Exit(WITH_ERRORS)
@@ -58,7 +60,7 @@ def _compare(entity: str, tenant: str | None, environment: str | None, *, mend: 
         for last in (declared.repair if mend else declared.check)(db, partition):
             work.advance(last.sources, last.copies)
     for reason in last.reasons:
-        typer.echo(f"cannot be copied: {reason}", err=True)
+        typer.echo(f"left out: {reason}", err=True)
     if last.unfit > len(last.reasons):
         typer.echo(f"and {last.unfit - len(last.reasons):,} more", err=True)
     drift = last.drift

@@ -1,6 +1,6 @@
 """Which items an export includes."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import NoneType
@@ -37,7 +37,14 @@ class Choice:
     @property
     def filters(self) -> tuple[Filter, ...]:
         """The choice as conditions that DynamoDB applies."""
-        found = [] if self.tenant is None else [Filter(TENANT, "=", self.tenant)]
+        return self.filters_within(())
+
+    def filters_within(self, known: Container[str]) -> tuple[Filter, ...]:
+        """The same conditions for the items of a logical partition with `known` fields.
+
+        The tenant is not compared if the partition says it. So an item that claims another tenant is judged.
+        """
+        found = [] if self.tenant is None or TENANT in known else [Filter(TENANT, "=", self.tenant)]
         if self.time is not None and self.start is not None and self.end is not None:
             found += [Filter(self.time, ">=", self.start), Filter(self.time, "<", self.end)]
         return tuple(found)

@@ -31,7 +31,7 @@ def chosen(backend: Backend, choice: Choice, *, workers: int, left_out: LeftOut)
     """
     items = backend.entities.collection(choice.model)
     for partition in list(partitions(backend, choice).values()):
-        found = items.scan(partition, workers=workers, filters=choice.filters)
+        found = items.scan(partition, workers=workers, filters=choice.filters_within(partition))
         while batch := list(islice(found, BATCH)):
             yield batch
         left_out.add(found.undecodable)

@@ -13,6 +13,7 @@ from dynashard_patterns.rollups import Drift, RollUpRepair
 from tools.connection import open_backend
 from tools.export.choice import TENANT, choose
 from tools.failure import WITH_ERRORS, CommandError, on_interrupt
+from tools.left_out import LeftOut
 from tools.options import AsJson, Day, Environment, Month
 from tools.progress import show, working
 from tools.verify.derived import row_text, sums_text
@@ -43,12 +44,15 @@ def check(
 ) -> None:
     """Report the rows that differ from the items. Exit status 0 if there are none, 3 if there are.
 
+    Items that do not fit their declaration are named and not summed up; the exit status is 3 then.
+
     Costs what reading the items and rows does. Items of the last moments may not be counted yet.
     """
     found, choice = _chosen(name, day, month)
-    db = open_backend(environment).entities
+    db, left_out = open_backend(environment).entities, LeftOut()
     with working("{:>11,} items read") as work, on_interrupt(lambda: "not all items were compared"):
-        drifts = RollUpRepair(db, found, {TENANT: tenant}, advance=work.advance).check(choice.start, choice.end)
+        compared = RollUpRepair(db, found, {TENANT: tenant}, advance=work.advance, left_out=left_out.add)
+        drifts = compared.check(choice.start, choice.end)
         shown, more = list(islice(drifts, _SHOWN)), sum(1 for _ in drifts)
     total = len(shown) + more
     line = f"{total:,} rows of {name} differ from the items" + (f"; {more:,} are not shown" if more else "")
@@ -56,6 +60,7 @@ def check(
     show(summary, *(f"{row_text(each)}: {sums_text(each)}" for each in shown), line, as_json=as_json)
     if total:
         raise typer.Exit(WITH_ERRORS)
+    left_out.end()
 
 
 @rollups.command()
@@ -73,12 +78,13 @@ def repair(
 ) -> None:
     """Raise the rows that count less than the items to what the items sum up to. Safe during normal traffic.
 
-    Exit status 3 if rows are left that could not be repaired because others changed them again and again.
+    Exit status 3 if rows are left that could not be repaired because others changed them again and again, or if items
+    do not fit their declaration. Those are named, and no row is lowered.
     """
     found, choice = _chosen(name, day, month)
-    db = open_backend(environment).writer()
+    db, left_out = open_backend(environment).writer(), LeftOut()
     with working("{:>11,} items read") as work, on_interrupt(lambda: "run it again to repair the rest"):
-        repairing = RollUpRepair(db, found, {TENANT: tenant}, advance=work.advance)
+        repairing = RollUpRepair(db, found, {TENANT: tenant}, advance=work.advance, left_out=left_out.add)
         mended = repairing.repair(choice.start, choice.end, lower=lower)
     line = (
         f"{mended.mended:,} rows of {name} mended, {mended.kept:,} that say more than the items kept, "
@@ -87,6 +93,7 @@ def repair(
     show({"roll_ups": name, **asdict(mended)}, line, as_json=as_json)
     if mended.left:
         raise typer.Exit(WITH_ERRORS)
+    left_out.end()
 
 
 def _chosen(name: str, day: str | None, month: str | None) -> tuple[RollUps[Any], Any]:

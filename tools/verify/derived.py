@@ -43,7 +43,7 @@ def copies(
         detail = f"{drift.missing} missing, {drift.wrong} wrong, {drift.extra} too many"
         yield Finding(Kind.COPY, declared.name, detail, drift.total, mended=mend)
     for reason in last.reasons:
-        yield Finding(Kind.COPY, declared.name, f"cannot be copied: {reason}")
+        yield Finding(Kind.COPY, declared.name, f"left out: {reason}")
 
 
 @dataclass

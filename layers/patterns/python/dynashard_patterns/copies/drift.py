@@ -38,7 +38,7 @@ class Progress:
         sources: sources looked at.
         copies: stored copies looked at, for such as have no source.
         drift: the drift that was found, and repaired if that was requested.
-        unfit: sources that no copies can be made of.
+        unfit: sources that no copies can be made of, and stored sources and copies that are undecodable.
         reasons: why, for the first of them.
     """
 
@@ -49,7 +49,7 @@ class Progress:
     reasons: tuple[str, ...] = ()
 
     def over(self, looks: Sequence[Drift | str], *, sources: int = 0, copies: int = 0) -> "Progress":
-        """The same after more looks; texts are reasons why a source is unfit."""
+        """The same after more looks; texts are reasons why a source or a copy is unfit."""
         unfit = [each for each in looks if isinstance(each, str)]
         return Progress(
             self.sources + sources,

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from dynashard.entity import EntityDefinition, definition
+from dynashard.entity import EntityDefinition, Undecodable, definition, judged
 from dynashard.errors import InputError, UndecodableItemError
 from dynashard.repository.conditions import is_live
 from dynashard.repository.retry_policy import map_concurrently
 from dynashard.repository.store import Store
+from dynashard.resharding.scope import Family
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
 from dynashard.transport.paging import pages, segments
 from dynashard_patterns.copies.drift import Drift, Progress
@@ -18,6 +19,8 @@ from dynashard_patterns.copies.materializer import CONCURRENCY, Materializer
 _BATCH: Final = 100
 _SEGMENTS: Final = 4
 """Parts of the table that are read at a time; one answer of each is held in memory."""
+_Row: TypeAlias = dict[str, Any] | Undecodable
+"""The key fields of a stored item, or the verdict that it does not fit."""
 _UNFIT: Final = (InputError, UndecodableItemError, ValueError, TypeError, LookupError, AttributeError)
 """Errors of a source, or of what makes copies of it, rather than of the table."""
 
@@ -26,14 +29,24 @@ def inspect(materializer: Materializer, partition: Mapping[str, Any] | None, *, 
     """Compare sources and copies; see `MaterializedCopies.repair`."""
     progress = Progress()
     look = partial(_look, materializer.carry if mend else materializer.drift)
-    for keys in _batches(_sources(materializer, partition)):
-        progress = progress.over(map_concurrently(look, keys, CONCURRENCY), sources=len(keys))
+    for found in _batches(_sources(materializer, partition)):
+        keys, problems = _divided(found)
+        looks = map_concurrently(look, keys, CONCURRENCY)
+        progress = progress.over([*looks, *problems], sources=len(found))
         yield progress
-    for copies in _batches(_copies(materializer, partition)):
+    for found in _batches(_copies(materializer, partition)):
+        copies, problems = _divided(found)
         keys = list({tuple(key.values()): key for key in map(materializer.source_of, copies)}.values())
-        progress = progress.over(map_concurrently(look, materializer.absent(keys), CONCURRENCY), copies=len(copies))
+        looks = map_concurrently(look, materializer.absent(keys), CONCURRENCY)
+        progress = progress.over([*looks, *problems], copies=len(found))
         yield progress
     yield progress
+
+
+def _divided(found: Sequence[_Row]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The key fields of rows, and what is wrong with those that are undecodable."""
+    problems = [each.problem.partition("\n")[0] for each in found if isinstance(each, Undecodable)]
+    return [each for each in found if not isinstance(each, Undecodable)], problems
 
 
 def _look(look: Callable[[Mapping[str, Any]], Drift], key: Mapping[str, Any]) -> Drift | str:
@@ -44,45 +57,52 @@ def _look(look: Callable[[Mapping[str, Any]], Drift], key: Mapping[str, Any]) ->
         return f"{ {name: str(value) for name, value in key.items()} }: {type(error).__name__}: {error}".splitlines()[0]
 
 
-def _sources(materializer: Materializer, partition: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+def _sources(materializer: Materializer, partition: Mapping[str, Any] | None) -> Iterator[_Row]:
     entity = definition(materializer.of)
     if partition is None:
         yield from _rows(materializer.db.store, entity, entity.key_fields)
         return
     # Asked for fields, a scan brings mappings instead of entities.
-    found: Iterator[Any] = materializer.db.collection(materializer.of).scan(
-        partition, fields=entity.key_fields, consistent=True
-    )
+    found: Any = materializer.db.collection(materializer.of).scan(partition, fields=entity.key_fields, consistent=True)
     yield from found
+    yield from found.undecodable
 
 
-def _copies(materializer: Materializer, partition: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+def _copies(materializer: Materializer, partition: Mapping[str, Any] | None) -> Iterator[_Row]:
     source, copy = definition(materializer.of), definition(materializer.copy)
     wanted = None if partition is None else source.logical_partition(partition)
     for fields in _rows(materializer.db.store, copy, copy.key_fields):
-        if wanted is None or source.logical_partition(materializer.source_of(fields)) == wanted:
+        if isinstance(fields, Undecodable):
+            # Its fields do not say whose copy it is, so it is named whatever partition is compared.
+            yield fields
+        elif wanted is None or source.logical_partition(materializer.source_of(fields)) == wanted:
             yield fields
 
 
-def _batches(members: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def _batches(members: Iterable[_Row]) -> Iterator[list[_Row]]:
     left = iter(members)
     while batch := list(islice(left, _BATCH)):
         yield batch
 
 
-def _rows(store: Store, entity: EntityDefinition[Any], fields: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Some fields of every live item of an entity, by a Scan of the whole table."""
-    attributes = dict.fromkeys([PK, SK, EXPIRES_AT, *entity.attributes_of(fields)])
+def _rows(store: Store, entity: EntityDefinition[Any], fields: Sequence[str]) -> Iterator[_Row]:
+    """Some fields of every live item of an entity, by a Scan of the whole table.
+
+    A row without a type is the entity's if its partition key has the form of the entity's.
+    """
+    family, part = Family([entity]), partial(entity.part, fields=fields)
+    attributes = dict.fromkeys([PK, SK, TYPE, EXPIRES_AT, *entity.attributes_of(fields)])
     names = {f"#{at}": name for at, name in enumerate(attributes)}
+    kind = next(alias for alias, name in names.items() if name == TYPE)
     request = {
         "TableName": store.table,
         "ConsistentRead": True,
-        "FilterExpression": f"#type = :type AND attribute_not_exists({MOVED_TO})",
+        "FilterExpression": f"({kind} = :type OR attribute_not_exists({kind})) AND attribute_not_exists({MOVED_TO})",
         "ProjectionExpression": ", ".join(names),
-        "ExpressionAttributeNames": {**names, "#type": TYPE},
+        "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": {":type": {"S": entity.name}},
     }
     for answer in pages(store.transport, *segments(request, _SEGMENTS), pauses=store.retry_policy.pauses):
         for item in answer["Items"]:
-            if is_live(item, store.now()):
-                yield entity.decode_fields(item, fields)
+            if is_live(item, store.now()) and (TYPE in item or family.has(item)):
+                yield judged(part, item)

@@ -93,9 +93,12 @@ class Materializer:
         return {theirs: copy[mine] for mine, theirs in self._by.items()}
 
     def absent(self, keys: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Those of these keys under which no source lives. Cost: as a consistent `batch_get`."""
+        """Those of these keys under which no source lives. Cost: as a consistent `batch_get`.
+
+        An undecodable source is there, so its copies stay.
+        """
         found = self._sources.batch_get(keys, consistent=True)
-        return [key for key, source in zip(keys, found, strict=True) if source is None]
+        return [key for at, key in enumerate(keys) if found[at] is None and at not in found.left_out]
 
     def _read(self, key: Mapping[str, Any]) -> Entity | None:
         return self._sources.find(key, consistent=True)

@@ -8,14 +8,14 @@ item is in the parts. If the stream counts it meanwhile, the condition fails. If
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Generic, TypeVar
 
-from dynashard.entity import Entity, definition
+from dynashard.entity import Entity, Undecodable, definition
 from dynashard.errors import InvalidQueryError, TransactionRefusedError
 from dynashard.keys import TemplateField
 from dynashard.repository import Check, Create, Step, Update
@@ -69,6 +69,8 @@ class RollUpRepair(Generic[E]):
         of: the fields of the index's partition besides the time, such as `{"tenant_id": "abc"}`.
         clock: wall clock, in epoch seconds.
         advance: called after every hour with the number of items that were read.
+        left_out: called with the items that do not fit their declaration, which are not summed up; `check` may name
+            one twice.
 
     Raises:
         InvalidQueryError: there is no such index, or its partition has other fields.
@@ -82,6 +84,7 @@ class RollUpRepair(Generic[E]):
         *,
         clock: Callable[[], float] = time.time,
         advance: Callable[[int], None] = lambda _: None,
+        left_out: Callable[[Iterable[Undecodable]], None] = lambda _: None,
     ) -> None:
         if roll_ups.by_time is None:
             raise InvalidQueryError(f"the roll-ups {roll_ups.name} name no index that lists their items by time")
@@ -90,7 +93,8 @@ class RollUpRepair(Generic[E]):
         if wanted != of.keys():
             raise InvalidQueryError(f"the items of {roll_ups.name} are listed by {', '.join(sorted(wanted))}")
         self._db, self._roll_ups, self._of = db, roll_ups, dict(of)
-        self._clock, self._advance = clock, advance
+        self._clock, self._advance, self._left_out = clock, advance, left_out
+        self._undecodable = 0
 
     def check(self, start: datetime, end: datetime, *, hours: Collection[datetime] | None = None) -> Iterator[Drift]:
         """The rows that differ from the items, of all spans that lie within a time.
@@ -131,22 +135,22 @@ class RollUpRepair(Generic[E]):
             end: a full hour.
             hours: as in `check`.
             lower: also lower rows that are above the items. Do not use it if items were deleted or have expired,
-                because what they had added would be lost.
+                because what they had added would be lost. Nothing is lowered if items do not fit their declaration.
 
         Cost: as `check`; and for every hour, day or month with rows to mend, its items once more, 1 write unit for each
         of them, and 2 for each part of such a row.
         """
         total = RepairResult()
         spans: dict[tuple[datetime, datetime], list[Row]] = defaultdict(list)
-        for drift in self.check(start, end, hours=hours):
-            if drift.lacking or lower:
+        for drift in list(self.check(start, end, hours=hours)):
+            if drift.lacking or (lower and not self._undecodable):
                 level = max(drift.row.level, Level.HOUR, key=list(Level).index)
                 begin = level.start(drift.row.start)
                 spans[begin, level.end(begin)].append(drift.row)
             else:
                 total += RepairResult(kept=1)
         for (begin, finish), rows in spans.items():
-            total += self._mend(rows, begin, finish, lower=lower)
+            total += self._mend(rows, begin, finish, lower=lower and not self._undecodable)
         return total
 
     def _mend(self, rows: list[Row], start: datetime, end: datetime, *, lower: bool) -> RepairResult:
@@ -215,6 +219,8 @@ class RollUpRepair(Generic[E]):
             bounds = [index.sort.field_text(first, {roll_ups.at: at}) for at in (begin, finish)]
             found = self._db.collection(roll_ups.of).scan(partition, index=index.name, start=bounds[0], end=bounds[1])
             yield from found
+            self._undecodable += len(found.undecodable)
+            self._left_out(found.undecodable)
 
     def _hours(
         self, start: datetime, end: datetime, known: Collection[datetime] | None

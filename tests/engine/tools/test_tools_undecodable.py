@@ -1,0 +1,259 @@
+"""Every command goes on at stored items that do not fit their declaration, gives the others, and names these."""
+
+import json
+import time
+from collections import Counter as Tally
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+
+from domain import PLAYS, Incident, Ping, User
+from domain.participations import participations
+from dynashard import Dynashard, Entity, definition
+from dynashard.routing import home
+from dynashard.runtime import Runtime
+from dynashard.schema import PK, SK
+from dynashard.topology import DeclaredTopology
+from dynashard.transport import Transport
+from dynashard.transport.interface import Wire
+from dynashard_patterns.rollups import Counter
+from dynashard_serving.tenant_data import TenantData
+from tests.engine.command_line import CURSOR_KEYS, ROOT, CommandLine, Outcome
+from tools.account.purging import purge
+from tools.entities import models
+
+pytestmark = pytest.mark.engine
+
+NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SIZE: Final = 300
+TYPED: Final[Sequence[Wire]] = ({"M": {}}, {"L": []})
+"""Attributes of another type than their fields."""
+
+
+class Stored:
+    """300 users, incidents with copies, and counted pings of a tenant; 5 of each do not fit, in 3 ways."""
+
+    def __init__(self, wire: Transport, table: str) -> None:
+        self.wire, self.table, self.tenant = wire, table, uuid4().hex
+        self.db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
+        of = {"tenant_id": self.tenant}
+        users = [User(**of, id=f"u{n:03}", email=f"u{n}@b", display_name="U", department="eng") for n in range(SIZE)]
+        incidents = [
+            Incident(**of, id=f"i{n:03}", number=n + 1, title="Fire", participants=["user_ada"]) for n in range(SIZE)
+        ]
+        pings = [
+            Ping(**of, series="s", episode="e", at=NOON + timedelta(seconds=n), id=f"p{n:03}", session_id="x")
+            for n in range(SIZE)
+        ]
+        self._put(users)
+        self._put(incidents)
+        self._put(pings)
+        self._put([copy for item in self.db.collection(Incident).scan(of) for copy in participations(item)])
+        Counter(self.db, PLAYS).count(pings)
+        self.odd_rows: list[Wire] = []
+        self.odd: dict[str, list[str]] = {
+            "users": self._spoil(users, "email"),
+            "incidents": self._spoil(incidents, "title"),
+            "pings": self._spoil(pings, "session_id"),
+        }
+
+    def _put(self, items: Sequence[Any]) -> None:
+        self.db.collection(type(items[0])).batch_write(put=items)
+
+    def _spoil(self, items: Sequence[Entity], field: str) -> list[str]:
+        """Change five stored items so that they do not fit; return their sort keys."""
+        named = []
+        for number, item in enumerate(items[:: SIZE // 5]):
+            row = self.row(item)
+            # It stays in the indexes.
+            keys = {name: value for name, value in row.items() if name in {PK, SK} or name.startswith("GSI")}
+            if number < 2:
+                row |= {field: TYPED[number]}
+            elif number < 4:
+                row |= {"tenant_id": {"S": f"another{number}"}}
+            else:
+                row = keys
+            self.put(row)
+            named.append(row[SK]["S"])
+            self.odd_rows.append(row)
+        return named
+
+    def row(self, item: Entity) -> Wire:
+        """Return what is stored of an item."""
+        entity = definition(type(item))
+        key = entity.key_of(item)
+        place = home(entity, key, entity.shards.initial if entity.shards else 0)
+        return self.at({PK: {"S": place}, SK: {"S": key.sort}})
+
+    def at(self, key: Wire) -> Wire:
+        request = {"TableName": self.table, "Key": {PK: key[PK], SK: key[SK]}, "ConsistentRead": True}
+        found: Wire = self.wire.call("GetItem", request)["Item"]
+        return found
+
+    def put(self, row: Wire) -> None:
+        self.wire.call("PutItem", {"TableName": self.table, "Item": row})
+
+    def unharmed(self) -> bool:
+        """Whether the rows that do not fit are as they were."""
+        return [self.at(row) for row in self.odd_rows] == self.odd_rows
+
+
+@pytest.fixture(scope="module")
+def stored(wire: Transport, local_table: str) -> Iterator[Stored]:
+    made = Stored(wire, local_table)
+    yield made
+    purge(TenantData(wire, local_table, models()), made.tenant, scanned=lambda _: None, removed=lambda _: None)
+
+
+def names(outcome: Outcome, keys: Sequence[str]) -> bool:
+    """Whether a command names rows with these sort keys on standard error, each once, and nothing else."""
+    lines = [line for line in outcome.err.splitlines() if line.startswith("left out: ")]
+    return len(lines) == len(keys) and all(any(key in line for line in lines) for key in keys)
+
+
+def test_a_list_has_the_others(command_line: CommandLine, stored: Stored) -> None:
+    run = command_line.run("list", "users", f"tenant_id={stored.tenant}", "--limit", "1000")
+
+    assert (run.status, len(run.summary["items"])) == (3, SIZE - 5)
+    assert names(run, stored.odd["users"])
+
+
+@pytest.mark.parametrize("entity", ["users", "incidents", "pings"])
+def test_an_export_has_the_others(command_line: CommandLine, stored: Stored, entity: str) -> None:
+    path = command_line.folder / "items.jsonl"
+
+    run = command_line.run("export", "run", entity, "--tenant", stored.tenant, "--to", path, "--json")
+
+    assert (run.status, run.summary["items"], len(path.read_bytes().splitlines())) == (3, SIZE - 5, SIZE - 5)
+    assert names(run, stored.odd[entity])
+
+
+def test_an_export_of_an_account_has_the_others_of_every_entity(command_line: CommandLine, stored: Stored) -> None:
+    path = command_line.folder / "account.jsonl"
+
+    run = command_line.run("account", "export", stored.tenant, "--to", path, "--json")
+
+    found = Tally(json.loads(line)["entity"] for line in path.read_text().splitlines())
+    assert run.status == 3
+    assert [found[each] for each in ("user.v1.User", "incident.v1.Incident", "ping.v1.Ping")] == [SIZE - 5] * 3
+    assert found["participation.v1.Participation"] == SIZE
+    assert names(run, [key for keys in stored.odd.values() for key in keys])
+
+
+def test_a_purge_finds_all_rows_by_their_keys_alone(command_line: CommandLine, stored: Stored) -> None:
+    run = command_line.run("account", "purge", stored.tenant, "--json")
+
+    types = run.summary["types"]
+    assert (run.status, run.err) == (0, "")
+    # A row without a type is counted with the markers.
+    assert [types[each] for each in ("user.v1.User", "incident.v1.Incident", "ping.v1.Ping")] == [SIZE - 1] * 3
+    assert (types["markers and others"], types["participation.v1.Participation"]) == (3, SIZE)
+
+
+def test_a_map_is_applied_to_the_others(command_line: CommandLine, stored: Stored) -> None:
+    run = command_line.run("etl", "users", stored.tenant, ROOT / "examples/etl/departments.py", "--json")
+
+    assert (run.status, run.summary["read"], run.summary["changed"]) == (3, SIZE - 5, SIZE - 5)
+    assert names(run, stored.odd["users"])
+    assert stored.unharmed()
+
+
+@pytest.mark.parametrize(("verb", "of"), [("check", "table"), ("repair", "tenant")])
+def test_copies_of_the_others_are_compared_and_those_of_undecodable_items_stay(
+    command_line: CommandLine, stored: Stored, verb: str, of: str
+) -> None:
+    tenant = ["--tenant", stored.tenant] if of == "tenant" else []
+    run = command_line.run("copies", verb, "participations", *tenant, "--json")
+
+    assert (run.status, run.summary["drift"]) == (3, {"missing": 0, "wrong": 0, "extra": 0})
+    assert (run.summary["sources"], run.summary["copies"], run.summary["unfit"]) == (SIZE, SIZE, 5)
+    assert names(run, stored.odd["incidents"])
+    assert stored.unharmed()
+
+
+@pytest.mark.parametrize("options", [["check"], ["repair", "--lower"]])
+def test_roll_ups_of_the_others_are_compared_and_nothing_is_lowered(
+    command_line: CommandLine, stored: Stored, options: list[str]
+) -> None:
+    verb, *more = options
+    run = command_line.run("rollups", verb, "plays", "--tenant", stored.tenant, "--day", "2026-11-20", "--json", *more)
+
+    # Five minutes, an hour and a day say more than the items.
+    assert run.status == 3
+    assert run.summary.get("differing", run.summary.get("kept")) == 7
+    assert names(run, stored.odd["pings"])
+    assert stored.unharmed()
+
+
+def test_a_topology_counts_what_is_stored(command_line: CommandLine, stored: Stored) -> None:
+    run = command_line.run("topology", "users", stored.tenant, "--json")
+
+    assert (run.status, sum(shard["items"] for shard in run.summary["shards"])) == (0, SIZE)
+
+
+@pytest.mark.parametrize("entity", ["users", "incidents"])
+def test_a_verification_reports_them_among_the_others(command_line: CommandLine, stored: Stored, entity: str) -> None:
+    run = command_line.run("verify", entity, stored.tenant, "--mend", "--json")
+
+    found = [each for each in run.summary["findings"] if each["kind"] == "unreadable"]
+    assert (run.status, run.summary["items"], len(found)) == (3, SIZE, 5)
+    assert all(any(key in each["where"] for each in found) for key in stored.odd[entity])
+    assert stored.unharmed()
+
+
+def test_a_sweep_keeps_the_details_of_an_item_that_does_not_fit(
+    command_line: CommandLine, wire: Transport, local_table: str, stored: Stored
+) -> None:
+    layer = Dynashard(
+        wire,
+        table=local_table,
+        topology=DeclaredTopology(),
+        cursor_keys=CURSOR_KEYS,
+        runtime=Runtime(lambda: time.time() - 2 * 24 * 60 * 60),
+    )
+    tenant = f"{stored.tenant}-details"
+    made = [
+        layer.collection(Incident).create(Incident(tenant_id=tenant, id=f"i{n}", number=1, title="T", details=[n]))
+        for n in range(3)
+    ]
+    rows = [stored.row(item) for item in made]
+    odd: list[Wire] = [{"title": {"M": {}}}, {"tenant_id": {"S": "x"}}, {"Rev": {"N": "1"}}]
+    for row, wrong in zip(rows, odd, strict=True):
+        stored.put({**row, **wrong})
+
+    run = command_line.run("details", "sweep", "--json")
+
+    assert (run.status, run.summary["entities"]["incidents"]["removed"]) == (0, 0)
+    for row in rows:
+        stored.put(row)
+    items = [layer.collection(Incident).get(item, include=["details"]) for item in made]
+    for item in items:
+        layer.collection(Incident).delete(item)
+    assert [item.details for item in items] == [[0], [1], [2]]
+
+
+def test_a_load_replaces_what_does_not_fit_under_the_keys_of_its_rows(
+    command_line: CommandLine, wire: Transport, local_table: str, stored: Stored
+) -> None:
+    tenant = f"{stored.tenant}-load"
+    made = [
+        stored.db.collection(User).create(User(tenant_id=tenant, id=f"u{n}", email=f"u{n}@b", display_name="U"))
+        for n in range(3)
+    ]
+    rows = [stored.row(item) for item in made]
+    stored.put({**rows[0], "email": {"M": {}}})
+    stored.put({**rows[1], "tenant_id": {"S": "x"}})
+    stored.put({PK: rows[2][PK], SK: rows[2][SK]})
+    lines = [{"id": f"u{n}", "email": f"new{n}@b", "display_name": "N"} for n in range(3)]
+
+    run = command_line.run("load", "users", command_line.file("u.jsonl", *lines), "--tenant", tenant, "--json")
+
+    found = stored.db.collection(User).list({"tenant_id": tenant})
+    for row in rows:
+        wire.call("DeleteItem", {"TableName": local_table, "Key": {PK: row[PK], SK: row[SK]}})
+    assert (run.status, run.summary["items"]) == (0, 3)
+    assert sorted(each.email for each in found.items) == ["new0@b", "new1@b", "new2@b"]
+    assert not found.undecodable
