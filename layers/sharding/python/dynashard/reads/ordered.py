@@ -144,7 +144,7 @@ def list_ordered(
         # If the budget ended before an item was known to come first, the next page begins here again, without fences.
         ended = all(run.ended for run in runs)
         return rows, None if ended else [run.state for run in runs if run.number == 0], None
-    pays = dedup is None and item_bytes < BLOCK_BYTES and 3 * len(runs) > limit and _skippable(layouts)
+    pays = dedup is None and 3 * len(runs) > limit and _skippable(layouts)
     learned = _learned(fetch, fences, runs, items, end[1].sort) if pays else None
     return rows, _positions(runs, items, end, dedup), learned
 
