@@ -142,15 +142,17 @@ class RollUpRepair(Generic[E]):
         """
         total = RepairResult()
         spans: dict[tuple[datetime, datetime], list[Row]] = defaultdict(list)
-        for drift in list(self.check(start, end, hours=hours)):
-            if drift.lacking or (lower and not self._undecodable):
+        drifts = list(self.check(start, end, hours=hours))
+        lower = lower and not self._undecodable
+        for drift in drifts:
+            if drift.lacking or lower:
                 level = max(drift.row.level, Level.HOUR, key=list(Level).index)
                 begin = level.start(drift.row.start)
                 spans[begin, level.end(begin)].append(drift.row)
             else:
                 total += RepairResult(kept=1)
         for (begin, finish), rows in spans.items():
-            total += self._mend(rows, begin, finish, lower=lower and not self._undecodable)
+            total += self._mend(rows, begin, finish, lower=lower)
         return total
 
     def _mend(self, rows: list[Row], start: datetime, end: datetime, *, lower: bool) -> RepairResult:
