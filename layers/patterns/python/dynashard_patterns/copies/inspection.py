@@ -10,7 +10,6 @@ from dynashard.errors import InputError, UndecodableItemError
 from dynashard.repository.conditions import is_live
 from dynashard.repository.retry_policy import map_concurrently
 from dynashard.repository.store import Store
-from dynashard.resharding.scope import Family
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
 from dynashard.transport.paging import pages, segments
 from dynashard_patterns.copies.drift import Drift, Progress
@@ -88,9 +87,9 @@ def _batches(members: Iterable[_Row]) -> Iterator[list[_Row]]:
 def _rows(store: Store, entity: EntityDefinition[Any], fields: Sequence[str]) -> Iterator[_Row]:
     """Some fields of every live item of an entity, by a Scan of the whole table.
 
-    A row without a type is the entity's if its partition key has the form of the entity's.
+    A row without a type is the entity's if its partition key begins with the entity's prefix.
     """
-    family, part = Family([entity]), partial(entity.part, fields=fields)
+    part, beginning = partial(entity.part, fields=fields), f"{entity.prefix}{entity.separator}"
     attributes = dict.fromkeys([PK, SK, TYPE, EXPIRES_AT, *entity.attributes_of(fields)])
     names = {f"#{at}": name for at, name in enumerate(attributes)}
     kind = next(alias for alias, name in names.items() if name == TYPE)
@@ -104,5 +103,5 @@ def _rows(store: Store, entity: EntityDefinition[Any], fields: Sequence[str]) ->
     }
     for answer in pages(store.transport, *segments(request, _SEGMENTS), pauses=store.retry_policy.pauses):
         for item in answer["Items"]:
-            if is_live(item, store.now()) and (TYPE in item or family.has(item)):
+            if is_live(item, store.now()) and (TYPE in item or (entity.prefix and item[PK]["S"].startswith(beginning))):
                 yield judged(part, item)
