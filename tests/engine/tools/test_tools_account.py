@@ -262,6 +262,26 @@ def test_only_the_partitions_of_a_tenant_are_read_if_they_are_known(backend: Bac
     assert (wire.sent("Scan"), wire.sent("Query")) == (0, 27)
 
 
+def test_a_scan_for_a_tenant_transfers_no_keys_of_others(backend: Backend, tenant: str) -> None:
+    wire = FaultyTransport(backend.transport)
+    answers: list[Wire] = []
+    send = wire.call
+
+    def kept(operation: str, request: Any, **more: Any) -> Wire:
+        answers.append(send(operation, request, **more))
+        return answers[-1]
+
+    wire.call = kept  # type: ignore[method-assign]
+    for of in (tenant, "other"):
+        key = {PK: {"S": f"task.v1.Task:{of}:0"}, SK: {"S": f"{tenant}-1"}, TYPE: {"S": "task.v1.Task"}}
+        backend.transport.call("PutItem", {"TableName": backend.table, "Item": key})
+
+    held = [each for some in TenantData(wire, backend.table, [Task]).stored(tenant, lambda _: None) for each in some]
+
+    assert [each.key[PK]["S"] for each in held] == [f"task.v1.Task:{tenant}:0"]
+    assert sum(len(answer["Items"]) for answer in answers) == 1
+
+
 def test_the_largest_count_of_a_partition_includes_those_of_its_past(backend: Backend, tenant: str) -> None:
     entity = definition(User)
     partition = f"user.v1.User:{tenant}"

@@ -39,7 +39,7 @@ class RowForm(NamedTuple):
 
     Attributes:
         row: the structure of a stored item. `row.pk.S` and `row.sk.S` are its key; `UNSET` if it has none.
-        make: returns the entity of a row, with its revision, or None if the row takes the ordinary way.
+        make: returns the entity of a row, with its revision, or None if the reference codec reads the row.
     """
 
     row: type[Struct]
@@ -203,7 +203,7 @@ class _RowFunction(Function):
             " + ".join([*start, *(repr(part) if isinstance(part, str) else values[part.name] for part in each.parts)])
             for start, each in ((before, entity.partition), ([], entity.sort))
         )
-        # Under another layout, such as that of items to be adopted, the row takes the ordinary way.
+        # Under another layout, such as that of items to be adopted, the reference codec reads the row.
         place = f"(shard := row.pk.S.rpartition({entity.separator!r}))[0] != {partition} or not shard[2].isdecimal()"
         place = place if entity.shards else f"row.pk.S != {partition}"
         forbidden = [

@@ -164,7 +164,12 @@ class TenantData:
     def _pages(self, request: Mapping[str, Any], tenant: str, scanned: Scanned) -> Iterator[list[Wire]]:
         whole = {"TableName": self._table, **request}
         keys = self._known_keys(tenant)
-        calls = segments(whole, SEGMENTS) if keys is None else [_query(whole, key) for key in keys]
+        # A scan without a filter of its own would transfer the keys of all tenants; a Query cannot filter by its key.
+        narrow = {
+            "FilterExpression": f"contains({PK}, :tenant)",
+            "ExpressionAttributeValues": {":tenant": {"S": tenant}},
+        }
+        calls = segments({**narrow, **whole}, SEGMENTS) if keys is None else [_query(whole, key) for key in keys]
         for some in chunks(calls, SEGMENTS):
             for answer in pages(self._transport, *some, pauses=self._retry_policy.pauses):
                 scanned(int(answer.get("ScannedCount", 0)))
