@@ -22,12 +22,12 @@ from bench.answer_cases import OPERATIONS, Case, Truth, draw
 from dynashard.errors import DynashardError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.runtime import Runtime
 from dynashard.transport.attempts import TOKEN_MISMATCH, Attempts
+from dynashard.transport.direct.exchange import TIMED_OUT, Exchange
+from dynashard.transport.direct.http1 import Answer
+from dynashard.transport.direct.sdk_sender import PooledSender, _Plain
+from dynashard.transport.direct.sending import read_answer
 from dynashard.transport.interface import WRITING, Resend, Settings, Wire
 from dynashard.transport.wire_format import accepted, parsed_answer
-from dynashard_direct.exchange import TIMED_OUT, Exchange
-from dynashard_direct.http1 import Answer
-from dynashard_direct.sdk_sender import PooledSender, _Plain
-from dynashard_direct.sending import read_answer
 
 SHOWN: Final = 10
 _STEP: Final = 10_000

@@ -13,7 +13,6 @@ from bench.processors import processors
 from bench.stored import KEYS, PAGE, REGION, SHARDS, TABLE, TOPOLOGY
 from dynashard import Dynashard, schema
 from dynashard.transport import Transport, connect
-from dynashard.transport.sdk import SdkTransport
 from local.engine import running_engine
 from local.settings import Settings
 
@@ -29,9 +28,9 @@ class World:
         """Return the layer on the table through `transport`, with leased counts as in a deployment."""
         return opened(transport)
 
-    def transport(self, url: str | None = None) -> SdkTransport:
+    def transport(self, url: str | None = None) -> Transport:
         """Return the layer's transport on botocore, on the engine or on another `url`."""
-        return connect(url or self.engine_url, REGION, access_key=KEYS[0], secret_key=KEYS[1])
+        return connect(url or self.engine_url, REGION, transport="botocore", access_key=KEYS[0], secret_key=KEYS[1])
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from dynashard_serving.start import uncollected
 with uncollected():
     from domain import ENTITIES
     from dynashard.resharding import Resharder, Share, Timing
-    from dynashard.transport import Transport
-    from dynashard_direct.selection import connect_by, name_in
+    from dynashard.transport import Transport, connect
+    from dynashard.transport.selection import name_in
     from dynashard_serving.growth.policy import GrowthSettings, Report
     from dynashard_serving.growth.requests import shrink_quiet
     from local.driver import drive
@@ -30,8 +30,8 @@ SHRINK_SECONDS: Final = 3600.0
 
 def transport_of(environ: Mapping[str, str]) -> Transport:
     """Return the transport to the local engine, from the environment variables of the functions. Cost: no request."""
-    return connect_by(
-        name_in(environ),
+    return connect(
+        transport=name_in(environ),
         endpoint_url=environ["DYNAMODB_ENDPOINT"],
         region=environ["AWS_REGION"],
         access_key=environ["AWS_ACCESS_KEY_ID"],

@@ -1,7 +1,6 @@
 """Connections of tests to an engine: over the direct transport, which is the default everywhere."""
 
-from dynashard.transport import Transport
-from dynashard_direct import connect
+from dynashard.transport import Transport, connect
 
 
 def direct_transport(endpoint: str) -> Transport:

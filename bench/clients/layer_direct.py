@@ -1,7 +1,7 @@
 """The layer on the direct transport."""
 
 from bench.clients.layer import SETTINGS, Layer
-from dynashard_direct import connect
+from dynashard.transport import connect
 
 
 class Direct(Layer):

@@ -8,4 +8,4 @@ class OnBotocore(Layer):
     """With botocore's sender, and the layer's own parser."""
 
     def __init__(self, url: str, shards: int) -> None:
-        super().__init__(connect(url, **SETTINGS), shards)
+        super().__init__(connect(url, transport="botocore", **SETTINGS), shards)

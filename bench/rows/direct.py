@@ -11,9 +11,7 @@ from bench.clients.floor import Connection, request_of
 from bench.clients.interface import FLOOR, RAW
 from bench.measure import Here, Row
 from bench.world import World, canned_process
-from dynashard.transport import Call, Transport
-from dynashard.transport import connect as connect_sdk
-from dynashard_direct import connect as connect_direct
+from dynashard.transport import Call, Transport, connect
 
 SDK: Final = "transport on botocore"
 DIRECT: Final = "direct transport"
@@ -33,8 +31,8 @@ def rows(world: World) -> Iterator[Row]:
     with canned_process() as url:
         raw = _raw(url)
         transports: dict[str, Transport] = {
-            SDK: connect_sdk(url, stored.REGION, **keys),
-            DIRECT: connect_direct(url, stored.REGION, **keys),
+            SDK: connect(url, stored.REGION, transport="botocore", **keys),
+            DIRECT: connect(url, stored.REGION, **keys),
         }
         floor = Connection(url)
         for name, request, repeat in _REQUESTS:

@@ -19,7 +19,7 @@ from bench.stored import TENANT
 from bench.users import user, users_of
 from bench.world import World, canned_process
 from dynashard import Collection, Dynashard
-from dynashard_direct import connect
+from dynashard.transport import connect
 
 SHARDS: Final = (1, 4, 16, 64, 256)
 ITEMS: Final = (1_000, 10_000, 100_000)

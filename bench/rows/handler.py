@@ -15,7 +15,7 @@ from bench.measure import Apart, Here, Limit, Row
 from bench.peers.handlers import OURS, PEER, TENANT, Context, event, variables
 from bench.world import World
 from domain.users import User
-from dynashard_direct import connect
+from dynashard.transport import connect
 
 USERS: Final = 1_600
 """So many that a page of 50 comes from one shard of 16."""

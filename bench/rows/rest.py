@@ -15,8 +15,7 @@ from bench.peers.handlers import Context, event, variables
 from bench.world import World, create_topology_table
 from domain import User
 from dynashard import Dynashard, Key, LeasedTopology, Registry, Shards
-from dynashard.transport import Transport
-from dynashard_direct import connect
+from dynashard.transport import Transport, connect
 from functions.api.app import App, build_app
 from functions.api.settings import Settings
 

@@ -12,7 +12,7 @@ from bench.rows.pages import wide
 from bench.stored import KEYS, REGION, TABLE
 from bench.world import World
 from dynashard import Collection
-from dynashard_direct import connect
+from dynashard.transport import connect
 
 TEXTS: Final = (100, 1_000, 10_000, 100_000)
 """Characters of the text of an item."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from dynashard_direct import connect
+from dynashard.transport import connect
 from functions.api.app import App, build_app
 from functions.api.settings import Settings
 from local.events import HttpRequest, Invocation, build_event, build_response

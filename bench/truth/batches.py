@@ -25,7 +25,7 @@ from dynashard import Collection, Dynashard, Entity, RetryPolicy
 from dynashard.entity import definition
 from dynashard.errors import DynashardError, OutcomeUnknownError
 from dynashard.repository import Delete, Put
-from dynashard_direct import connect
+from dynashard.transport import connect
 from dynashard_patterns import EdgeStore
 from dynashard_serving.settings import ServingSettings
 from functions.commands.answers import Commands

@@ -76,7 +76,7 @@ with Dynashard.local({"DYNAMODB_PORT": "1", "DATA_DIR": "."}) as db:
         "layers/direct",
         "dynashard_direct",
         "layers/direct/python/dynashard_direct",
-        "import dynashard_direct; dynashard_direct.connect('http://127.0.0.1:1', 'eu-west-1').close()",
+        "import dynashard_direct.row_form, dynashard_direct.written_form",
     ),
     Package(
         "layers/patterns",

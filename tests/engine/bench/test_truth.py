@@ -12,8 +12,7 @@ from bench.truth.counter import Count, count_together
 from bench.truth.proxy import Rates
 from bench.truth.running import Plan, run_in_process
 from bench.truth.world import FaultyEngine, create_api_tables, faulty_engine
-from dynashard.transport import Transport
-from dynashard_direct import connect
+from dynashard.transport import Transport, connect
 from functions.api.observing import Observer
 from tests.depth import examples
 from tests.roles import as_function

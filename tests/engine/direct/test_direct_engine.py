@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from dynashard.errors import ConditionFailedError, EngineError, TransactionCanceledError
-from dynashard.transport import Call, Transport, metered
+from dynashard.transport import Call, Transport, connect, metered
+from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.interface import Consumed
-from dynashard_direct import DirectTransport, connect
 
 pytestmark = pytest.mark.engine
 

@@ -16,8 +16,8 @@ from dynashard.errors import ConfigurationError, InvalidCursorError
 from dynashard.locations import CURSOR_KEY_FILE
 from dynashard.runtime import Runtime
 from dynashard.transport import Transport
+from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.sdk import SdkTransport
-from dynashard_direct import DirectTransport
 from local.engine import Engine
 from local.functions import CURSOR_KEY_FILE as KEY_FILE_OF_MAKE_RUN
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, index, moving_world

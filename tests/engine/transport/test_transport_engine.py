@@ -15,9 +15,8 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.transport import Call, Resend, connect, metered
+from dynashard.transport import Call, Resend, Transport, connect, metered
 from dynashard.transport.interface import Consumed
-from dynashard.transport.sdk import SdkTransport
 from tests.billing import read_units, write_units
 from tests.faults import (
     FaultyTransport,
@@ -39,8 +38,8 @@ IF_ABSENT = {
 
 
 @pytest.fixture(scope="module")
-def transport(engine_url: str) -> Iterator[SdkTransport]:
-    connected = connect(engine_url, "eu-west-1", access_key="local", secret_key="local")  # noqa: S106
+def transport(engine_url: str) -> Iterator[Transport]:
+    connected = connect(engine_url, "eu-west-1", transport="botocore", access_key="local", secret_key="local")  # noqa: S106
     yield connected
     connected.close()
 
@@ -67,7 +66,7 @@ EVERYTHING = item(
 )
 
 
-def test_an_item_of_every_type_comes_back_as_it_was_put(transport: SdkTransport, table: str) -> None:
+def test_an_item_of_every_type_comes_back_as_it_was_put(transport: Transport, table: str) -> None:
     transport.call("PutItem", {"TableName": table, "Item": EVERYTHING})
 
     found = transport.call("GetItem", {"TableName": table, "Key": key("everything"), "ConsistentRead": True})["Item"]
@@ -80,7 +79,7 @@ def test_an_item_of_every_type_comes_back_as_it_was_put(transport: SdkTransport,
     }
 
 
-def test_meters_agree_with_the_codec(transport: SdkTransport, table: str) -> None:
+def test_meters_agree_with_the_codec(transport: Transport, table: str) -> None:
     large = item("large", text={"S": "x" * 5000})
 
     with metered() as writing:
@@ -92,7 +91,7 @@ def test_meters_agree_with_the_codec(transport: SdkTransport, table: str) -> Non
     assert reading.consumed == Consumed(read_units(item_size(large), consistent=False), 0.0, 1)
 
 
-def test_a_failed_condition_carries_the_stored_item(transport: SdkTransport, table: str) -> None:
+def test_a_failed_condition_carries_the_stored_item(transport: Transport, table: str) -> None:
     stored = item("taken", photo={"B": "AAEC"})
     transport.call("PutItem", {"TableName": table, "Item": stored})
 
@@ -103,7 +102,7 @@ def test_a_failed_condition_carries_the_stored_item(transport: SdkTransport, tab
     assert not caught.value.ambiguous
 
 
-def test_a_cancelled_transaction_names_the_failed_action_and_its_item(transport: SdkTransport, table: str) -> None:
+def test_a_cancelled_transaction_names_the_failed_action_and_its_item(transport: Transport, table: str) -> None:
     stored = item("taken")
     transport.call("PutItem", {"TableName": table, "Item": stored})
     actions = [
@@ -119,7 +118,7 @@ def test_a_cancelled_transaction_names_the_failed_action_and_its_item(transport:
 
 @pytest.mark.parametrize("operation", ["PutItem", "UpdateItem"])
 def test_an_item_too_large_for_the_engine_raises_its_own_error(
-    transport: SdkTransport, table: str, operation: str
+    transport: Transport, table: str, operation: str
 ) -> None:
     text = {"S": "x" * 410_000}
     request: dict[str, Any] = {"TableName": table, "Item": item("large", text=text)}
@@ -138,14 +137,14 @@ def test_an_item_too_large_for_the_engine_raises_its_own_error(
     assert caught.value.details == {"limit": 409_600}
 
 
-def test_a_missing_table_is_reported_with_the_remedy(transport: SdkTransport) -> None:
+def test_a_missing_table_is_reported_with_the_remedy(transport: Transport) -> None:
     with pytest.raises(EngineError, match="Create the table") as caught:
         transport.call("GetItem", {"TableName": "no-such-table", "Key": key("a")})
 
     assert caught.value.aws_code == "ResourceNotFoundException"
 
 
-def test_a_hundred_parallel_calls_answer_in_order_and_are_metered(transport: SdkTransport, table: str) -> None:
+def test_a_hundred_parallel_calls_answer_in_order_and_are_metered(transport: Transport, table: str) -> None:
     puts = [Call("PutItem", {"TableName": table, "Item": item(f"{n:03d}")}) for n in range(100)]
     gets = [Call("GetItem", {"TableName": table, "Key": key(f"{n:03d}"), "ConsistentRead": True}) for n in range(100)]
 
@@ -157,7 +156,7 @@ def test_a_hundred_parallel_calls_answer_in_order_and_are_metered(transport: Sdk
     assert meter.consumed == Consumed(100.0, 100.0, 200)
 
 
-def test_scripted_faults_have_their_documented_effects(transport: SdkTransport, table: str) -> None:
+def test_scripted_faults_have_their_documented_effects(transport: Transport, table: str) -> None:
     put = {"TableName": table, "Item": item("a"), **IF_ABSENT}
     faulty = FaultyTransport(
         transport,
@@ -186,7 +185,7 @@ def test_scripted_faults_have_their_documented_effects(transport: SdkTransport, 
     assert faulty.waiting == []
 
 
-def test_a_repeated_write_meets_itself_on_its_second_attempt(transport: SdkTransport, table: str) -> None:
+def test_a_repeated_write_meets_itself_on_its_second_attempt(transport: Transport, table: str) -> None:
     faulty = FaultyTransport(transport, [repeated("PutItem")])
 
     request = {"TableName": table, "Item": item("a", Rev={"S": "mine"}), **IF_ABSENT}
@@ -197,7 +196,7 @@ def test_a_repeated_write_meets_itself_on_its_second_attempt(transport: SdkTrans
     assert caught.value.item == item("a", Rev={"S": "mine"})
 
 
-def test_another_writer_can_write_in_between(transport: SdkTransport, table: str) -> None:
+def test_another_writer_can_write_in_between(transport: Transport, table: str) -> None:
     theirs = {"TableName": table, "Item": item("a", Rev={"S": "theirs"})}
     faulty = FaultyTransport(transport, [meanwhile("PutItem", lambda: transport.call("PutItem", theirs))])
 
@@ -208,7 +207,7 @@ def test_another_writer_can_write_in_between(transport: SdkTransport, table: str
     assert caught.value.item == item("a", Rev={"S": "theirs"})
 
 
-def test_a_batch_can_be_left_partly_unprocessed(transport: SdkTransport, table: str) -> None:
+def test_a_batch_can_be_left_partly_unprocessed(transport: Transport, table: str) -> None:
     puts = [{"PutRequest": {"Item": item(str(number))}} for number in range(5)]
     keys = [key(str(number)) for number in range(3)]
     faulty = FaultyTransport(transport, [unprocessed("BatchWriteItem", keep=2), unprocessed("BatchGetItem", keep=1)])

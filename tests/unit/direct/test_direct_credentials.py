@@ -15,11 +15,11 @@ from botocore.exceptions import CredentialRetrievalError
 from bench.canned import Reply, canned_server
 from dynashard.errors import ConfigurationError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.transport.deadline import within
+from dynashard.transport.direct.choice import transport_for
+from dynashard.transport.direct.credentials import Credentials, ProviderCredentials, source_of
+from dynashard.transport.direct.endpoint import endpoint_of
+from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.interface import Call, Settings
-from dynashard_direct.choice import transport_for
-from dynashard_direct.credentials import Credentials, ProviderCredentials, source_of
-from dynashard_direct.endpoint import endpoint_of
-from dynashard_direct.transport import DirectTransport
 
 pytestmark = pytest.mark.unit
 
@@ -60,8 +60,8 @@ def test_everything_else_is_left_to_botocores_providers(settings: Settings, envi
 
 def test_the_keys_of_a_lambda_function_need_no_botocore() -> None:
     program = (
-        "import sys, dynashard_direct\n"
-        "transport = dynashard_direct.connect('http://127.0.0.1:1', 'eu-west-1', attempts=1)\n"
+        "import sys, dynashard.transport\n"
+        "transport = dynashard.transport.connect('http://127.0.0.1:1', 'eu-west-1', attempts=1)\n"
         "try: transport.call('GetItem', {})\n"
         "except Exception as error: print(type(error).__name__)\n"
         "assert not {'botocore', 'urllib3', 'http.client'} & set(sys.modules), sorted(sys.modules)\n"

@@ -10,13 +10,15 @@ from botocore.endpoint_provider import EndpointProvider
 from botocore.loaders import create_loader
 from botocore.session import Session
 
+from dynashard.transport import connect
+from dynashard.transport.direct import fallback
+from dynashard.transport.direct.choice import transport_for
+from dynashard.transport.direct.endpoint import Endpoint, endpoint_of, root_certificates
+from dynashard.transport.direct.operations import OPERATIONS
+from dynashard.transport.direct.transport import DirectTransport
+from dynashard.transport.direct.unusual import UnusualSettingsError
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
-from dynashard_direct import DirectTransport, connect, fallback
-from dynashard_direct.choice import transport_for
-from dynashard_direct.endpoint import Endpoint, endpoint_of, root_certificates
-from dynashard_direct.operations import OPERATIONS
-from dynashard_direct.unusual import UnusualSettingsError
 
 pytestmark = pytest.mark.unit
 
@@ -166,7 +168,7 @@ def test_each_reason_for_botocore_is_logged_once(nothing: dict[str, str], caplog
         transport_for(Settings(), nothing)
         transport_for(Settings(endpoint_url="http://h:1/prefix", region="eu-west-1"), nothing)
 
-    assert [record.message for record in caplog.records if record.name.startswith("dynashard_direct")] == [
+    assert [record.message for record in caplog.records if record.name.startswith("dynashard.transport.direct")] == [
         "Requests to DynamoDB are sent by botocore: no region is set.",
         "Requests to DynamoDB are sent by botocore: the endpoint's URL has more than a host and a port.",
     ]

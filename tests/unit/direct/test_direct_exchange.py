@@ -5,7 +5,7 @@ import pytest
 from bench.answers import counted
 from dynashard.errors import EngineUnavailableError, OutcomeUnknownError
 from dynashard.transport.classification import DAMAGED
-from dynashard_direct.exchange import Exchange
+from dynashard.transport.direct.exchange import Exchange
 
 pytestmark = pytest.mark.unit
 

@@ -21,9 +21,10 @@ from dynashard.runtime import Runtime
 from dynashard.transport import Call, metered
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.deadline import within
+from dynashard.transport.direct import fallback
+from dynashard.transport.direct.choice import transport_for
+from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.interface import Settings
-from dynashard_direct import DirectTransport, fallback
-from dynashard_direct.choice import transport_for
 from tests.unit.transport.scripted_server import FOUND, stored
 
 pytestmark = pytest.mark.unit
@@ -178,7 +179,7 @@ def test_botocore_sends_operations_with_other_endpoints_which_is_logged_once(
     for _ in range(2):
         transport.try_all([Call("SearchVectors", {"Key": {"PK": {"S": "a"}}}), get("a")])
 
-    assert [record.message for record in caplog.records if record.name.startswith("dynashard_direct")] == [
+    assert [record.message for record in caplog.records if record.name.startswith("dynashard.transport.direct")] == [
         "Requests of SearchVectors are sent by botocore: the direct transport does not know their endpoint."
     ]
 
@@ -251,11 +252,11 @@ def test_an_interruption_leaves_no_connection_behind(start: Start, monkeypatch: 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("dynashard_direct.fan_out.read_answer", interrupted)
+        patched.setattr("dynashard.transport.direct.fan_out.read_answer", interrupted)
         with pytest.raises(KeyboardInterrupt):
             transport.call_all([get("a"), get("b")])
     with monkeypatch.context() as patched:
-        patched.setattr("dynashard_direct.nonblocking.PendingAttempt.advance", interrupted)
+        patched.setattr("dynashard.transport.direct.nonblocking.PendingAttempt.advance", interrupted)
         with pytest.raises(KeyboardInterrupt):
             transport.call_all([get("a"), get("b")])
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from bench.fuzz_answers import Fuzzer, main
+from dynashard.transport.direct.exchange import Exchange
+from dynashard.transport.direct.http1 import Answer, AnswerParser
 from dynashard.transport.wire_format import parsed_answer
-from dynashard_direct.exchange import Exchange
-from dynashard_direct.http1 import Answer, AnswerParser
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit
@@ -55,11 +55,11 @@ def taken_when_closed(exchange: Exchange, data: bytes, received: Any = Exchange.
 @pytest.mark.parametrize(
     ("place", "mutant", "found"),
     [
-        ("dynashard_direct.sending.parsed_answer", without_checksum, "another body"),
-        ("dynashard_direct.http1.AnswerParser._answer", always_clean, "stray bytes"),
-        ("dynashard_direct.exchange.Exchange.unsent", forgotten, "unsent"),
-        ("dynashard_direct.exchange.Exchange.received", taken_when_closed, "a close is taken"),
-        ("dynashard_direct.http1._SINGLE", frozenset(), "on botocore's transport"),
+        ("dynashard.transport.direct.sending.parsed_answer", without_checksum, "another body"),
+        ("dynashard.transport.direct.http1.AnswerParser._answer", always_clean, "stray bytes"),
+        ("dynashard.transport.direct.exchange.Exchange.unsent", forgotten, "unsent"),
+        ("dynashard.transport.direct.exchange.Exchange.received", taken_when_closed, "a close is taken"),
+        ("dynashard.transport.direct.http1._SINGLE", frozenset(), "on botocore's transport"),
     ],
     ids=["checksums ignored", "stray bytes ignored", "writing forgotten", "a close completes", "two lengths accepted"],
 )
@@ -83,7 +83,7 @@ def test_the_command_ends_with_1_if_an_answer_is_misunderstood(
     assert main(["--answers", "50", "--alone"]) == 0
     assert "0 wrong" in capsys.readouterr().out
 
-    monkeypatch.setattr("dynashard_direct.sending.parsed_answer", without_checksum)
+    monkeypatch.setattr("dynashard.transport.direct.sending.parsed_answer", without_checksum)
 
     assert main(["--answers", "5000", "--alone"]) == 1
     assert "wrong: call" in capsys.readouterr().out

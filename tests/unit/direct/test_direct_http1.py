@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bench.answers import BODY, chunked, counted, damaged, pieces_of
 from dynashard.transport.classification import DAMAGED
+from dynashard.transport.direct.http1 import MAX_BODY_BYTES, MAX_HEAD_BYTES, Answer, AnswerParser, MalformedAnswerError
 from dynashard.transport.wire_format import parsed_answer
-from dynashard_direct.http1 import MAX_BODY_BYTES, MAX_HEAD_BYTES, Answer, AnswerParser, MalformedAnswerError
 from tests.depth import profile
 
 pytestmark = pytest.mark.unit
@@ -156,7 +156,7 @@ def test_a_head_or_line_without_end_is_refused(data: bytes) -> None:
 
 
 def test_the_total_of_all_chunks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynashard_direct.http1.MAX_BODY_BYTES", 200)
+    monkeypatch.setattr("dynashard.transport.direct.http1.MAX_BODY_BYTES", 200)
 
     assert parsed(chunked(b"a" * 200)) is not None
     with pytest.raises(MalformedAnswerError, match="longer than 200 bytes"):

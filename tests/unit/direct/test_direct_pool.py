@@ -7,7 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
-from dynashard_direct.connections import MAX_IDLE_SECONDS, Connection, ConnectionPool, ConnectionsInUseError
+from dynashard.transport.direct.connections import MAX_IDLE_SECONDS, Connection, ConnectionPool, ConnectionsInUseError
 from tests.waiting import HANG_SECONDS, until
 
 pytestmark = pytest.mark.unit

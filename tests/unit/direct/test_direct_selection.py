@@ -6,10 +6,11 @@ import pytest
 
 from dynashard import Dynashard
 from dynashard.errors import ConfigurationError
+from dynashard.transport import connect
+from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.interface import Transport
 from dynashard.transport.sdk import SdkTransport
-from dynashard_direct import DirectTransport
-from dynashard_direct.selection import DEFAULT, TransportName, connect_by, name_in
+from dynashard.transport.selection import DEFAULT, TransportName, name_in
 from dynashard_serving.settings import TableSettings
 from dynashard_serving.transports import open_transport
 from local.resharding import transport_of
@@ -32,7 +33,7 @@ def test_a_process_uses_the_transport_that_its_setting_names(
     function = TableSettings(table="t", topology_table="u", endpoint=ENGINE, transport=name)
     local = {**variables, "DYNAMODB_ENDPOINT": ENGINE, "TOPOLOGY_OPERATION_SECONDS": "4", "TRANSPORT": name}
     program = Dynashard.local({"DYNAMODB_PORT": "1", "TRANSPORT": name}).store.transport
-    opened = [connect_by(name, ENGINE, "eu-west-1"), open_transport(function), transport_of(local), program]
+    opened = [connect(ENGINE, "eu-west-1", transport=name), open_transport(function), transport_of(local), program]
 
     assert [type(each) for each in opened] == [kind] * 4
     for each in opened:
@@ -58,13 +59,6 @@ def test_an_unknown_transport_is_refused_with_the_known_ones(text: str) -> None:
         name_in({"TRANSPORT": text})
 
     assert str(refused.value) == f"TRANSPORT is {text!r}: use botocore or direct"
-
-
-def test_without_the_package_of_the_direct_transport_botocore_sends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynashard.runtime.find_spec", lambda _package: None)
-
-    with Dynashard.local({"DYNAMODB_PORT": "1", "TRANSPORT": "direct"}) as db:
-        assert type(db.store.transport) is SdkTransport
 
 
 def test_all_settings_have_the_same_names_and_default() -> None:

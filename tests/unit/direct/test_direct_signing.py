@@ -13,8 +13,8 @@ from botocore.credentials import Credentials as BotocoreCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard_direct.credentials import Credentials
-from dynashard_direct.signing import RequestWriter, Signer
+from dynashard.transport.direct.credentials import Credentials
+from dynashard.transport.direct.signing import RequestWriter, Signer
 
 pytestmark = pytest.mark.unit
 

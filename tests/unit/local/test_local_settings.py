@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from dynashard_direct.selection import DEFAULT
+from dynashard.transport.selection import DEFAULT
 from local.errors import LocalStackError
 from local.settings import ROOT, Settings
 

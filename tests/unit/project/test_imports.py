@@ -59,8 +59,8 @@ def package_allows(module: str, imported: str) -> bool:
         return room(imported) in {"errors", "schema", "transport"}
     if top in PLACES:
         return top == mine or top in PACKAGES[mine]
-    # The client invokes functions, which is an AWS interface of its own; the direct transport asks for credentials.
-    return top not in SDK or mine in {"dynashard_client", "dynashard_direct"} or module == AWS_SERVICES
+    # The client invokes functions, which is an AWS interface of its own.
+    return top not in SDK or mine == "dynashard_client" or module == AWS_SERVICES
 
 
 def stacks_allow(_module: str, imported: str) -> bool:
@@ -128,9 +128,9 @@ def test_modules_import_only_what_the_design_allows() -> None:
 
 
 def test_one_place_decides_which_transport_a_process_uses() -> None:
-    choosing = {"dynashard.connect", "dynashard.transport.connect", "dynashard_direct.connect"}
-    # The layer's own `local` and `deployed` are below the place that decides.
-    found = [s.name for place in PLACES if place != "dynashard" for s in sources(place) if choosing & set(s.imports)]
+    one_of_them = ("dynashard.transport.direct", "dynashard.transport.sdk")
+    found = [s.name for s in everything() if not s.name.startswith("dynashard.transport")
+             for each in s.imports if each.startswith(one_of_them)]  # fmt: skip
 
     assert found == []
 
@@ -210,10 +210,10 @@ VIOLATIONS = [
     ("dynashard.reads.query", "from domain import User"),
     ("dynashard.service", "from functions.api import app"),
     ("dynashard.service", "from dynashard_patterns import Edges"),
-    ("dynashard.transport.sdk", "def late():\n    from dynashard_direct import connect"),
-    ("dynashard_direct.transport", "from dynashard.topology import LeasedTopology"),
-    ("dynashard_direct.transport", "from dynashard_serving.limits import MAX_QUERIES"),
-    ("dynashard_patterns.edges.store", "from dynashard_direct import connect"),
+    ("dynashard.transport.sdk", "def late():\n    from dynashard_patterns import Edges"),
+    ("dynashard.transport.direct.transport", "from dynashard.topology import LeasedTopology"),
+    ("dynashard.transport.direct.transport", "from dynashard_serving.limits import MAX_QUERIES"),
+    ("dynashard_patterns.edges.store", "from dynashard_client import BackendClient"),
     ("dynashard_patterns.edges.store", "from dynashard_serving.limits import MAX_QUERIES"),
     ("dynashard_patterns.edges.store", "import botocore.session"),
     ("dynashard_serving.backend", "from domain import User"),

@@ -10,9 +10,9 @@ import pytest
 from bench.canned import Asked, Reply, canned_server
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.attempts import Attempts
+from dynashard.transport.direct.choice import transport_for
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
-from dynashard_direct.choice import transport_for
 from tests.unit.transport.scripted_server import Opened, Script
 
 

@@ -12,8 +12,7 @@ from threading import Event, Thread
 from typing import Any
 
 from dynashard.errors import DynashardError
-from dynashard.transport import Call, Transport
-from dynashard_direct.selection import TransportName, connect_by
+from dynashard.transport import Call, Transport, TransportName, connect
 
 CHILDREN = 4
 READS = 240
@@ -68,7 +67,7 @@ def result_of(child: int) -> str:
 
 def main(transport: TransportName, url: str) -> None:
     """Read, fork and read in all processes."""
-    opened = connect_by(transport, url, "eu-west-1", access_key="local", secret_key="local", attempts=1)  # noqa: S106
+    opened = connect(url, "eu-west-1", transport=transport, access_key="local", secret_key="local", attempts=1)  # noqa: S106
     wrong_reads(opened, "before")
     stop = Event()
 

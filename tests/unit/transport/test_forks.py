@@ -16,13 +16,13 @@ from dynashard.runtime import SYSTEM
 from dynashard.topology.leases import Leases
 from dynashard.transport import Call
 from dynashard.transport.client import open_client, open_session
+from dynashard.transport.direct.choice import transport_for
+from dynashard.transport.direct.connections import ConnectionPool
+from dynashard.transport.direct.credentials import ProviderCredentials
+from dynashard.transport.direct.sdk_sender import IdleConnections
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
-from dynashard_direct.choice import transport_for
-from dynashard_direct.connections import ConnectionPool
-from dynashard_direct.credentials import ProviderCredentials
-from dynashard_direct.sdk_sender import IdleConnections
 from tests.unit.project.rooms import ROOT
 from tests.unit.transport.forking import child_of, result_of
 from tests.unit.transport.scripted_server import Opened

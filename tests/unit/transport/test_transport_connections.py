@@ -14,9 +14,9 @@ from dynashard.errors import ConfigurationError, EngineUnavailableError, Outcome
 from dynashard.runtime import Runtime
 from dynashard.transport import Call
 from dynashard.transport.attempts import Attempts
+from dynashard.transport.direct.choice import transport_for
+from dynashard.transport.direct.sdk_sender import MAX_IDLE_SECONDS
 from dynashard.transport.interface import Settings
-from dynashard_direct.choice import transport_for
-from dynashard_direct.sdk_sender import MAX_IDLE_SECONDS
 from tests.unit.transport.certificates import certificate_for, served
 from tests.unit.transport.scripted_server import Opened
 
@@ -189,7 +189,7 @@ def test_a_connection_that_was_idle_for_long_by_the_wall_clock_is_replaced(
 ) -> None:
     """A frozen Lambda does not notice that the other side has closed the connection."""
     now = [1_000_000.0]
-    monkeypatch.setattr("dynashard_direct.sdk_sender._Aged.clock", staticmethod(lambda: now[0]))
+    monkeypatch.setattr("dynashard.transport.direct.sdk_sender._Aged.clock", staticmethod(lambda: now[0]))
     server = _OneAnswer(closes=False)
     settings = Settings(server.url, "eu-west-1", "local", "local")
     transport = opened(settings, Attempts(1, runtime=Runtime(clock=lambda: now[0])))

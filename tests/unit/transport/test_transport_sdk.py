@@ -31,14 +31,14 @@ def test_a_missing_region_is_a_configuration_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
 
     with pytest.raises(ConfigurationError, match="region"):
-        connect(access_key="local", secret_key="local").warm()  # noqa: S106
+        SdkTransport(Settings(access_key="local", secret_key="local")).warm()  # noqa: S106
 
 
 def test_only_connecting_imports_the_sdk() -> None:
     program = (
         "import sys, dynashard, dynashard.transport, dynashard.transport.classification\n"
         "assert 'botocore' not in sys.modules and 'urllib3' not in sys.modules\n"
-        "dynashard.transport.connect('http://127.0.0.1:1', 'eu-west-1')\n"
+        "dynashard.transport.connect('http://127.0.0.1:1', 'eu-west-1', transport='botocore')\n"
         "assert 'botocore' in sys.modules"
     )
 

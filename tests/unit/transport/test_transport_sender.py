@@ -8,9 +8,9 @@ import urllib3
 
 from bench.canned import Reply, canned_server
 from dynashard.transport.client import open_client
+from dynashard.transport.direct.sdk_sender import PooledSender
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
-from dynashard_direct.sdk_sender import PooledSender
 
 pytestmark = pytest.mark.unit
 

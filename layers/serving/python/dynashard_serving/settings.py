@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.deadline import LONGEST_OPERATION
-from dynashard_direct.selection import DEFAULT, TransportName, transport_name
+from dynashard.transport.selection import DEFAULT, TransportName, transport_name
 from dynashard_serving.environment import (
     Variable,
     flag,

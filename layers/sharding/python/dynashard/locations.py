@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypedDict, cast
+from typing import Any, Final, TypedDict
 
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.errors import ConfigurationError
-from dynashard.runtime import direct_module
 from dynashard.topology import DEFAULT_LEASE
 from dynashard.transport import Transport, connect
 from dynashard.transport.aws import secret_reader, stack_outputs
+from dynashard.transport.selection import name_in
 
 CURSOR_SECRET_OUTPUT: Final = "CursorSecretArn"  # noqa: S105 - the name of an output
 """The API stack's output that names the secret with the cursor keys."""
@@ -77,11 +77,8 @@ def deployed(environment: str, *, region: str | None = None, profile: str | None
 
 
 def _connect(environ: Mapping[str, str], endpoint: str | None, region: str | None, **more: Any) -> Transport:
-    """Return the transport that `TRANSPORT` names; without the package of the direct one, botocore's."""
-    selection = direct_module("selection")
-    if selection is None:
-        return connect(endpoint, region, **more)
-    return cast("Transport", selection.connect_by(selection.name_in(environ), endpoint, region, **more))
+    """Return the transport that `TRANSPORT` names."""
+    return connect(endpoint, region, transport=name_in(environ), **more)
 
 
 def _outputs(stack: str, *wanted: str, region: str | None, profile: str | None) -> Mapping[str, str]:

@@ -1,23 +1,30 @@
 """The wire to DynamoDB: one small interface, typed errors, metered capacity.
 
-The AWS SDK is imported when `connect` is called.
+`connect` is the one place that decides which of the two transports speaks: `direct` or `sdk`.
 """
 
-from typing import TYPE_CHECKING
+import os
 
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import Call, Resend, Settings, Transport, Wire, metered
+from dynashard.transport.selection import DEFAULT, TransportName
 
-if TYPE_CHECKING:
-    from dynashard.transport.sdk import SdkTransport
-
-__all__ = ["Call", "Resend", "Transport", "Wire", "connect", "metered"]
+__all__ = [
+    "Call",
+    "Resend",
+    "Transport",
+    "TransportName",
+    "Wire",
+    "connect",
+    "metered",
+]
 
 
 def connect(
     endpoint_url: str | None = None,
     region: str | None = None,
     *,
+    transport: TransportName = DEFAULT,
     access_key: str | None = None,
     secret_key: str | None = None,
     token: str | None = None,
@@ -27,34 +34,50 @@ def connect(
     max_connections: int = 50,
     operation_seconds: float = LONGEST_OPERATION,
     profile: str | None = None,
-) -> "SdkTransport":
-    """Return a transport to DynamoDB, whose client is built by `warm()` or the first request; `close()` releases it.
+) -> Transport:
+    """Return a transport to DynamoDB, which connects with `warm()` or the first request; `close()` releases it.
 
     Args:
-        endpoint_url: of a local engine; None uses AWS's own.
+        endpoint_url: of a local engine or a VPC endpoint; None uses AWS's own.
         region: None uses the SDK's: environment or profile.
+        transport: what signs and sends requests. `direct` leaves a proxy, an endpoint with a path and other unusual
+            settings to `botocore`, and logs each reason once.
         access_key: for a local engine; None uses the SDK's own credentials: role, profile, environment.
         secret_key: goes with `access_key`.
         token: of temporary credentials.
         attempts: how often a request is sent at most, the first time included.
         connect_timeout: for a connection, in seconds.
-        read_timeout: for an answer, in seconds.
-        max_connections: size of the connection pool, and threads for parallel requests.
+        read_timeout: for a wait for bytes of an answer, in seconds.
+        max_connections: open at a time, and threads for parallel requests; further requests wait for one.
         operation_seconds: how long one request may take with all of its attempts and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
         profile: of the SDK's configuration files; None uses the SDK's default.
 
     Raises:
-        ConfigurationError: only one of `access_key` and `secret_key`, or `operation_seconds` not above 0.
+        ConfigurationError: only one of `access_key` and `secret_key`, keys with impossible characters, or
+            `operation_seconds` not above 0.
 
-    Cost: no request. Importing the SDK takes about 150 ms, once.
+    Cost: no request. `botocore` imports the SDK, about 150 ms, once. `direct` imports it only for profiles,
+    configuration files and credentials that are not in the environment.
     """
-    # Importing the SDK is slow, and code that only declares entities or reads `schema` does not need it.
-    from dynashard.transport.sdk import SdkTransport  # noqa: PLC0415
-
     settings = Settings(
-        endpoint_url=endpoint_url, region=region, access_key=access_key, secret_key=secret_key, token=token,
-        attempts=attempts, connect_timeout=connect_timeout, read_timeout=read_timeout, max_connections=max_connections,
-        operation_seconds=operation_seconds, profile=profile,
-    )  # fmt: skip
-    return SdkTransport(settings)
+        endpoint_url=endpoint_url,
+        region=region,
+        access_key=access_key,
+        secret_key=secret_key,
+        token=token,
+        attempts=attempts,
+        connect_timeout=connect_timeout,
+        read_timeout=read_timeout,
+        max_connections=max_connections,
+        operation_seconds=operation_seconds,
+        profile=profile,
+    )
+    # Code that only declares entities or reads `schema` needs neither, and the SDK is slow to import.
+    if transport == "botocore":
+        from dynashard.transport.sdk import SdkTransport  # noqa: PLC0415
+
+        return SdkTransport(settings)
+    from dynashard.transport.direct.choice import transport_for  # noqa: PLC0415
+
+    return transport_for(settings, os.environ)

@@ -16,8 +16,8 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from dynashard.errors import ConfigurationError
-from dynashard.runtime import direct_module
 from dynashard.transport.certificates import ca_bundle
+from dynashard.transport.direct.sdk_sender import PooledSender
 from dynashard.transport.interface import Settings, Wire
 from dynashard.transport.wire_format import body_of, parsed_answer
 
@@ -44,16 +44,15 @@ class WireParser(ResponseParserFactory):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A client and its sender, which is None without `dynashard_direct`: then botocore sends."""
+    """A client and its sender."""
 
     client: Any
-    sender: Any
+    sender: PooledSender
 
     def close(self) -> None:
         """Close all connections."""
         self.client.close()
-        if self.sender is not None:
-            self.sender.close()
+        self.sender.close()
 
 
 _loader: Final = cache(create_loader)
@@ -95,9 +94,8 @@ def open_client(settings: Settings) -> Opened:
     events = client.meta.events
     # With botocore's retries off, this handler only inspects each answer.
     events.unregister("needs-retry.dynamodb", unique_id=_RETRIES)
-    sender = _sender(settings, bundle)
-    if sender is not None:
-        events.register("before-send.dynamodb", sender)
+    sender = PooledSender(settings, bundle or get_cert_path(verify=True), lambda url: bool(get_environ_proxies(url)))
+    events.register("before-send.dynamodb", sender)
     return Opened(client, sender)
 
 
@@ -117,13 +115,6 @@ def _config(settings: Settings) -> Config:
         # Botocore would send every write again after every failure; `attempts` decides instead.
         retries={"mode": "standard", "total_max_attempts": 1},
     )
-
-
-def _sender(settings: Settings, bundle: str | None) -> Any:
-    own = direct_module("sdk_sender")
-    if own is None:
-        return None
-    return own.PooledSender(settings, bundle or get_cert_path(verify=True), lambda url: bool(get_environ_proxies(url)))
 
 
 def replace_serializer(client: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from dynashard.errors import DynashardError
 from dynashard.transport.classification import DAMAGED, unanswered, unreached
-from dynashard_direct.http1 import Answer, AnswerParser, MalformedAnswerError
+from dynashard.transport.direct.http1 import Answer, AnswerParser, MalformedAnswerError
 
 CLOSED: Final = "ConnectionClosedError"
 TIMED_OUT: Final = "ReadTimeoutError"

@@ -10,7 +10,7 @@ from hashlib import sha256
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Final
 
-from dynashard_direct.credentials import Credentials
+from dynashard.transport.direct.credentials import Credentials
 
 if TYPE_CHECKING:
     from hashlib import _Hash

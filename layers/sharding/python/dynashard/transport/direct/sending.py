@@ -7,14 +7,14 @@ from zlib import crc32
 from dynashard.transport.attempts import resend_of
 from dynashard.transport.classification import unreached
 from dynashard.transport.deadline import remaining
+from dynashard.transport.direct.connections import Connection, ConnectionPool, ConnectionsInUseError, Dialer
+from dynashard.transport.direct.credentials import Source
+from dynashard.transport.direct.endpoint import Endpoint
+from dynashard.transport.direct.exchange import Exchange
+from dynashard.transport.direct.http1 import Answer
+from dynashard.transport.direct.signing import RequestWriter
 from dynashard.transport.interface import Reader, Resend, Settings, Wire, with_capacity
 from dynashard.transport.wire_format import accepted, body_of, parsed_answer, parsed_body
-from dynashard_direct.connections import Connection, ConnectionPool, ConnectionsInUseError, Dialer
-from dynashard_direct.credentials import Source
-from dynashard_direct.endpoint import Endpoint
-from dynashard_direct.exchange import Exchange
-from dynashard_direct.http1 import Answer
-from dynashard_direct.signing import RequestWriter
 
 Clock = Callable[[], float]
 """The wall clock, in epoch seconds."""

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dynashard.transport.attempts import Attempts
+from dynashard.transport.direct.credentials import source_of
+from dynashard.transport.direct.endpoint import endpoint_of
+from dynashard.transport.direct.fallback import sdk_transport
+from dynashard.transport.direct.transport import DirectTransport
+from dynashard.transport.direct.unusual import UnusualSettingsError
 from dynashard.transport.interface import Settings
-from dynashard_direct.credentials import source_of
-from dynashard_direct.endpoint import endpoint_of
-from dynashard_direct.fallback import sdk_transport
-from dynashard_direct.transport import DirectTransport
-from dynashard_direct.unusual import UnusualSettingsError
 
 if TYPE_CHECKING:
     from dynashard.transport.sdk import SdkTransport

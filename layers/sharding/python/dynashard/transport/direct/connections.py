@@ -14,8 +14,8 @@ from threading import Condition, Lock
 from typing import Any, Final
 
 from dynashard.transport.certificates import unreadable
+from dynashard.transport.direct.endpoint import Endpoint
 from dynashard.transport.forks import after_fork, own_lock
-from dynashard_direct.endpoint import Endpoint
 
 MAX_IDLE_SECONDS: Final = 30.0
 """A connection that was idle for longer is replaced: its other end may be gone unnoticed."""

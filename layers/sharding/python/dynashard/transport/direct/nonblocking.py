@@ -10,11 +10,11 @@ from typing import Final
 
 from dynashard.errors import DynashardError
 from dynashard.transport.deadline import remaining, within
-from dynashard_direct.blocking import RECEIVED, connection_failure
-from dynashard_direct.connections import Connection, ConnectionsInUseError, set_options
-from dynashard_direct.exchange import TIMED_OUT, Exchange
-from dynashard_direct.http1 import Answer
-from dynashard_direct.sending import SHORTEST, Channel, PreparedCall
+from dynashard.transport.direct.blocking import RECEIVED, connection_failure
+from dynashard.transport.direct.connections import Connection, ConnectionsInUseError, set_options
+from dynashard.transport.direct.exchange import TIMED_OUT, Exchange
+from dynashard.transport.direct.http1 import Answer
+from dynashard.transport.direct.sending import SHORTEST, Channel, PreparedCall
 
 _UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAIN})
 

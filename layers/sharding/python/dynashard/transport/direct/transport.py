@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 from dynashard.errors import DynashardError, EngineError
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.deadline import begin, end
+from dynashard.transport.direct.blocking import send_once
+from dynashard.transport.direct.credentials import Source
+from dynashard.transport.direct.endpoint import Endpoint
+from dynashard.transport.direct.fallback import sdk_transport
+from dynashard.transport.direct.operations import OPERATIONS
+from dynashard.transport.direct.sending import Channel, prepare_call, read_answer
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Call, Reader, Resend, Settings, Wire, record
-from dynashard_direct.blocking import send_once
-from dynashard_direct.credentials import Source
-from dynashard_direct.endpoint import Endpoint
-from dynashard_direct.fallback import sdk_transport
-from dynashard_direct.operations import OPERATIONS
-from dynashard_direct.sending import Channel, prepare_call, read_answer
 
 if TYPE_CHECKING:
     from dynashard.transport.sdk import SdkTransport
@@ -85,7 +85,7 @@ class DirectTransport:
         if len(calls) == 1:
             return [self._tried(calls[0])]
         plain = [call for call in calls if call.operation in OPERATIONS]
-        from dynashard_direct.fan_out import FanOut  # noqa: PLC0415 - single requests do without
+        from dynashard.transport.direct.fan_out import FanOut  # noqa: PLC0415 - single requests do without
 
         answers = iter(FanOut(self._channel, self._attempts, self._seconds, concurrency).run(plain))
         if len(plain) == len(calls):

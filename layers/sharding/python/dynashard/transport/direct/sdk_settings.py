@@ -7,7 +7,7 @@ from botocore.exceptions import BotoCoreError
 from botocore.utils import get_environ_proxies
 
 from dynashard.transport.client import open_session
-from dynashard_direct.unusual import UnusualSettingsError, Variable
+from dynashard.transport.direct.unusual import UnusualSettingsError, Variable
 
 
 def sdk_variables(profile: str | None, environ: Mapping[str, str]) -> Variable:

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from dynashard.transport.certificates import ca_bundle
+from dynashard.transport.direct.unusual import UnusualSettingsError, Variable
 from dynashard.transport.interface import Settings
-from dynashard_direct.unusual import UnusualSettingsError, Variable
 
 _PARTITIONS: Final = (
     # Names of regions, and the domains of plain and of dual-stack endpoints.
@@ -97,7 +97,7 @@ def _variables(settings: Settings, environ: Mapping[str, str]) -> Variable:
     profiled = settings.profile or environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE")
     if not local and (profiled or any(map(os.path.isfile, files))):
         # `Path.expanduser` would fail for a user without a home folder.
-        from dynashard_direct.sdk_settings import sdk_variables  # noqa: PLC0415 - it imports botocore
+        from dynashard.transport.direct.sdk_settings import sdk_variables  # noqa: PLC0415 - it imports botocore
 
         return sdk_variables(settings.profile, environ)
     return lambda name: next((environ[each] for each in _NAMES[name] if environ.get(each)), None)
@@ -143,7 +143,7 @@ def _refuse_proxy(url: str, environ: Mapping[str, str]) -> None:
     """Raise `UnusualSettingsError` behind a proxy. Only Linux keeps proxies in variables alone."""
     if sys.platform == "linux" and not any(environ.get(name) or environ.get(name.upper()) for name in _PROXIES):
         return
-    from dynashard_direct.sdk_settings import proxied  # noqa: PLC0415 - it imports botocore
+    from dynashard.transport.direct.sdk_settings import proxied  # noqa: PLC0415 - it imports botocore
 
     if proxied(url):
         raise UnusualSettingsError("a proxy is set")

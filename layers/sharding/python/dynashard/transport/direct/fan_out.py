@@ -15,11 +15,11 @@ from typing import Final
 from dynashard.errors import DynashardError
 from dynashard.transport.attempts import Attempts, RetryState
 from dynashard.transport.deadline import remaining, within
+from dynashard.transport.direct.http1 import Answer
+from dynashard.transport.direct.nonblocking import PendingAttempt, begin_attempt
+from dynashard.transport.direct.sending import Channel, PreparedCall, prepare_call, read_answer
 from dynashard.transport.interface import Call, Wire, record
 from dynashard.transport.wire_format import require_remaining
-from dynashard_direct.http1 import Answer
-from dynashard_direct.nonblocking import PendingAttempt, begin_attempt
-from dynashard_direct.sending import Channel, PreparedCall, prepare_call, read_answer
 
 _LONGEST_WAIT: Final = 60.0
 

@@ -6,11 +6,11 @@ from typing import Final
 from dynashard.errors import DynashardError
 from dynashard.transport.classification import unreached
 from dynashard.transport.deadline import remaining
+from dynashard.transport.direct.connections import Connection
+from dynashard.transport.direct.exchange import TIMED_OUT, Exchange
+from dynashard.transport.direct.http1 import Answer
+from dynashard.transport.direct.sending import Channel, PreparedCall
 from dynashard.transport.wire_format import require_remaining
-from dynashard_direct.connections import Connection
-from dynashard_direct.exchange import TIMED_OUT, Exchange
-from dynashard_direct.http1 import Answer
-from dynashard_direct.sending import Channel, PreparedCall
 
 RECEIVED: Final = 64 * 1024
 """Bytes that one read takes at most."""
