@@ -40,6 +40,12 @@ node_modules/.done: package-lock.json
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall requirements/*.whl
 	@touch $@
 
+# A generator of Python clients, which `make test-deep` runs.
+.venv-clients/.done: requirements/clients.txt | .venv/.done
+	$(BIN)/python -m venv .venv-clients
+	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/clients.txt
+	@touch $@
+
 # The site's tools, which are not needed to run or test the backend.
 .venv-docs/.done: requirements/docs.txt | .venv/.done
 	$(BIN)/python -m venv .venv-docs
@@ -89,7 +95,7 @@ test-e2e: setup $(TESTED) ## Run only the tests of whole processes over HTTP, lo
 	$(PYTEST) tests/e2e
 
 .PHONY: test-deep
-test-deep: setup $(TESTED) ## Run every test with many and random examples and schedules
+test-deep: setup $(TESTED) .venv-clients/.done ## Run every test with many and random examples and schedules
 	TEST_PROFILE=deep $(PYTEST)
 
 .PHONY: check
@@ -106,7 +112,7 @@ types: setup ## Check types: all of them the first time, then what changed and w
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again into the hashed locks
-	for name in sharding api dev ministack docs bench audit; do \
+	for name in sharding api dev ministack docs bench audit clients; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	$(BIN)/python -m stacks.checkout
@@ -221,4 +227,4 @@ release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE,
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)
-	rm -rf .venv .venv-bench .venv-ministack .venv-docs .venv-audit node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-ministack .venv-clients .venv-docs .venv-audit node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -34,7 +34,7 @@ class Client:
     """A client of a backend. Safe to share between threads; `close` it, or use it in a `with`.
 
     Args:
-    transport: FIX.
+        transport: how requests are sent: `LambdaTransport` or `RestTransport`.
         tenant: the tenant it acts for, if that is known here.
         retries: how often requests are sent.
     """

@@ -1160,6 +1160,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** Accepted */
         Accepted: {
             /** @description How many items were accepted. */
             accepted: number;
@@ -1196,7 +1197,7 @@ export interface components {
          */
         AccessAction: "read" | "write" | "share" | "delete";
         /**
-         * Access
+         * AccessCreate
          * @description An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself.
          */
         AccessCreate: {
@@ -1216,12 +1217,16 @@ export interface components {
             /** User Id */
             user_id: string;
         };
+        /** AccessPage */
         AccessPage: {
             items: (components["schemas"]["Access"] | components["schemas"]["AccessPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * AccessPart
+         * @description An item of a listing that names `fields`.
+         */
         AccessPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -1283,7 +1288,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Article
+         * ArticleCreate
          * @description An article of an author.
          *
          *     A partition holds one year of one author, so its size is bounded. Two authors may use the same title; an author
@@ -1309,12 +1314,16 @@ export interface components {
              */
             text?: string;
         };
+        /** ArticlePage */
         ArticlePage: {
             items: (components["schemas"]["Article"] | components["schemas"]["ArticlePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * ArticlePart
+         * @description An item of a listing that names `fields`.
+         */
         ArticlePart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -1348,7 +1357,7 @@ export interface components {
             readonly updated_at?: string;
         };
         /**
-         * Article
+         * ArticlePatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         ArticlePatch: {
@@ -1362,7 +1371,7 @@ export interface components {
             text?: string | null;
         };
         /**
-         * Article
+         * ArticleReplace
          * @description An article of an author.
          *
          *     A partition holds one year of one author, so its size is bounded. Two authors may use the same title; an author
@@ -1419,7 +1428,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * ContactMethod
+         * ContactMethodCreate
          * @description An address at which a user is notified.
          */
         ContactMethodCreate: {
@@ -1434,12 +1443,16 @@ export interface components {
              */
             address: string;
         };
+        /** ContactMethodPage */
         ContactMethodPage: {
             items: (components["schemas"]["ContactMethod"] | components["schemas"]["ContactMethodPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * ContactMethodPart
+         * @description An item of a listing that names `fields`.
+         */
         ContactMethodPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -1465,7 +1478,7 @@ export interface components {
             readonly updated_at?: string;
         };
         /**
-         * ContactMethod
+         * ContactMethodPatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         ContactMethodPatch: {
@@ -1477,7 +1490,7 @@ export interface components {
             address?: string;
         };
         /**
-         * ContactMethod
+         * ContactMethodReplace
          * @description An address at which a user is notified.
          */
         ContactMethodReplace: {
@@ -1489,7 +1502,7 @@ export interface components {
             address: string;
         };
         /**
-         * ContactMethod
+         * ContactsContactMethod
          * @description An address at which a user is notified.
          */
         ContactsContactMethod: {
@@ -1524,7 +1537,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * NotificationRule
+         * ContactsNotificationRule
          * @description A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
          */
         ContactsNotificationRule: {
@@ -1561,6 +1574,7 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** ContactsPage */
         ContactsPage: {
             items: (components["schemas"]["ContactsContactMethod"] | components["schemas"]["ContactsNotificationRule"])[];
             /** @description Continues the listing; null ends it. */
@@ -1616,12 +1630,16 @@ export interface components {
              */
             other: string;
         };
+        /** FollowPage */
         FollowPage: {
             items: components["schemas"]["Follow"][];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description A refusal of the gateway, before the function is invoked. */
+        /**
+         * GatewayRefusal
+         * @description A refusal of the gateway, before the function is invoked.
+         */
         GatewayRefusal: {
             message: string;
         };
@@ -1675,7 +1693,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Incident
+         * IncidentCreate
          * @description An incident and its participants.
          *
          *     Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
@@ -1709,12 +1727,16 @@ export interface components {
             /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
         };
+        /** IncidentPage */
         IncidentPage: {
             items: (components["schemas"]["Incident"] | components["schemas"]["IncidentPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * IncidentPart
+         * @description An item of a listing that names `fields`.
+         */
         IncidentPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -1757,7 +1779,7 @@ export interface components {
             details?: components["schemas"]["JsonValue"] | null;
         };
         /**
-         * Incident
+         * IncidentPatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         IncidentPatch: {
@@ -1776,7 +1798,7 @@ export interface components {
             details?: components["schemas"]["JsonValue"] | null;
         };
         /**
-         * Incident
+         * IncidentReplace
          * @description An incident and its participants.
          *
          *     Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
@@ -1814,6 +1836,7 @@ export interface components {
          * @enum {string}
          */
         IncidentState: "OPEN" | "CLOSED";
+        /** JsonValue */
         JsonValue: unknown;
         /**
          * Licence
@@ -1835,7 +1858,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Licence
+         * LicenceCreate
          * @description The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
          */
         LicenceCreate: {
@@ -1849,12 +1872,16 @@ export interface components {
              */
             parts?: number;
         };
+        /** LicencePage */
         LicencePage: {
             items: (components["schemas"]["Licence"] | components["schemas"]["LicencePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * LicencePart
+         * @description An item of a listing that names `fields`.
+         */
         LicencePart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -1869,14 +1896,14 @@ export interface components {
             parts?: number;
         };
         /**
-         * Licence
+         * LicencePatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         LicencePatch: {
             parts?: number | null;
         };
         /**
-         * Licence
+         * LicenceReplace
          * @description The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
          */
         LicenceReplace: {
@@ -1901,7 +1928,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Licensor
+         * LicensorCreate
          * @description A licensor, who gets a part of the revenue of their series.
          */
         LicensorCreate: {
@@ -1910,12 +1937,16 @@ export interface components {
             /** Name */
             name: string;
         };
+        /** LicensorPage */
         LicensorPage: {
             items: (components["schemas"]["Licensor"] | components["schemas"]["LicensorPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * LicensorPart
+         * @description An item of a listing that names `fields`.
+         */
         LicensorPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -1925,7 +1956,7 @@ export interface components {
             name?: string;
         };
         /**
-         * Licensor
+         * LicensorPatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         LicensorPatch: {
@@ -1933,7 +1964,7 @@ export interface components {
             name?: string;
         };
         /**
-         * Licensor
+         * LicensorReplace
          * @description A licensor, who gets a part of the revenue of their series.
          */
         LicensorReplace: {
@@ -1974,7 +2005,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * NotificationRule
+         * NotificationRuleCreate
          * @description A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
          */
         NotificationRuleCreate: {
@@ -1992,12 +2023,16 @@ export interface components {
              */
             after_minutes?: number;
         };
+        /** NotificationRulePage */
         NotificationRulePage: {
             items: (components["schemas"]["NotificationRule"] | components["schemas"]["NotificationRulePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * NotificationRulePart
+         * @description An item of a listing that names `fields`.
+         */
         NotificationRulePart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -2026,7 +2061,7 @@ export interface components {
             readonly updated_at?: string;
         };
         /**
-         * NotificationRule
+         * NotificationRulePatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         NotificationRulePatch: {
@@ -2036,7 +2071,7 @@ export interface components {
             after_minutes?: number | null;
         };
         /**
-         * NotificationRule
+         * NotificationRuleReplace
          * @description A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
          */
         NotificationRuleReplace: {
@@ -2051,7 +2086,7 @@ export interface components {
             after_minutes?: number;
         };
         /**
-         * Override
+         * OnCallOverride
          * @description A turn that replaces the planned ones, when another user stands in.
          */
         OnCallOverride: {
@@ -2085,13 +2120,14 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** OnCallPage */
         OnCallPage: {
             items: (components["schemas"]["OnCallShift"] | components["schemas"]["OnCallOverride"] | components["schemas"]["OnCallSchedule"] | components["schemas"]["OnCallTeam"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
         /**
-         * Schedule
+         * OnCallSchedule
          * @description A schedule of a team. Its shifts and overrides define who is on call.
          */
         OnCallSchedule: {
@@ -2122,7 +2158,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Shift
+         * OnCallShift
          * @description A planned turn on call.
          */
         OnCallShift: {
@@ -2157,7 +2193,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Team
+         * OnCallTeam
          * @description A team of users who take turns on call.
          */
         OnCallTeam: {
@@ -2237,12 +2273,16 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** OperationPage */
         OperationPage: {
             items: (components["schemas"]["Operation"] | components["schemas"]["OperationPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * OperationPart
+         * @description An item of a listing that names `fields`.
+         */
         OperationPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -2324,7 +2364,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Override
+         * OverrideCreate
          * @description A turn that replaces the planned ones, when another user stands in.
          */
         OverrideCreate: {
@@ -2349,12 +2389,16 @@ export interface components {
             /** Override Id */
             override_id?: string;
         };
+        /** OverridePage */
         OverridePage: {
             items: (components["schemas"]["Override"] | components["schemas"]["OverridePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * OverridePart
+         * @description An item of a listing that names `fields`.
+         */
         OverridePart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -2380,7 +2424,7 @@ export interface components {
             override_id?: string;
         };
         /**
-         * Override
+         * OverridePatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         OverridePatch: {
@@ -2400,7 +2444,7 @@ export interface components {
             ends_at?: string;
         };
         /**
-         * Override
+         * OverrideReplace
          * @description A turn that replaces the planned ones, when another user stands in.
          */
         OverrideReplace: {
@@ -2460,12 +2504,16 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** ParticipationPage */
         ParticipationPage: {
             items: (components["schemas"]["Participation"] | components["schemas"]["ParticipationPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * ParticipationPart
+         * @description An item of a listing that names `fields`.
+         */
         ParticipationPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -2543,7 +2591,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Ping
+         * PingCreate
          * @description A minute of playback, reported by a player.
          *
          *     The player sets the id of each ping, for example from its session and a number. So a ping that is sent again is the
@@ -2579,12 +2627,16 @@ export interface components {
              */
             expires_at?: string | null;
         };
+        /** PingPage */
         PingPage: {
             items: (components["schemas"]["Ping"] | components["schemas"]["PingPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * PingPart
+         * @description An item of a listing that names `fields`.
+         */
         PingPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -2618,7 +2670,7 @@ export interface components {
             expires_at?: string | null;
         };
         /**
-         * Ping
+         * PingPatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         PingPatch: {
@@ -2631,7 +2683,7 @@ export interface components {
             expires_at?: string | null;
         };
         /**
-         * Ping
+         * PingReplace
          * @description A minute of playback, reported by a player.
          *
          *     The player sets the id of each ping, for example from its session and a number. So a ping that is sent again is the
@@ -2691,7 +2743,10 @@ export interface components {
             /** Items */
             items: components["schemas"]["Plays"][];
         };
-        /** @description An error (RFC 9457). */
+        /**
+         * Problem
+         * @description An error (RFC 9457).
+         */
         Problem: {
             /** Format: uri */
             type: string;
@@ -2767,7 +2822,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Schedule
+         * ScheduleCreate
          * @description A schedule of a team. Its shifts and overrides define who is on call.
          */
         ScheduleCreate: {
@@ -2778,12 +2833,16 @@ export interface components {
             /** Name */
             name: string;
         };
+        /** SchedulePage */
         SchedulePage: {
             items: (components["schemas"]["Schedule"] | components["schemas"]["SchedulePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * SchedulePart
+         * @description An item of a listing that names `fields`.
+         */
         SchedulePart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -2805,7 +2864,7 @@ export interface components {
             readonly updated_at?: string;
         };
         /**
-         * Schedule
+         * SchedulePatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         SchedulePatch: {
@@ -2813,7 +2872,7 @@ export interface components {
             name?: string;
         };
         /**
-         * Schedule
+         * ScheduleReplace
          * @description A schedule of a team. Its shifts and overrides define who is on call.
          */
         ScheduleReplace: {
@@ -2857,7 +2916,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Shift
+         * ShiftCreate
          * @description A planned turn on call.
          */
         ShiftCreate: {
@@ -2882,12 +2941,16 @@ export interface components {
             /** Shift Id */
             shift_id?: string;
         };
+        /** ShiftPage */
         ShiftPage: {
             items: (components["schemas"]["Shift"] | components["schemas"]["ShiftPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * ShiftPart
+         * @description An item of a listing that names `fields`.
+         */
         ShiftPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -2913,7 +2976,7 @@ export interface components {
             shift_id?: string;
         };
         /**
-         * Shift
+         * ShiftPatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         ShiftPatch: {
@@ -2933,7 +2996,7 @@ export interface components {
             ends_at?: string;
         };
         /**
-         * Shift
+         * ShiftReplace
          * @description A planned turn on call.
          */
         ShiftReplace: {
@@ -2977,7 +3040,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * Team
+         * TeamCreate
          * @description A team of users who take turns on call.
          */
         TeamCreate: {
@@ -2986,12 +3049,16 @@ export interface components {
             /** Name */
             name: string;
         };
+        /** TeamPage */
         TeamPage: {
             items: (components["schemas"]["Team"] | components["schemas"]["TeamPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * TeamPart
+         * @description An item of a listing that names `fields`.
+         */
         TeamPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -3011,7 +3078,7 @@ export interface components {
             readonly updated_at?: string;
         };
         /**
-         * Team
+         * TeamPatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         TeamPatch: {
@@ -3019,7 +3086,7 @@ export interface components {
             name?: string;
         };
         /**
-         * Team
+         * TeamReplace
          * @description A team of users who take turns on call.
          */
         TeamReplace: {
@@ -3050,7 +3117,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * TimedAccess
+         * TimedAccessCreate
          * @description An access in the published layout of ten calculated shards. Its path and time determine the shard.
          */
         TimedAccessCreate: {
@@ -3068,12 +3135,16 @@ export interface components {
             /** User Id */
             user_id: string;
         };
+        /** TimedAccessPage */
         TimedAccessPage: {
             items: (components["schemas"]["TimedAccess"] | components["schemas"]["TimedAccessPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * TimedAccessPart
+         * @description An item of a listing that names `fields`.
+         */
         TimedAccessPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -3146,7 +3217,7 @@ export interface components {
             readonly revision: string;
         };
         /**
-         * User
+         * UserCreate
          * @description A user of a tenant.
          *
          *     An expired user is invisible at once, and is deleted by the table's TTL later.
@@ -3185,12 +3256,16 @@ export interface components {
              */
             expires_at?: string | null;
         };
+        /** UserPage */
         UserPage: {
             items: (components["schemas"]["User"] | components["schemas"]["UserPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /** @description An item of a listing that names `fields`. */
+        /**
+         * UserPart
+         * @description An item of a listing that names `fields`.
+         */
         UserPart: {
             /** Tenant Id */
             tenant_id?: string;
@@ -3238,7 +3313,7 @@ export interface components {
             expires_at?: string | null;
         };
         /**
-         * User
+         * UserPatch
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         UserPatch: {
@@ -3261,7 +3336,7 @@ export interface components {
             expires_at?: string | null;
         };
         /**
-         * User
+         * UserReplace
          * @description A user of a tenant.
          *
          *     An expired user is invisible at once, and is deleted by the table's TTL later.

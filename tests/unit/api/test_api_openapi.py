@@ -38,6 +38,12 @@ def test_document_is_valid_openapi(document: dict[str, Any]) -> None:
     assert document["openapi"].startswith("3.1.")
 
 
+def test_every_component_is_titled_by_its_own_name(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+
+    assert {name: schema["title"] for name, schema in schemas.items()} == {name: name for name in schemas}
+
+
 def _schema(document: dict[str, Any], name: str) -> OAS31Validator:
     components = {"components": document["components"]}
     return OAS31Validator({"$ref": f"#/components/schemas/{name}", **components})

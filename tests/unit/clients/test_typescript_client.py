@@ -1,10 +1,12 @@
 """The TypeScript client is generated from the committed OpenAPI document, strictly typed, and tested in node."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.typescript import BIN, CLIENT, compiled, run
+from tests.typescript import BIN, CLIENT, ROOT, compiled, run
 
 pytestmark = pytest.mark.unit
 
@@ -15,6 +17,15 @@ def test_the_types_are_those_of_the_openapi_document(tmp_path: Path) -> None:
     run(BIN / "openapi-typescript", "docs/openapi.json", "--default-non-nullable", "false", "--output", generated)
 
     assert generated.read_text() == (CLIENT / "src" / "schema.ts").read_text(), "the API has changed: run `make client`"
+
+
+def test_the_types_have_every_operation_of_the_openapi_document() -> None:
+    paths = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"].values()
+    expected = {each["operationId"] for path in paths for method, each in path.items() if method != "parameters"}
+
+    _, _, operations = (CLIENT / "src" / "schema.ts").read_text().partition("export interface operations {")
+
+    assert set(re.findall(r"^    (\w+): \{$", operations, re.MULTILINE)) == expected
 
 
 def test_the_client_type_checks_strictly_and_passes_its_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
