@@ -113,8 +113,38 @@ def test_the_second_ordered_page_fills_its_blocks_by_the_size_of_the_items_on_th
         cursor = collection.list({"tenant": of}, order="ordered", limit=PAGE, cursor=cursor).cursor
         limits.append(recording.requests[0]["Limit"])
 
-    assert limits == [first_limit(PAGE, SHARDS, 1024), first_limit(PAGE, SHARDS, size)]
+    assert limits == [first_limit(PAGE, SHARDS, None), first_limit(PAGE, SHARDS, size)]
     assert limits[0] != limits[1]
+
+
+LARGE = 300 * 1024
+"""Bytes of a large item, of which a Query returns 3."""
+
+
+def test_the_first_ordered_page_of_large_items_reads_hardly_more_than_the_page_and_the_next_item_of_each_shard(
+    world: World,
+) -> None:
+    # Round 1 uses the default budget of 1,000 units, and round 2 completes the page all the same.
+    world.counts, random = Counts(SHARDS), Random(3)
+    notes = [Note(tenant="large", id=f"{random.random():.15f}", text="x" * LARGE) for _ in range(96)]
+    for note in notes:
+        world.collection().put(note)
+    recording = RecordingTransport(world.transport)
+
+    page = world.collection(through=recording).list({"tenant": "large"}, order="ordered", limit=20)
+
+    assert [item.id for item in page.items] == sorted(note.id for note in notes)[:20]
+    assert page.rounds == 2
+    # A Query reads 3 of them whatever it asks for above that, which were 48; exact order needs 35.
+    assert recording.scanned <= 38
+
+
+def test_fields_do_not_make_each_page_take_the_rounds_of_items_of_unknown_size(measured: Measured) -> None:
+    asked: dict[str, Any] = {"order": "ordered", "limit": PAGE, "fields": ["id"]}
+
+    measured.collection.list({"tenant": measured.of}, **asked)
+
+    assert measured.recording.requests[0]["Limit"] == first_limit(PAGE, SHARDS, 1024)
 
 
 def test_the_published_high_watermark_reads_several_times_as_much(

@@ -187,6 +187,22 @@ def test_the_first_round_fills_the_blocks_it_pays_for() -> None:
     assert first_limit(1000, 4, 5000) == 266
 
 
+@pytest.mark.parametrize("size", [None, 300 * 1024])
+def test_of_large_items_and_of_items_of_unknown_size_round_1_reads_the_share_and_a_quarter_of_the_deviation(
+    size: float | None,
+) -> None:
+    assert first_limit(20, 16, size) == 2
+    assert first_limit(50, 16, size) == 4
+    # With the share alone, 1, the 16th key would be the last of all shards, and round 2 would read up to there.
+    assert first_limit(16, 16, size) == 2
+    assert first_limit(1, 64, size) == 1
+    assert first_limit(1, 1, size) == 1
+
+
+def test_a_filter_reads_as_much_of_items_of_unknown_size_as_of_items_of_1_kb() -> None:
+    assert first_limit(50, 16, None, filtered=True) == first_limit(50, 16, 1024, filtered=True)
+
+
 @given(st.integers(1, 1000), st.integers(1, 1024), st.integers(50, 400_000))
 def test_the_first_round_reads_no_items_that_hardly_any_page_needs(limit: int, sources: int, size: int) -> None:
     share = limit / sources

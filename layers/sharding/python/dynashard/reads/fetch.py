@@ -52,6 +52,11 @@ class Fetch:
         """Whether another wave is within the budget. The first always is, so that every call makes progress."""
         return self.rounds == 0 or (self.budget.left(self.consumed) and not self.allowance.over)
 
+    @property
+    def may_finish(self) -> bool:
+        """Whether a wave may be sent that completes a page, even if its read units are used."""
+        return self.consumed.requests < self.budget.requests and not self.allowance.over
+
     def fits(self, streams: Iterable[Stream]) -> bool:
         """Whether a wave over these streams may be sent. The first may be tried, and is refused with a reason."""
         return self.rounds == 0 or queries_of(streams) <= self.allowance.left

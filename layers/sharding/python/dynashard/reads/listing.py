@@ -19,7 +19,7 @@ from dynashard.reads.fences import Fences
 from dynashard.reads.fetch import Fetch, States
 from dynashard.reads.judging import Judge
 from dynashard.reads.limits import MAX_LIMIT
-from dynashard.reads.ordered import list_ordered
+from dynashard.reads.ordered import FIRST_GUESS, list_ordered
 from dynashard.reads.query import Order, Page, Query
 from dynashard.reads.results import Counted, Scan
 from dynashard.reads.scan import scan_shards
@@ -31,8 +31,6 @@ from dynashard.transport.interface import Wire
 
 E = TypeVar("E", bound=Entity)
 
-_FIRST_GUESS: Final = 1024.0
-"""The size of an item in bytes that is assumed until some were read."""
 _WEIGHT: Final = 0.2
 _COUNTERS: Final = 16
 """How many shards are read at a time for a count."""
@@ -186,17 +184,19 @@ class Listing(Generic[E]):
     def _ordered(
         self, fetch: Fetch, query: Query, dedup: Dedup | None, positions: States, fences: Fences | None
     ) -> tuple[list[Wire], States, Fences | None]:
-        item_bytes = self._item_bytes.get(query.slot, _FIRST_GUESS)
+        known = self._item_bytes.get(query.slot)
+        # Fields do not tell the size of their items, so it would stay unknown, and each page would take a round more.
+        item_bytes = known if known is not None or query.fields is None else FIRST_GUESS
         if dedup is not None:
             dedup.excess = self._excess.get(query.slot, dedup.excess)
         rows, after, fences = list_ordered(
             fetch, positions, fences, limit=query.limit, item_bytes=item_bytes, dedup=dedup
         )
         if rows and query.fields is None:
-            # The first page says more than the guess; later ones only correct it.
-            sample, weight = (rows[:1], _WEIGHT) if query.slot in self._item_bytes else (rows, 1.0)
+            # The first page tells the size; later ones only correct it.
+            sample = rows if known is None else rows[:1]
             mean = sum(map(item_size, sample)) / len(sample)
-            self._item_bytes[query.slot] = item_bytes + (mean - item_bytes) * weight
+            self._item_bytes[query.slot] = mean if known is None else known + (mean - known) * _WEIGHT
         if dedup is not None:
             self._excess[query.slot] = dedup.excess
             dedup.recent = dedup.remembered(fetch.items(rows), self._store.now())

@@ -41,6 +41,8 @@ MAX_ROUND_BYTES: Final = 32 * 1024 * 1024
 is always read."""
 MAX_READ: Final = 2000
 """Items that round 1 reads from all sources together to make up for those that are dropped."""
+FIRST_GUESS: Final = 1024.0
+"""The size of an item in bytes that is assumed until some were read, if more items cost less than another round."""
 _ROUNDS: Final = 2
 
 _Place = tuple[str, float]
@@ -104,13 +106,14 @@ def list_ordered(
     fences: Fences | None = None,
     *,
     limit: int,
-    item_bytes: float,
+    item_bytes: float | None,
     dedup: Dedup | None = None,
 ) -> tuple[list[Wire], Sequence[Positions] | None, Fences | None]:
     """Return one page of P items (`limit`) in order, the positions after it, None after the last, and its fences.
 
     `after` are the positions after the last page, for each logical partition, and `fences` what it has learned, if it
-    has. `item_bytes` is the average size of an item, by which round 1 fills the blocks that it is billed for.
+    has. `item_bytes` is the average size of an item, by which round 1 fills the blocks that it is billed for; None while
+    it is unknown.
 
     Cost: a Query for every source that its fence does not exclude, and one more for those read up to H; at most 2 round
     trips, unless a filter or DynamoDB's 1 MB a Query cut a round short. With `dedup`, 2 round trips even so: the page
@@ -120,9 +123,12 @@ def list_ordered(
     layouts, runs = _first_round(fetch, after, fences, share, item_bytes)
     reading = layouts[0].reading
     rounds = 1
-    while fetch.allowed and (dedup is None or rounds < _ROUNDS or reading.filters.text):
+    while dedup is None or rounds < _ROUNDS or reading.filters.text:
         ranked = _ranked(reading, runs, fetch, dedup)
         last = ranked[limit - 1] if len(ranked) >= limit else None
+        # Round 2 up to H reads little. Without it most of what round 1 has read would be read again.
+        if not (fetch.may_finish if last is not None and rounds < _ROUNDS else fetch.allowed):
+            break
         behind = [run for run in runs if not run.ended and (last is None or _before(reading, run.place, last))]
         if not behind or not fetch.fits(run.source for run in behind):
             break
@@ -150,7 +156,7 @@ def list_ordered(
 
 
 def _first_round(
-    fetch: Fetch, after: Sequence[Positions] | None, fences: Fences | None, limit: int, item_bytes: float
+    fetch: Fetch, after: Sequence[Positions] | None, fences: Fences | None, limit: int, item_bytes: float | None
 ) -> tuple[Sequence[Layout], list[_Run]]:
     while True:
         layouts = fetch.layouts()
@@ -180,20 +186,32 @@ def _shape(layouts: Sequence[Layout]) -> list[Any]:
     return [layouts[0].reading.slot, *([layout.version, len(layout.streams)] for layout in layouts)]
 
 
-def first_limit(limit: int, sources: int, item_bytes: float, *, filtered: bool = False) -> int:
+def first_limit(limit: int, sources: int, item_bytes: float | None, *, filtered: bool = False) -> int:
     """Return how many items round 1 reads from each source for a page of `limit`.
 
-    This is a source's share of the page, P/N, and its standard deviation, rounded up to fill the 4 KB blocks billed. Of
-    large items it is the share alone, because each item more is billed. No
-    more than 6 deviations without a filter: hardly any page needs more, and each item takes CPU time.
+    Of small items this is a source's share of the page, P/N, and its standard deviation, rounded up to fill the 4 KB
+    blocks billed. Without a filter it is no more than 6 deviations: hardly any page needs more, and each item takes CPU
+    time. Of large items, and while their size is unknown (None), it is the share and a quarter of the deviation,
+    because each item more may be billed, and round 2 reads what is missing up to H.
     """
     share = limit / sources
-    # Of large items each one is billed, so round 2 reads what is missing up to H.
-    items = ceil(share) if item_bytes >= LARGE_BYTES else ceil(share + sqrt(share))
+    if item_bytes is None and filtered:
+        item_bytes = FIRST_GUESS
+    if item_bytes is None:
+        return min(limit, _least_billed(share))
+    items = _least_billed(share) if item_bytes >= LARGE_BYTES else ceil(share + sqrt(share))
     blocks = ceil(items * item_bytes / BLOCK_BYTES)
     most = max(1, int(MAX_ROUND_BYTES / sources / item_bytes))
     filled = min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
     return min(filled * 4, FILTERED_READ) if filtered else min(filled, ceil(share + 6 * sqrt(share)))
+
+
+def _least_billed(share: float) -> int:
+    """The items of round 1 with which both rounds together read the fewest, as computed for 4 to 256 sources.
+
+    With the share alone, H is the last item of a source that has many, and round 2 reads all others up to there.
+    """
+    return ceil(share + sqrt(share) / 4)
 
 
 def _runs(layouts: Sequence[Layout], after: Sequence[Positions] | None) -> list[_Run]:
