@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynashard.reads.allowance import Allowance
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.by_shard import FILTERED_READ, decode_positions, encode_positions
 from dynashard.reads.fences import MAX_AGE_SECONDS, Fences
@@ -373,6 +374,44 @@ def test_a_listing_whose_budget_ends_before_an_item_is_found_goes_on() -> None:
     assert asked
     beyond = [row["SK"]["S"] for row in left if row["SK"]["S"] > first[-1]["SK"]["S"]]
     assert [row["SK"]["S"] for row in rest] == sorted(beyond)
+
+
+@pytest.mark.parametrize(
+    ("budget", "rounds"), [(Budget(read_units=0), 2), (Budget(requests=1), 1), (Budget(requests=1, read_units=0), 1)]
+)
+def test_a_page_whose_last_key_is_known_is_completed_although_its_read_units_are_used(
+    budget: Budget, rounds: int
+) -> None:
+    transport, sources = spread(16, 2000)
+    fetch = Fetch(transport, budget, lambda: [layout(reading(None, forward=True), sources)])
+
+    items, _, _ = list_ordered(fetch, None, limit=50, item_bytes=None)
+
+    assert fetch.rounds == rounds
+    assert (len(items) == 50) is (rounds == 2)
+
+
+def test_a_page_whose_last_key_is_known_is_not_completed_when_the_time_is_over() -> None:
+    transport, sources = spread(16, 2000)
+    over = Allowance(seconds=0)
+    fetch = Fetch(transport, AMPLE, lambda: [layout(reading(None, forward=True), sources)], allowance=over)
+
+    items, end, _ = list_ordered(fetch, None, limit=50, item_bytes=None)
+
+    assert fetch.rounds == 1
+    assert len(items) < 50
+    assert end is not None
+
+
+def test_a_page_whose_last_key_is_unknown_ends_when_its_read_units_are_used() -> None:
+    transport, sources = spread(16, 51)
+    fetch = Fetch(transport, Budget(read_units=0), lambda: [layout(reading(None, forward=True), sources)])
+
+    items, end, _ = list_ordered(fetch, None, limit=50, item_bytes=None)
+
+    assert fetch.rounds == 1
+    assert len(items) < 50
+    assert end is not None
 
 
 @pytest.mark.parametrize(("item_bytes", "read"), [(300 * 1024, 2), (16 * 1024, 2), (4096, 3)])

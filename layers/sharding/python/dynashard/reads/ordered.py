@@ -112,8 +112,8 @@ def list_ordered(
     """Return one page of P items (`limit`) in order, the positions after it, None after the last, and its fences.
 
     `after` are the positions after the last page, for each logical partition, and `fences` what it has learned, if it
-    has. `item_bytes` is the average size of an item, by which round 1 fills the blocks that it is billed for; None while
-    it is unknown.
+    has. `item_bytes` is the average size of an item, by which round 1 fills the blocks that it is billed for; None
+    while it is unknown.
 
     Cost: a Query for every source that its fence does not exclude, and one more for those read up to H; at most 2 round
     trips, unless a filter or DynamoDB's 1 MB a Query cut a round short. With `dedup`, 2 round trips even so: the page
