@@ -155,6 +155,7 @@ class LayerSpec(_Part):
         loaders: how many batches of 400 items a load writes at the same time.
         growth: whether counts grow by themselves.
         growth_minutes: how long a change may be expected to take that starts by itself and moves items.
+        quiet: how many seconds a count must be unchanged before it is halved; not below the cooldown of 300.
         mover_share: the part of each shard's units that moving items may take.
         placement: the placement that the entities declare; see `Shards`.
         most_shards: the ceiling of growth that they declare.
@@ -169,6 +170,7 @@ class LayerSpec(_Part):
     loaders: PositiveInt = 8
     growth: Literal["on", "off"] = "off"
     growth_minutes: PositiveFloat = 10.0
+    quiet: float = Field(86_400.0, ge=300)
     mover_share: float = Field(0.2, gt=0, le=1)
     placement: Literal["calculated", "random"] = "calculated"
     most_shards: PositiveInt = 1024

@@ -101,6 +101,25 @@ def test_growth_reaches_16_times_what_a_shard_takes_within_a_factor_of_two_and_l
 
 
 @pytest.mark.deep
+def test_log_that_grew_keeps_its_shards_while_it_is_quiet_and_grows_again_as_fast() -> None:
+    rate = [[0, 1], [60, 1], [61, 32], [160, 32], [161, 0.1], [7_500, 0.1], [7_501, 128]]
+    scenario = load("layer-log", [f"demands.log.rate={rate}", "seconds=7650"])["hot, quiet, hot again"]
+    assert scenario.layer is not None
+
+    layer = run_layer(scenario, scenario.layer).layer
+
+    assert layer is not None
+    first, second = (at for at, text in layer.growth if text.startswith("asked: "))
+    assert first - 61 < 30
+    assert second - 7_501 < 30
+    assert [text for at, text in layer.changes if 300 < at < 7_500] == []
+    assert layer.changes[-1][0] - second < 150
+    assert layer.changes[-1][1] == f"log: stable, {layer.shards['log']} shards"
+    assert layer.shards["log"] >= 16
+    assert (layer.lost, layer.doubled) == (0, 0)
+
+
+@pytest.mark.deep
 def test_growth_that_would_move_items_for_long_is_declined_and_callers_get_what_they_got_without_it() -> None:
     # 4 shards of a 125th of DynamoDB's limits hold 5,120 items, and creates ask for 1.2 times what they take.
     demand = {"item_bytes": 900, "shards": 4, "stored": 5_120, "rate": 1.2 * 32.0}

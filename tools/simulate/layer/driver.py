@@ -5,10 +5,14 @@ from typing import Final
 
 from dynashard.errors import DynashardError
 from dynashard.resharding import Resharder
+from dynashard_serving.growth.requests import shrink_quiet
+from dynashard_serving.growth.terms import GrowthSettings
 from tools.simulate.actors import Actors
 
 _POLL: Final = 1.0
 """Seconds between polls, about as long as the stream of the topology table takes to start a change."""
+_HOUR: Final = 3_600.0
+"""Seconds between two looks for counts that are quiet."""
 _SLICE: Final = 10.0
 """Seconds that a task is worked on at a time."""
 _AGAIN: Final = 2.0
@@ -31,6 +35,12 @@ class Driver:
                     self._driven.add(key)
                     self._actors.spawn(lambda key=key: self._carry_out(key))  # type: ignore[misc]
             self._actors.sleep(_POLL)
+
+    def narrow(self, settings: GrowthSettings) -> None:
+        """Request half of the counts that were quiet for long enough, every hour for ever."""
+        while True:
+            self._actors.sleep(_HOUR)
+            shrink_quiet(self._resharder, settings=settings)
 
     def _carry_out(self, key: str) -> None:
         while True:

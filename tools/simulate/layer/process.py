@@ -56,6 +56,7 @@ def open_process(world: World, layer: LayerSpec, models: Sequence[type[Entity]],
         topology_lease_seconds=layer.lease,
         topology_operation_seconds=layer.operation,
         growth_mode=layer.growth,
+        growth_quiet_seconds=layer.quiet,
     )
     db = open_entities(
         settings, transport, models, events, runtime=world.runtime, open_load=lambda _settings, _transport: None

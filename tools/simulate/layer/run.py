@@ -9,6 +9,7 @@ from typing import Final
 from dynashard.resharding import Scope
 from dynashard.topology import Phase, Record, family_of, partition_key
 from dynashard.topology.records import decode
+from dynashard_serving.growth.terms import GrowthSettings
 from tools.simulate.engine.engine import Engine
 from tools.simulate.engine.tables import ITEM_TABLE, TOPOLOGY_TABLE, Database, StoredKey
 from tools.simulate.layer.driver import Driver
@@ -88,7 +89,9 @@ class _Run:
         actors, tick = self._world.actors, self._scenario.tick
         for demand in self._demands.values():
             demand.start(self._layer.loaders)
-        actors.spawn(Driver(actors, self._resharder).run)
+        driver = Driver(actors, self._resharder)
+        actors.spawn(driver.run)
+        actors.spawn(lambda: driver.narrow(GrowthSettings(self._layer.growth, quiet_seconds=self._layer.quiet)))
         for resize in self._layer.resizes:
             actors.spawn(lambda resize=resize: self._resize(resize), after=resize.at)  # type: ignore[misc]
         actors.spawn(lambda: self._watch.run(actors, tick=tick, every=max(tick, self._scenario.seconds / _POINTS)))
