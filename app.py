@@ -9,6 +9,13 @@ ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = ROOT / ".venv/bin/python"
 """What `make setup` installs. Another environment can be active instead: `pip install -r requirements.txt`."""
 
+NODE = ROOT / ".venv-node/bin"
+"""What `make setup` installs if there is no supported Node."""
+if NODE.is_dir():
+    os.environ["PATH"] = f"{NODE}{os.pathsep}{os.environ.get('PATH', '')}"
+# The synthesiser warns about a Node out of support over a dozen lines, which bury the one that matters.
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+
 try:
     from aws_cdk import App
 except ImportError:

@@ -29,7 +29,7 @@ from local.engine import running_engine
 from local.settings import Settings
 from local.stream import Stream, stream_of, streams_client
 from local.tables import engine_client, ensure_tables, table_plans
-from local.template import synthesised
+from local.template import committed
 
 TENANT = "acme"
 REDELIVERED = 0.1
@@ -150,7 +150,7 @@ def run(changes: int, share: float, seed: int) -> dict[str, Any]:
         tempfile.TemporaryDirectory() as folder,
         running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
     ):
-        ensure_tables(engine_client(engine.endpoint), plans := table_plans(synthesised()), data=folder)
+        ensure_tables(engine_client(engine.endpoint), plans := table_plans(committed()), data=folder)
         (table,) = [plan.name for plan in plans if plan.name.endswith("-Data-Table")]
         wire = connect(engine.endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
         db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)

@@ -26,7 +26,7 @@ from functions.commands.handler import Log, build_commands, logger
 from local.engine import running_engine
 from local.settings import Settings
 from local.tables import engine_client, ensure_tables, table_plans
-from local.template import synthesised
+from local.template import committed
 
 SHOWN: Final = 10
 _STEP: Final = 10_000
@@ -290,7 +290,7 @@ def fuzz(commands: Commands, log: Counting, *, seed: int, first: int, events: in
 def commands_on(transport: Transport, log: Counting) -> Commands:
     """Compose the function on the tables of the template."""
     names = {}
-    for plan in table_plans(synthesised()):
+    for plan in table_plans(committed()):
         keys = [each["AttributeName"] for each in plan.create["KeySchema"]]
         names[keys[0]] = plan.name
     settings = ServingSettings(
@@ -316,7 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tempfile.TemporaryDirectory(prefix="dynashard-fuzz-") as folder,
         running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
     ):
-        ensure_tables(engine_client(engine.endpoint), table_plans(synthesised()), data=folder)
+        ensure_tables(engine_client(engine.endpoint), table_plans(committed()), data=folder)
         transport = connect(engine.endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
         try:
             wrong = fuzz(

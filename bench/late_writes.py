@@ -32,7 +32,7 @@ from local.driver import drive
 from local.engine import running_engine
 from local.settings import Settings
 from local.tables import table_plans
-from local.template import synthesised
+from local.template import committed
 from tools.verify import Declared, Report, Verifier
 
 HELD: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"})
@@ -191,9 +191,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as e:
         wire = connect(e.endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
-        for plan in table_plans(synthesised()):
+        for plan in table_plans(committed()):
             wire.call("CreateTable", dict(plan.create))
-        names = [plan.name for plan in table_plans(synthesised())]
+        names = [plan.name for plan in table_plans(committed())]
         [table, topology] = [name for end in ("-Table", "-Topology") for name in names if name.endswith(end)]
         result = measured(Backend(wire, table, topology), asked)
         wire.close()

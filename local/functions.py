@@ -12,7 +12,7 @@ from local.events import REGION
 from local.routes import route_table
 from local.settings import Settings
 from local.tables import CREDENTIALS
-from local.template import Templates, synthesised
+from local.template import Templates, committed
 
 CURSOR_KEY_FILE = "cursor-key"
 
@@ -66,7 +66,7 @@ def api_environment(settings: Settings) -> dict[str, str]:
     endpoint = settings.dynamodb_endpoint or f"http://127.0.0.1:{settings.dynamodb_port}"
     if endpoint.endswith(":0"):
         raise LocalStackError("DYNAMODB_PORT=0 does not name the engine's port: set it as in the stack's banner.")
-    templates = synthesised()
+    templates = committed()
     names = {route.function for route in route_table(templates).routes}
     key = cursor_key(settings.data_dir)
     (spec, *_) = function_specs(templates, names, settings=settings, endpoint=endpoint.rstrip("/"), cursor_key=key)

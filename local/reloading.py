@@ -11,7 +11,6 @@ from local.environments import Environments
 from local.errors import LocalStackError
 from local.generations import Generation, Generations, HandlerError
 from local.settings import ROOT
-from local.template import SCHEMA, SYNTHESIS_INPUTS
 from local.watching import Watch
 from local.worker import Worker
 
@@ -19,7 +18,10 @@ POLL_SECONDS: Final = 0.5
 SETTLE_SECONDS: Final = 0.1
 """How long files must be unchanged, because an editor or a checkout writes several."""
 _RELOADED: Final = ("layers", "functions")
-_RESTARTED: Final = ("local", *(pattern.partition("/**")[0] for pattern in SYNTHESIS_INPUTS))
+_RESTARTED: Final = ("local",)
+_INFRASTRUCTURE: Final = ("app.py", "cdk.json", "stacks")
+"""What the committed templates are made from."""
+_SCHEMA: Final = "layers/sharding/python/dynashard/schema.py"
 _SHOWN: Final = 3
 """Files that the message names."""
 
@@ -44,7 +46,7 @@ class Reloader:
         self._workers = list(workers)
         self._say = say
         self._root = root
-        self._watch = Watch(root, (*_RELOADED, *_RESTARTED))
+        self._watch = Watch(root, (*_RELOADED, *_RESTARTED, *_INFRASTRUCTURE))
         self._failed: set[str] = set()
         self._ending = Event()
         self._thread = Thread(target=self._run, name="reload", daemon=True)
@@ -73,10 +75,9 @@ class Reloader:
 
     def reload(self, changed: set[str]) -> None:
         """Reload what changed files concern, given by their paths within the checkout."""
-        if fixed := sorted(path for path in changed if path == SCHEMA or not path.startswith(_RELOADED)):
-            self._say(
-                f"Restart `make run` to use {_named(fixed)}: tables, routes and the stack itself are made at its start."
-            )
+        if fixed := sorted(path for path in changed if path == _SCHEMA or not path.startswith(_RELOADED)):
+            first = "Run `make template` and restart" if any(map(_in_templates, fixed)) else "Restart"
+            self._say(f"{first} `make run` to use {_named(fixed)}: tables, routes and the stack are made at its start.")
         self._failed |= {path for path in changed if path.startswith(_RELOADED)}
         if self._failed:
             self._reload(sorted(self._failed))
@@ -122,6 +123,11 @@ def _concerns(changed: Iterable[str], handler: str) -> bool:
         path[0] == "layers" or len(path) == len(("functions", "file.py")) or handler.startswith(f"functions.{path[1]}.")
         for path in parts
     )
+
+
+def _in_templates(path: str) -> bool:
+    """Whether a file is among what the committed templates are made from."""
+    return path == _SCHEMA or path.startswith(_INFRASTRUCTURE)
 
 
 def _named(paths: Sequence[str]) -> str:

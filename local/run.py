@@ -31,7 +31,7 @@ from local.routes import route_table
 from local.server import build_app
 from local.settings import Settings
 from local.tables import engine_client, ensure_tables, table_plans
-from local.template import Templates, synthesised
+from local.template import Templates, committed
 from local.tokens import Issuer, local_key
 from local.worker import CHANGES_LOG, RESHARD_LOG, Worker, WorkerSpec
 
@@ -68,7 +68,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     listener = stack.enter_context(_listener(settings.port))
     port = int(listener.getsockname()[1])
     engine = stack.enter_context(guarded_engine(settings))
-    templates = synthesised(notice=_say)
+    templates = committed()
     routes = route_table(templates)
     ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))
     queues = stack.enter_context(running_queues(templates, settings))

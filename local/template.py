@@ -1,28 +1,20 @@
-"""Reads the synthesised CloudFormation templates, which describe tables, routes and functions."""
+"""Reads the committed CloudFormation templates, which describe tables, routes and functions.
 
-import hashlib
+`stacks.local_template` synthesises them. So a start needs no CDK, which is 430 MB, and no synthesis.
+"""
+
 import json
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock
 
 from local.errors import LocalStackError
 from local.events import ACCOUNT_ID, REGION
 from local.settings import ROOT
 
-CACHE = ROOT / "build" / "template"
-"""The folder of the last synthesis."""
-ENVIRONMENT = "local"
-"""The environment of the local stack in cdk.json."""
-SYNTHESIS_INPUTS = ("app.py", "cdk.json", "requirements/dev.txt", "stacks/**/*.py")
-SCHEMA = "layers/sharding/python/dynashard/schema.py"
+FOLDER = ROOT / "local" / "templates"
+"""The folder of the committed templates."""
 ALIAS = "AWS::Lambda::Alias"
 _PSEUDO_PARAMETERS = {
     "AWS::AccountId": ACCOUNT_ID,
@@ -144,68 +136,16 @@ class Templates:
         raise LocalStackError(f"{stack} imports {wanted}, which no stack exports.")
 
 
-def synthesised(cache: Path = CACHE, *, root: Path = ROOT, notice: Callable[[str], None] = lambda _: None) -> Templates:
-    """Return the templates of the local environment, synthesised again only if their sources have changed.
-
-    `notice` gets one line before a synthesis, which takes seconds; reading the last one takes milliseconds.
-
-    Raises:
-        LocalStackError: the synthesis failed; its own message.
-    """
-    kept = cache / inputs_digest(root)
-    if not kept.is_dir():
-        cache.mkdir(parents=True, exist_ok=True)
-        # Other processes wait for this synthesis.
-        with FileLock(cache / "lock"):
-            if not kept.is_dir():
-                notice("Synthesising the template (only when it has changed) ...")
-                _renew(root, cache, kept)
-    return read(kept)
-
-
-def _renew(root: Path, cache: Path, kept: Path) -> None:
-    for old in cache.iterdir():
-        if old.is_dir():
-            shutil.rmtree(old)
-    draft = cache / "draft"
-    draft.mkdir()
-    _synthesise(root, draft)
-    draft.rename(kept)
+def committed() -> Templates:
+    """Return the committed templates of the environment `local`, which `make template` writes."""
+    return read(FOLDER)
 
 
 def read(folder: Path) -> Templates:
-    """Read the templates of a cloud assembly."""
+    """Read the templates in a folder, such as a cloud assembly."""
     return Templates(
         {
             path.name.removesuffix(".template.json"): json.loads(path.read_text())
             for path in sorted(folder.glob("*.template.json"))
         }
     )
-
-
-def inputs_digest(root: Path) -> str:
-    """Return a hash of all sources of the templates."""
-    digest = hashlib.sha256()
-    paths = {path for pattern in SYNTHESIS_INPUTS for path in root.glob(pattern)} | {root / SCHEMA}
-    for path in sorted(paths):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(root)}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:32]
-
-
-def _synthesise(root: Path, folder: Path) -> None:
-    context = json.loads((root / "cdk.json").read_text()).get("context", {}) | {
-        "env": ENVIRONMENT,
-        # The functions run from the checkout, so nothing needs to be built or copied.
-        "assets": "sources",
-        "aws:cdk:disable-asset-staging": True,
-    }
-    # CDK's own check of the templates takes longer than the synthesis. `make synth` and every deployment run it.
-    checks = {"CDK_VALIDATION": "false"}
-    environment = os.environ | checks | {"CDK_OUTDIR": str(folder), "CDK_CONTEXT_JSON": json.dumps(context)}
-    done = subprocess.run(
-        [sys.executable, "app.py"], cwd=root, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise LocalStackError(f"The template cannot be synthesised: {said[-1]} (`make synth` shows all of it).")

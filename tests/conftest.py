@@ -14,6 +14,10 @@ from tests.depth import left_out, load_profile
 from tests.processors import pin, unpin
 
 load_profile()
+# Where `make setup` has installed a Node, because the machine has no supported one.
+_NODE: Final = Path(__file__).parents[1] / ".venv-node" / "bin"
+if _NODE.is_dir():
+    os.environ["PATH"] = f"{_NODE}{os.pathsep}{os.environ['PATH']}"
 # The synthesiser reads this when it is imported.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 # Its own check of a template takes eight seconds. One test in tests/infra/test_app.py turns it on.

@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import pytest
 
-from local.template import CACHE, synthesised
 from tests.e2e.local_process import ROOT, LocalProcess
 from tests.waiting import HANG_SECONDS
 
@@ -37,8 +36,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, root / name)
     (root / "node_modules").symlink_to(ROOT / "node_modules")
-    synthesised()
-    shutil.copytree(CACHE, root / CACHE.relative_to(ROOT))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True)  # noqa: S603
     [packages] = (root / ".venv").glob("lib/python*/site-packages")
     own = [str(root), *(str(layer / "python") for layer in sorted((root / "layers").iterdir()))]

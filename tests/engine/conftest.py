@@ -16,7 +16,7 @@ from dynashard.service import Collection
 from dynashard.transport import Transport
 from local.engine import Engine
 from local.tables import engine_client, ensure_tables, table_plans
-from local.template import synthesised
+from local.template import committed
 from tests.direct_transport import direct_transport
 from tests.engine.api.api_on_engine import engine_transport, idempotency_table
 from tests.engine.command_line import CommandLine, users_of
@@ -115,7 +115,7 @@ def local_table(engine_url: str) -> str:
 
     The engine needs time for each write in proportion to the records of the table's stream. Nothing here reads them.
     """
-    plans = [replace(plan, create=_without_stream(plan.create)) for plan in table_plans(synthesised())]
+    plans = [replace(plan, create=_without_stream(plan.create)) for plan in table_plans(committed())]
     ensure_tables(engine_client(engine_url), plans, data="the session's engine")
     [name] = [plan.name for plan in plans if schema.PK in str(plan.create["KeySchema"]) and plan.ttl_attribute]
     return name
@@ -126,7 +126,7 @@ def topology_table(local_table: str) -> str:
     """The topology table of `make run` in the session's engine."""
     assert local_table
     wanted = [{"AttributeName": schema.TOPOLOGY_KEY, "KeyType": "HASH"}]
-    [name] = [plan.name for plan in table_plans(synthesised()) if plan.create["KeySchema"] == wanted]
+    [name] = [plan.name for plan in table_plans(committed()) if plan.create["KeySchema"] == wanted]
     return name
 
 

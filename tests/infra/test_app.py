@@ -40,7 +40,6 @@ def run_app(
         **(environment or os.environ),
         "CDK_OUTDIR": str(outdir),
         "CDK_CONTEXT_JSON": json.dumps(stored),
-        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
     }
     return subprocess.run(
         [sys.executable, "app.py"], cwd=ROOT, env=variables, capture_output=True, text=True, check=False

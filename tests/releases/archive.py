@@ -17,8 +17,6 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = Path(__file__).resolve().parent
 _CODE: Final = ("layers", "functions", "local")
 _PACKAGES: Final = tuple(f"layers/{name}/python" for name in ("sharding", "direct", "patterns", "serving", "domain"))
-_SYNTHESISE: Final = "from local.template import synthesised; synthesised()"
-_DIGEST: Final = "from local.template import inputs_digest; from local.settings import ROOT; print(inputs_digest(ROOT))"
 
 
 def unpacked(release: str, folder: Path) -> Path:
@@ -55,27 +53,14 @@ def archived(commit: str, checkout: Path, *paths: str) -> None:
 
 
 def build(release: str, commit: str) -> Path:
-    """Archive a commit as a release, and return the archive. Takes some seconds: it synthesises the templates."""
+    """Archive the code of a commit, with the templates of its local stack, as a release, and return the archive."""
     with tempfile.TemporaryDirectory() as place:
-        whole, lean = Path(place, "whole"), Path(place, "lean")
-        archived(commit, whole)
-        _run(interpreter(whole), _SYNTHESISE, whole)
-        archived(commit, lean, *_CODE)
-        # Without its sources the digest of the templates is another one.
-        kept = lean / "build" / "template" / _run(interpreter(lean), _DIGEST, lean).strip()
-        kept.mkdir(parents=True)
-        for template in sorted(whole.glob("build/template/*/*.template.json")):
-            shutil.copy(template, kept)
+        archived(commit, Path(place), *_CODE)
         target = FOLDER / f"{release}.tar.xz"
         with tarfile.open(target, "w:xz", preset=9) as archive:
-            for name in (*_CODE, "build"):
-                archive.add(lean / name, name, filter=_alike)
+            for name in _CODE:
+                archive.add(Path(place, name), name, filter=_alike)
     return target
-
-
-def _run(python: Path, code: str, checkout: Path) -> str:
-    command = [str(python), "-B", "-c", code]
-    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout  # noqa: S603 - as above
 
 
 def _alike(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:

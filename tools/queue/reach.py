@@ -13,7 +13,7 @@ from local.queue_server import QueueCalls
 from local.queue_store import DATABASE, QueueStore
 from local.queues import WRITER, open_queues, queue_specs
 from local.settings import Settings
-from local.template import Templates, synthesised
+from local.template import Templates, committed
 from tools.environments import Environment, environment_named
 from tools.failure import CommandError
 from tools.latest_metrics import Metric, latest
@@ -82,7 +82,7 @@ def reach(environment: str | None) -> Queues:
 
 def _local() -> Queues:
     try:
-        settings, templates = Settings.from_env(os.environ), synthesised()
+        settings, templates = Settings.from_env(os.environ), committed()
         if not (settings.data_dir / DATABASE).exists():
             raise CommandError(
                 f"no local stack has run on {settings.data_dir}: start it with `make run`; if its data are elsewhere, "

@@ -21,7 +21,7 @@ from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from local.driver import drive
 from local.tables import TablePlan, table_plans
-from local.template import synthesised
+from local.template import committed
 from tests.direct_transport import direct_transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.resharding.wire import port_of_engine_in_memory
@@ -155,4 +155,4 @@ def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) ->
 
 @cache
 def _plans() -> tuple[TablePlan, ...]:
-    return tuple(table_plans(synthesised()))
+    return tuple(table_plans(committed()))

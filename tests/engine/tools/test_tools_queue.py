@@ -14,7 +14,7 @@ from local.queue_server import QueueCalls
 from local.queue_store import DATABASE, NewMessage, QueueStore
 from local.queues import open_queues, queue_specs
 from local.settings import Settings
-from local.template import synthesised
+from local.template import committed
 from tests.engine.command_line import CommandLine
 from tools.failure import CommandError
 from tools.queue.reach import EVENTS, Queue, reach
@@ -28,7 +28,7 @@ def store(command_line: CommandLine) -> QueueStore:
     """The queues that the command line finds."""
     settings = Settings.from_env({**os.environ, **command_line.environment})
     settings.data_dir.mkdir(parents=True, exist_ok=True)
-    return open_queues(settings.data_dir, queue_specs(synthesised(), settings))
+    return open_queues(settings.data_dir, queue_specs(committed(), settings))
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_status_shows_the_age_of_the_oldest_message(
 ) -> None:
     assert store.depth(queues["intake"].url).visible == 0
     settings = Settings.from_env({**os.environ, **command_line.environment})
-    specs = queue_specs(synthesised(), settings)
+    specs = queue_specs(committed(), settings)
     an_hour_ago = QueueStore(settings.data_dir / DATABASE, specs, lambda: time.time() - 3600)
     an_hour_ago.send(queues["intake"].url, [a_letter({})])
 

@@ -201,21 +201,28 @@ def test_a_change_of_shared_code_reloads_all_functions(checkout: Checkout, path:
     assert checkout.invoke()["process"] != before["process"]
 
 
-@pytest.mark.parametrize("path", ["stacks/data.py", "local/run.py", "cdk.json"])
-def test_a_change_that_needs_a_restart_is_reported_in_one_line(checkout: Checkout, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "first"),
+    [
+        ("stacks/data.py", "Run `make template` and restart"),
+        ("local/run.py", "Restart"),
+        ("cdk.json", "Run `make template` and restart"),
+    ],
+)
+def test_a_change_that_needs_a_restart_is_reported_in_one_line(checkout: Checkout, path: str, first: str) -> None:
     before = checkout.invoke()
 
     checkout.reloader.reload({path})
 
     [line] = checkout.said
-    assert line.startswith(f"Restart `make run` to use {path}")
+    assert line.startswith(f"{first} `make run` to use {path}")
     assert checkout.invoke() == before
 
 
 def test_the_names_of_stored_attributes_take_a_reload_and_a_restart(checkout: Checkout) -> None:
     checkout.reloader.reload({"layers/sharding/python/dynashard/schema.py"})
 
-    assert [line.split()[0] for line in checkout.said] == ["Restart", "Reloaded"]
+    assert [line.split()[0] for line in checkout.said] == ["Run", "Reloaded"]
 
 
 def test_a_worker_restarts_with_the_new_code(checkout: Checkout) -> None:

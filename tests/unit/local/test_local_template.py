@@ -1,12 +1,11 @@
-"""The synthesised templates are read and cached until one of their inputs changes."""
+"""References of the templates become names and ARNs of the local stack."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local.errors import LocalStackError
-from local.template import Templates, inputs_digest, synthesised
+from local.template import Templates
 
 pytestmark = pytest.mark.unit
 
@@ -53,48 +52,3 @@ def test_references_become_local_names_and_arns(stack: str, value: Any, resolved
 def test_a_template_value_without_a_local_meaning_is_named(value: Any, named: str) -> None:
     with pytest.raises(LocalStackError, match=named):
         Templates(STACKS).resolve("Data", value)
-
-
-def checkout(tmp_path: Path, app: str) -> Path:
-    root = tmp_path / "checkout"
-    for path, text in {
-        "app.py": app,
-        "cdk.json": '{"context": {"own": "yes"}}',
-        "layers/sharding/python/dynashard/schema.py": "PK = 'PK'",
-        "stacks/data.py": "",
-    }.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    return root
-
-
-COUNTING_APP = """
-import json, os, pathlib
-with open("runs", "a") as runs: runs.write("x")
-context = json.loads(os.environ["CDK_CONTEXT_JSON"])
-template = {"Resources": {"T": {"Type": context["env"], "Properties": {"TableName": context["own"]}}}}
-pathlib.Path(os.environ["CDK_OUTDIR"], "S.template.json").write_text(json.dumps(template))
-"""
-
-
-def test_a_second_synthesis_is_read_from_the_cache_until_an_input_changes(tmp_path: Path) -> None:
-    root, cache = checkout(tmp_path, COUNTING_APP), tmp_path / "cache"
-
-    first = synthesised(cache, root=root)
-    synthesised(cache, root=root)
-    runs_before = (root / "runs").read_text()
-    (root / "stacks/data.py").write_text("# changed")
-    synthesised(cache, root=root)
-
-    assert [resource.name for resource in first.of_type("local")] == ["yes"]
-    assert runs_before == "x"
-    assert (root / "runs").read_text() == "xx"
-    assert [path.name for path in cache.iterdir() if path.is_dir()] == [inputs_digest(root)]
-
-
-def test_a_failed_synthesis_is_reported_in_one_line_and_not_cached(tmp_path: Path) -> None:
-    root = checkout(tmp_path, "import sys; sys.exit('dynashard: environments.local.auth: is required')")
-
-    for _ in range(2):
-        with pytest.raises(LocalStackError, match=r"cannot be synthesised: dynashard: environments\.local\.auth"):
-            synthesised(tmp_path / "cache", root=root)

@@ -1,0 +1,13 @@
+"""The templates that the local stack reads are those that CDK synthesises."""
+
+import pytest
+
+from stacks.local_template import FOLDER, templates
+
+pytestmark = pytest.mark.infra
+
+
+def test_the_committed_local_templates_are_the_synthesised_ones() -> None:
+    committed = {path.name: path.read_text() for path in FOLDER.iterdir()}
+
+    assert committed == templates(), "The infrastructure has changed: run `make template` and commit local/templates"
