@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard import Entity, Filter
-from dynashard.reads.query import Page, Query
+from dynashard.reads import Page, Query
 from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Wire
 from dynashard_serving.documents import REVISION, item_texts, list_text

@@ -29,6 +29,7 @@ PACKAGES = {
 """The installable packages, and the others that each may import."""
 FLOORS = {
     "errors": 0,
+    "nearest": 0,
     "runtime": 0,
     "schema": 0,
     "keys": 1,
@@ -42,7 +43,9 @@ FLOORS = {
     "routing": 5,
     "repository": 6,
     "reads": 7,
+    "arguments": 7,
     "resharding": 8,
+    "collection": 8,
     "service": 9,
     "": 12,
 }

@@ -1,15 +1,15 @@
-"""The layer's entry point: a `Dynashard` has a `Collection` for each entity."""
+"""The layer's entry point: a `Dynashard` opens a `Collection` for each entity."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from dynashard import reads
+from dynashard.collection import Collection
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, definition
 from dynashard.errors import ConfigurationError
-from dynashard.repository import Repository, RetryPolicy, Store
+from dynashard.repository import RetryPolicy, Store
 from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.routing import Router
 from dynashard.runtime import SYSTEM, Runtime
@@ -20,6 +20,8 @@ from dynashard.transport.interface import Transport
 if TYPE_CHECKING:
     from dynashard.locations import Location
     from dynashard.repository import Step
+
+__all__ = ["Collection", "Dynashard"]
 
 E = TypeVar("E", bound=Entity)
 
@@ -138,10 +140,22 @@ class Dynashard:
 
         With other entities that share its logical partitions, listings return the items of all, each as its own
         class; everything else concerns the first.
+
+        Raises `ConfigurationError` if one is not an entity class, `DeclarationError` if it declares no entity.
         """
+        for each in (model, *others):
+            if not (isinstance(each, type) and issubclass(each, Entity)):
+                shown = repr(each) if isinstance(each, str) else f"a {type(each).__name__}"
+                raise ConfigurationError(f"collection takes entity classes, as in db.collection(User); it got {shown}")
         attachment = next(iter(definition(model).attachments.values()), None)
         kind: type[Collection[E]] = Collection if attachment is None else attachment.collection()
         return kind(self.store, self.cursors, model, *others)
+
+    if not TYPE_CHECKING:
+        # Type checkers refuse unknown names by themselves.
+        def __getattr__(self, name: str) -> NoReturn:
+            cure = "" if name.startswith("_") else "; open the items of an entity with db.collection(User)"
+            raise AttributeError(f"Dynashard has no attribute {name}{cure}", name=name, obj=self)
 
     def transact(self, *steps: "Step") -> list[Entity | None]:
         """Do all steps atomically or none, on items of any entities and shards.
@@ -170,78 +184,3 @@ class Dynashard:
         from dynashard.repository.transaction_run import Transaction  # noqa: PLC0415 - reads need none of it
 
         return Transaction(self.store, steps).run()
-
-
-class Collection(Repository[E]):
-    """The items of one entity: single items, batches and listings."""
-
-    def __init__(self, store: Store, cursors: "reads.CursorCodec", model: type[E], *others: type[E]) -> None:
-        super().__init__(store, model)
-        self._open: Callable[[], reads.Listing[E]] = lambda: reads.Listing(store, cursors, model, *others)
-
-    @cached_property
-    def listing(self) -> "reads.Listing[E]":
-        """What reads the listings; for packages that do more than collections do."""
-        return self._open()
-
-    def list(
-        self, partition: "reads.Partitions", *, cursor: str | None = None, **arguments: Unpack["reads.QueryArguments"]
-    ) -> "reads.Page[Any]":
-        """Return one page of a logical partition, or of several, such as `list({"tenant_id": "abc"}, limit=100)`.
-
-        Args:
-            partition: its fields, those of the index if one is named; or a sequence of such, at most 100.
-            cursor: that of the page before, with every other argument but `limit`, `fields`, `budget` and `consistent`
-                as it was.
-            arguments: those of `Query` from `index` on.
-
-        Raises:
-            InvalidQueryError, InvalidKeyError, InvalidValueError: with the argument at fault; nothing was sent.
-            InvalidCursorError: the cursor is damaged, forged, or of another query.
-
-        Cost: round-robin and shard order, 1 Query if one shard fills the page; ordered, a Query for each shard in
-        each of at most 2 rounds. A Query costs 0.5 read units for every 4 KB it reads, 1 if consistent.
-        Several partitions cost what all of their shards cost, in the same rounds.
-        """
-        return self.listing.page(reads.Query(self.entity, partition, **arguments), cursor)
-
-    def pages(
-        self, partition: "reads.Partitions", *, cursor: str | None = None, **arguments: Unpack["reads.QueryArguments"]
-    ) -> Iterator["reads.Page[Any]"]:
-        """Return all pages, from a cursor or the start on; takes the arguments of `list`, and each costs as much."""
-        return self.listing.pages(reads.Query(self.entity, partition, **arguments), cursor)
-
-    def scan(
-        self, partition: "reads.Partitions", *, workers: int = 4, **arguments: Unpack["reads.QueryArguments"]
-    ) -> "reads.Scan[E]":
-        """Stream all items, in no order between shards; several partitions follow one another.
-
-        `undecodable` of what is returned grows by the stored items that do not fit the entity, which are left out.
-
-        Args:
-            partition: as of `list`.
-            workers: how many shards are read at a time, 1 to 64.
-            arguments: those of `Query` that choose items: `index`, `prefix`, `start`, `end`, `filters`, `fields`,
-                `consistent`, `strict`.
-
-        Cost: 1 Query for every 1,000 items or 1 MB of a shard; memory for two answers a worker.
-        """
-        return self.listing.scan(reads.Query(self.entity, partition, **arguments), workers=workers)
-
-    def count(self, partition: "reads.Partitions", **arguments: Unpack["reads.QueryArguments"]) -> "reads.Counted":
-        """Count the items; takes the arguments of `Query` that choose items, and `distinct`.
-
-        Returns a number, whose `undecodable` are the stored items that do not fit the entity and are not counted.
-
-        Cost: what reading all of them costs; DynamoDB keeps no counts, and cannot judge whether an item fits.
-        """
-        if "distinct" in arguments:
-            arguments.setdefault("order", reads.Order.ORDERED)
-        return self.listing.count(reads.Query(self.entity, partition, **arguments))
-
-    def shards(self, partition: Mapping[str, Any], *, workers: int = 4) -> Sequence["reads.ShardLoad"]:
-        """Return what each shard of a logical partition holds, in order: how evenly items are spread.
-
-        While items move, these are the shards of both counts. Cost: what reading all of it costs.
-        """
-        return self.listing.shards(reads.Query(self.entity, partition), workers=workers)

@@ -8,5 +8,5 @@ from dynashard_patterns.attachments.repository import AttachmentRepository
 E = TypeVar("E", bound=Entity)
 
 
-class AttachmentCollection(AttachmentRepository[E], Collection[E]):
+class AttachmentCollection(Collection[E], AttachmentRepository[E]):
     """The items of one entity that has attachments; see `AttachmentRepository` for how its writes differ."""

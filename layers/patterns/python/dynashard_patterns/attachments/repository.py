@@ -61,7 +61,7 @@ class AttachmentRepository(Repository[E]):
         self._fields.pack(self._named(item))
 
     @write_operation
-    def create(self, item: E, *, handling: str | None = None) -> E:
+    def create(self, item: E, /, *, handling: str | None = None) -> E:
         """Store an item under a key that has no live item; see `Repository.create`."""
         self._no_transactions(handling)
         key = self._entity.key_of(item)
@@ -76,7 +76,7 @@ class AttachmentRepository(Repository[E]):
 
     @write_operation
     def put(
-        self, item: E, *, if_match: str | None = None, handling: str | None = None, over: E | None = None
+        self, item: E, /, *, if_match: str | None = None, handling: str | None = None, over: E | None = None
     ) -> Written[E]:
         """Store an item, whether or not its key had one; see `Repository.put`. Always guarded."""
         self._no_transactions(handling)
@@ -99,6 +99,7 @@ class AttachmentRepository(Repository[E]):
     def update(
         self,
         key: KeyLike,
+        /,
         *,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
         remove: Collection[str] = (),
@@ -131,7 +132,7 @@ class AttachmentRepository(Repository[E]):
         return self._entity.decode(done.attributes or {})
 
     @write_operation
-    def delete(self, key: KeyLike, *, if_match: str | None = None, handling: str | None = None) -> None:
+    def delete(self, key: KeyLike, /, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item, and then all of its attachments; see `Repository.delete`.
 
         If that is interrupted, readers no longer see the item, and a sweep removes the rest.
@@ -187,7 +188,7 @@ class AttachmentRepository(Repository[E]):
         return level
 
     @read_operation
-    def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
+    def find(self, key: KeyLike, /, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
         """Return the live item with this key, or None, with the attachments to include; see `Repository.find`."""
         if not include:
             return super().find(key, consistent=consistent)

@@ -5,15 +5,15 @@ from itertools import product
 from math import prod
 from typing import Any, Final
 
+from dynashard import reads
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard.reads import Filter, Order
+from dynashard.reads import Filter, Order, sort_range
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.limits import MAX_LIMIT
 from dynashard_serving.documents import TENANT
 from dynashard_serving.limits import MAX_CHOICES
-from dynashard_serving.operations.leading import leading_text
 from dynashard_serving.operations.requests import Choice, List, Paging
-from dynashard_serving.operations.served import Served, exactly
+from dynashard_serving.operations.served import RESERVED, Served, exactly
 
 Options = dict[str, Any]
 """Arguments of a collection's `list`."""
@@ -26,8 +26,8 @@ def index_of(served: Served, asked: str | None, names: Collection[str]) -> str |
     Args:
         served: the entity.
         asked: the index that the request names.
-        names: the fields that the request gives. If it names no index, and they are not the table's partition, they
-            select the one index whose partition they are.
+        names: what the request gives by name. If it names no index, fields select it as in Python; see
+            `dynashard.reads.index_of`.
 
     Raises:
         ValidationFailedError: there is no such index.
@@ -37,11 +37,8 @@ def index_of(served: Served, asked: str | None, names: Collection[str]) -> str |
             known = ", ".join(served.indexes) or "none"
             raise ValidationFailedError(FieldError("index", f"Unknown index; known are {known}.", "enum"))
         return asked
-    given = set(names)
-    if given.issuperset(served.partition_fields(None)):
-        return None
-    fitting = [name for name in served.indexes if given.issuperset(served.partition_fields(name))]
-    return fitting[0] if len(fitting) == 1 else None
+    fields = (served.entity.model_fields.keys() & set(names)) - RESERVED
+    return reads.index_of(served.definition, {TENANT, *fields}, indexes=served.indexes, filters=served.exposed.filters)
 
 
 def chosen(served: Served, choice: Choice) -> Options:
@@ -161,9 +158,7 @@ def _sort_range(served: Served, given: Mapping[str, Any], index: str | None) -> 
         message = f"The sort key has no such field; it has {', '.join(template.fields) or 'none'}."
         raise ValidationFailedError(*(FieldError(f"sort.{name}", message, "unknown_parameter") for name in unknown))
     values = {name: served.value(name, value, f"sort.{name}") for name, value in given.items()}
-    text = leading_text(template, values)
-    # The next text after another is that text and a NUL. The end of a range is exclusive.
-    return {"start": text, "end": text + "\0"} if len(given) == len(template.fields) else {"prefix": text}
+    return dict(sort_range(template, values))
 
 
 def _filters(served: Served, given: Mapping[str, Any]) -> list[Filter]:

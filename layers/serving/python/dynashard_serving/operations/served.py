@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
+from dynashard.reads.leading import leading_fields
 from dynashard_serving.documents import REVISION, TENANT, Document
 from dynashard_serving.operations.exposed import Exposed
-from dynashard_serving.operations.leading import leading_fields
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -32,6 +32,7 @@ from dynashard.entity.record import Record, revision_in, with_revision
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
+from dynashard.nearest import hint
 from dynashard.placement import CALCULATED
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 
@@ -126,10 +127,9 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         if isinstance(values, Mapping):
             for name in values:
                 if name not in self.key_fields:
-                    known = ", ".join(self.key_fields)
-                    raise InvalidKeyError(
-                        f"{name} is not part of the key of {self.name}, which is {known}", field=str(name)
-                    )
+                    known = f"{', '.join(self.key_fields)}{hint(name, self.key_fields)}"
+                    message = f"{name} is not part of the key of {self.name}, which is {known}"
+                    raise InvalidKeyError(message, field=str(name))
         else:
             values = values.__dict__
         # Generating a function takes longer than the one key that a process makes when it starts.

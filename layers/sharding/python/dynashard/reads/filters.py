@@ -1,11 +1,12 @@
 """Filter expressions: conditions on fields that DynamoDB applies after reading. They save answers, not read units."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidQueryError
+from dynashard.nearest import hint
 from dynashard.reads.matching import Term
 from dynashard.schema import EXPIRES_AT, MOVED_TO
 
@@ -13,6 +14,9 @@ Operator = Literal["=", "<>", "<", "<=", ">", ">=", "begins_with", "contains", "
 
 _EQUALITIES: Final = frozenset({"=", "<>"})
 _COMPARISONS: Final = _EQUALITIES | {"<", "<=", ">", ">="}
+_OPERATORS: Final = get_args(Operator)
+_PARTS: Final = len(("field", "operator", "value"))
+_EXAMPLE: Final = 'write {"field": value}, or a list of tuples such as ("field", "=", value)'
 _FUNCTIONS: Final = frozenset({"begins_with", "contains"})
 _ORDERED: Final = frozenset({"S", "N", "B"})
 """Types that have an order, as DynamoDB names them."""
@@ -29,6 +33,33 @@ class Filter:
     field: str
     operator: Operator
     value: Any
+
+
+Filters = Mapping[str, Any] | Sequence[Filter | tuple[str, str, Any]]
+"""Values that fields must have, by field; or conditions, also as tuples such as `("age", ">=", 18)`."""
+
+
+def filters_of(given: Any) -> tuple[Filter, ...]:
+    """Return the conditions that a caller gives; raises `InvalidQueryError` for what is none."""
+    if isinstance(given, Mapping):
+        return tuple(Filter(name, "=", value) for name, value in given.items())
+    if isinstance(given, Filter) or _is_condition(given):
+        given = [given]
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidQueryError(f"filters is {given!r}; {_EXAMPLE}", field="filters")
+    return tuple(map(_condition, given))
+
+
+def _condition(given: Any) -> Filter:
+    if isinstance(given, Filter):
+        return given
+    if _is_condition(given):
+        return Filter(*given)
+    raise InvalidQueryError(f"{given!r} is not a filter; {_EXAMPLE}", field="filters")
+
+
+def _is_condition(given: Any) -> bool:
+    return isinstance(given, tuple | list) and len(given) == _PARTS and all(isinstance(part, str) for part in given[:2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +88,7 @@ class FilterExpression:
         return all(term.holds(item) for term in self.terms)
 
 
-def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) -> FilterExpression:
+def filter_expression(entity: EntityDefinition[Any], filters: Filters) -> FilterExpression:
     """Return all filters joined by AND; the text is '' if there are none.
 
     Raises:
@@ -68,10 +99,11 @@ def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) 
     terms: list[Term] = []
     names: dict[str, str] = {}
     values: dict[str, dict[str, Any]] = {}
-    for i, condition in enumerate(filters):
+    for i, condition in enumerate(filters_of(filters)):
         field, operator = condition.field, condition.operator
         if field not in entity.model.model_fields:
-            raise InvalidQueryError(f"{entity.name} has no field {field} to filter by", field=field)
+            near = hint(field, entity.model.model_fields)
+            raise InvalidQueryError(f"{entity.name} has no field {field} to filter by{near}", field=field)
         if field in entity.attachments and operator != "exists":
             raise InvalidQueryError(f"{field} is an attachment: a listing only knows whether it exists", field=field)
         name, value = f"#f{i}", f":f{i}"
@@ -87,7 +119,8 @@ def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) 
             values[value] = _sought(entity, condition)
             texts.append(f"{operator}({name}, {value})")
         else:
-            raise InvalidQueryError(f"{operator!r} is not a filter operator", field=field)
+            message = f"{operator!r} is not a filter operator; use one of {', '.join(_OPERATORS)}"
+            raise InvalidQueryError(message, field=field)
         terms.append(Term(names[name], operator, values[value]))
     return FilterExpression(" AND ".join(texts), names, values, tuple(terms))
 

@@ -20,7 +20,8 @@ from dynashard.reads.fetch import Fetch, States
 from dynashard.reads.judging import Judge
 from dynashard.reads.limits import MAX_LIMIT
 from dynashard.reads.ordered import FIRST_GUESS, list_ordered
-from dynashard.reads.query import Order, Page, Query
+from dynashard.reads.page import Page
+from dynashard.reads.query import Order, Query
 from dynashard.reads.results import Counted, Scan
 from dynashard.reads.scan import scan_shards
 from dynashard.reads.sources import Chunk, Convert, queries_of

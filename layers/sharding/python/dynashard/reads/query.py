@@ -1,27 +1,27 @@
-"""The query of a listing, checked, and the page that answers it."""
+"""The query of a listing, checked."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Final, TypedDict
 
 import orjson
 
-from dynashard.entity import EntityDefinition, IndexDefinition, Undecodable
+from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.keys import storable_key
+from dynashard.nearest import hint
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.cursor import FINGERPRINT_BYTES
-from dynashard.reads.filters import Filter, FilterExpression
+from dynashard.reads.filters import FilterExpression, Filters, filters_of
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_PARTITIONS
 from dynashard.schema import MAX_SORT_KEY_BYTES
 from dynashard.transport.interface import Consumed
 
 Partitions = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """The fields of a logical partition, or those of several."""
-
-I = TypeVar("I")  # noqa: E741 - the item
+_DIRECTIONS: Final = ("asc", "desc")
 
 
 class Order(StrEnum):
@@ -48,26 +48,6 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[I]):
-    """One answer of a listing.
-
-    Attributes:
-        items: the items; a page may be short, or even empty, before the listing ends.
-        cursor: token that continues the listing; None if the listing has ended, and only then.
-        consumed: capacity used, with the number of requests.
-        rounds: how many round trips were made one after the other.
-        undecodable: stored items that the page leaves out, because they do not fit their entity; each with its stored
-            key and what is wrong. They count for `limit`.
-    """
-
-    items: list[I]
-    cursor: str | None
-    consumed: Consumed
-    rounds: int
-    undecodable: Sequence[Undecodable] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
     """A checked listing of a logical partition, or of several. `Collection.list` and its siblings take these arguments.
 
@@ -82,7 +62,8 @@ class Query:
         prefix: only sort keys that begin with this text. Not together with `start` or `end`.
         start: only sort keys from this one on.
         end: only sort keys before this one.
-        filters: conditions on fields, all of which must hold. They save answers, not read units.
+        filters: conditions on fields, all of which must hold: values by field, as in `{"department": "legal"}`, or a
+            sequence of `Filter`, also as tuples. They save answers, not read units. They are kept as `Filter`.
         fields: return these fields only, as mappings instead of entities. Saves answers, not read units.
         consistent: see every write acknowledged before. Not for indexes.
         budget: bound on the work of one call; when it is used up, the page is short.
@@ -104,7 +85,7 @@ class Query:
     prefix: str | None = None
     start: str | None = None
     end: str | None = None
-    filters: Sequence[Filter] = ()
+    filters: Filters = ()
     fields: Sequence[str] | None = None
     consistent: bool = False
     budget: Budget = field(default_factory=Budget)
@@ -115,15 +96,22 @@ class Query:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_named", _named(self))
-        object.__setattr__(self, "filters", tuple(self.filters))
+        object.__setattr__(self, "filters", filters_of(self.filters))
+        if isinstance(self.fields, str):
+            raise InvalidQueryError(f"fields is {self.fields!r}; write a list, [{self.fields!r}]", field="fields")
         object.__setattr__(self, "fields", None if self.fields is None else tuple(self.fields))
         if isinstance(self.limit, bool) or not isinstance(self.limit, int) or not 1 <= self.limit <= MAX_LIMIT:
             message = f"limit is {self.limit!r}; it must be a number from 1 to {MAX_LIMIT}"
             raise InvalidQueryError(message, field="limit")
         if self.order not in tuple(Order):
-            raise InvalidQueryError(f"order is {self.order!r}; it must be one of {', '.join(Order)}", field="order")
-        if self.direction not in ("asc", "desc"):
+            turned = '; write direction="asc" or "desc"' if self.order in _DIRECTIONS else ""
+            message = f"order is {self.order!r}; it must be one of {', '.join(Order)}{turned}"
+            raise InvalidQueryError(message, field="order")
+        if self.direction not in _DIRECTIONS:
             raise InvalidQueryError(f"direction is {self.direction!r}; it must be asc or desc", field="direction")
+        if not isinstance(self.budget, Budget):
+            message = f"budget is {self.budget!r}; write Budget(requests=..., read_units=...)"
+            raise InvalidQueryError(message, field="budget")
         if self.consistent and self.index is not None:
             raise InvalidQueryError("an index cannot be read consistently; list the table", field="consistent")
         _check_fields(self.entity, self.fields or ())
@@ -195,7 +183,7 @@ class QueryArguments(TypedDict, total=False):
     prefix: str | None
     start: str | None
     end: str | None
-    filters: Sequence[Filter]
+    filters: Filters
     fields: Sequence[str] | None
     consistent: bool
     budget: Budget
@@ -212,7 +200,8 @@ def _named(query: Query) -> dict[str, Mapping[str, Any]]:
         raise InvalidQueryError(message, field="partition")
     known = listed.partition.fields
     for name in (name for fields in asked for name in fields if name not in known):
-        raise InvalidQueryError(f"{name} is not a field of the partition, {', '.join(known)}", field=name)
+        message = f"{name} is not a field of the partition, {', '.join(known)}{hint(name, known)}"
+        raise InvalidQueryError(message, field=name)
     return dict(sorted({listed.logical_partition(fields): fields for fields in asked}.items()))
 
 
@@ -221,14 +210,16 @@ def _listed(entity: EntityDefinition[Any], index: str | None) -> EntityDefinitio
         return entity
     if index not in entity.indexes or entity.indexes[index].replica:
         known = ", ".join(name for name, each in entity.indexes.items() if not each.replica) or "none"
-        raise InvalidQueryError(f"{entity.name} has no index {index}; it has {known}", field="index")
+        message = f"{entity.name} has no index {index}; it has {known}{hint(index, entity.indexes)}"
+        raise InvalidQueryError(message, field="index")
     return entity.indexes[index]
 
 
 def _check_fields(entity: EntityDefinition[Any], fields: Sequence[str]) -> None:
     for name in fields:
         if name not in entity.model.model_fields:
-            raise InvalidQueryError(f"{entity.name} has no field {name}", field="fields")
+            near = hint(name, entity.model.model_fields)
+            raise InvalidQueryError(f"{entity.name} has no field {name}{near}", field="fields")
         if name in entity.attachments:
             message = f"{name} is an attachment, which listings do not return; get single items with it"
             raise InvalidQueryError(message, field="fields")
@@ -249,6 +240,8 @@ def _check_distinct(listed: EntityDefinition[Any] | IndexDefinition, distinct: s
 def _check_range(prefix: str | None, start: str | None, end: str | None) -> None:
     for what, text in (("prefix", prefix), ("start", start), ("end", end)):
         if text is not None:
+            if not isinstance(text, str):
+                raise InvalidQueryError(f"{what} is {text!r}; it must be a text, as sort keys are", field=what)
             storable_key(text, what, MAX_SORT_KEY_BYTES)
             if not text:
                 raise InvalidQueryError(f"{what} is empty; leave it out", field=what)

@@ -37,8 +37,8 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
         InvalidQueryError: a number of workers out of range.
         ThrottledError: throttling outlasted the retry policy.
     """
-    if not 1 <= workers <= MAX_WORKERS:
-        raise InvalidQueryError(f"workers is {workers}; it must be a number from 1 to {MAX_WORKERS}", field="workers")
+    if not isinstance(workers, int) or not 1 <= workers <= MAX_WORKERS:
+        raise InvalidQueryError(f"workers is {workers!r}; it must be a number from 1 to {MAX_WORKERS}", field="workers")
     waves = _waves(new_fetch, retry_policy, workers)
     for wave in waves if workers == 1 else _read_ahead(waves):
         while wave:

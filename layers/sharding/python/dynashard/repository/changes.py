@@ -10,6 +10,7 @@ from dynashard.codec import encode_value
 from dynashard.codec.numeric import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
 from dynashard.entity import Entity, EntityDefinition, IndexDefinition, plain_types
 from dynashard.errors import InvalidKeyError, InvalidValueError
+from dynashard.nearest import hint
 from dynashard.schema import MOVED_FROM, PREV, REV
 
 _EXACT: Final = Context(prec=MAX_EXPONENT - MIN_EXPONENT + MAX_DIGITS + 1)
@@ -45,7 +46,8 @@ def check_changes(
         if name in entity.key_fields:
             raise InvalidKeyError(f"{name} is part of the key, which cannot change", field=name)
         if name not in entity.model.model_fields or name in entity.server_fields:
-            raise InvalidValueError(f"{name} is not a field of {entity.name} that callers set", field=name)
+            near = hint(name, set(entity.model.model_fields) - {*entity.server_fields, *entity.key_fields, name})
+            raise InvalidValueError(f"{name} is not a field of {entity.name} that callers set{near}", field=name)
         if named.count(name) > 1:
             raise InvalidValueError(f"{name} is changed twice", field=name)
     for name in remove:

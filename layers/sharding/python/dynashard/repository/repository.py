@@ -60,7 +60,7 @@ class Repository(Batches[E]):
     """
 
     @write_operation
-    def create(self, item: E, *, handling: str | None = None) -> E:
+    def create(self, item: E, /, *, handling: str | None = None) -> E:
         """Store an item under a key that has no live item, and return it as stored: stamped, with its revision.
 
         Raises `AlreadyExistsError` if a live item has the key.
@@ -104,7 +104,7 @@ class Repository(Batches[E]):
         return ensure_home(self._store, self._entity, self._entity.key_of(key), revision, shards)
 
     @read_operation
-    def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
+    def find(self, key: KeyLike, /, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
         """Return the live item with this key, or None.
 
         A `consistent` read sees every write that was acknowledged before. Attachments are left unset, except those to
@@ -120,7 +120,7 @@ class Repository(Batches[E]):
         item = self._read(key, Reading(consistent))
         return None if item is None else self._entity.decode(item)
 
-    def get(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E:
+    def get(self, key: KeyLike, /, *, consistent: bool = False, include: Sequence[str] = ()) -> E:
         """Return what `find` returns, at its cost; raises `NotFoundError` if there is no live item."""
         item = self.find(key, consistent=consistent, include=include)
         if item is None:
@@ -128,17 +128,19 @@ class Repository(Batches[E]):
         return item
 
     @read_operation
-    def exists(self, key: KeyLike, *, consistent: bool = False) -> bool:
+    def exists(self, key: KeyLike, /, *, consistent: bool = False) -> bool:
         """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""
         return self._read(key, Reading(consistent, LIVENESS)) is not None
 
-    def replace(self, item: E, *, if_match: str | None = None, handling: str | None = None, over: E | None = None) -> E:
+    def replace(
+        self, item: E, /, *, if_match: str | None = None, handling: str | None = None, over: E | None = None
+    ) -> E:
         """Do what `put` does, and return only the item as stored."""
         return self.put(item, if_match=if_match, handling=handling, over=over).item
 
     @write_operation
     def put(
-        self, item: E, *, if_match: str | None = None, handling: str | None = None, over: E | None = None
+        self, item: E, /, *, if_match: str | None = None, handling: str | None = None, over: E | None = None
     ) -> Written[E]:
         """Store an item, whether or not its key had one, and return it as stored, and whether the key was free.
 
@@ -177,6 +179,7 @@ class Repository(Batches[E]):
     def update(
         self,
         key: KeyLike,
+        /,
         *,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
         remove: Collection[str] = (),
@@ -224,7 +227,7 @@ class Repository(Batches[E]):
         raise RevisionMismatchError(f"{self._name(key)} changes too often to be updated; try again later")
 
     @write_operation
-    def delete(self, key: KeyLike, *, if_match: str | None = None, handling: str | None = None) -> None:
+    def delete(self, key: KeyLike, /, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item.
 
         Raises:

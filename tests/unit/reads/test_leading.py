@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import TemplateError, TemplateField, parse
-from dynashard_serving.operations.leading import leading_fields, leading_text
+from dynashard.reads.leading import leading_fields, leading_text
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit

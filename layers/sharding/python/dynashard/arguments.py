@@ -1,0 +1,150 @@
+"""Items, keys and changes as callers type them: by keywords, as mappings, or as an item that was read.
+
+Everything here returns what `Repository` takes, or raises an `InputError` that says what to write. Calls with a mapping
+of the key, or with an item, pass by it on their way, because reads of single items are the hot path.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from dynashard.entity import Entity, EntityDefinition
+from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
+from dynashard.nearest import hint
+from dynashard.repository.items import E, KeyLike
+
+
+def key_named(
+    entity: EntityDefinition[Any], verb: str, key: Any, more: tuple[Any, ...], fields: Mapping[str, Any]
+) -> KeyLike:
+    """Return the key that a call of `verb` names.
+
+    Args:
+        entity: the compiled declaration.
+        verb: the method, for examples in errors.
+        key: an item, fields of the key, the value of the one field that `fields` leaves open, or None.
+        more: further positional arguments, which are refused.
+        fields: fields of the key by keyword.
+
+    Raises:
+        InvalidKeyError: a field is missing, unknown or given twice; or the item is one of another entity.
+    """
+    known = entity.key_fields
+    for name in fields:
+        if name not in known:
+            near = hint(name, (*known, "consistent", "handling", "if_match", "include", "strict"))
+            raise InvalidKeyError(
+                f"{name} is not part of the key of {entity.name}, which is {', '.join(known)}{near}", field=name
+            )
+    if isinstance(key, Entity):
+        _require_model(entity, verb, key)
+        if fields or more:
+            raise InvalidKeyError(f"The item has its key already; write {verb}(item) or {_example(entity, verb)}.")
+        return key
+    if isinstance(key, Mapping):
+        given = {**key, **fields}
+        if twice := key.keys() & fields.keys():
+            raise InvalidKeyError(f"{min(twice)} is given twice; give it once.", field=min(twice))
+    else:
+        given = dict(fields)
+        left = [name for name in known if name not in given]
+        if more or (key is not None and len(left) != 1):
+            shown = ", ".join([*(repr(each) for each in (key, *more)), *(f"{name}=..." for name in fields)])
+            raise InvalidKeyError(
+                f"{verb}({shown}) does not name the key of {entity.name}, which is {', '.join(known)}; "
+                f"write {_example(entity, verb)}",
+                field=next(iter(left), None),
+            )
+        if key is not None:
+            given[left[0]] = key
+    if missing := [name for name in known if name not in given]:
+        raise InvalidKeyError(
+            f"{missing[0]} is part of the key of {entity.name} and must be given; write {_example(entity, verb)}",
+            field=missing[0],
+        )
+    return given
+
+
+def item_named(entity: EntityDefinition[E], verb: str, item: Any, fields: Mapping[str, Any]) -> E:
+    """Return the item that a call of `verb` stores: an item, or one made from its fields.
+
+    Raises:
+        InvalidValueError: the fields do not make an item, with the first at fault; or it is one of another entity.
+    """
+    if isinstance(item, Entity):
+        _require_model(entity, verb, item)
+        if fields:
+            name = next(iter(fields))
+            raise InvalidValueError(
+                f"{verb} takes an item or its fields, not both; it got an item and {name}"
+                f"{hint(name, ('handling', 'if_match', 'over'))}",
+                field=name,
+            )
+        return item  # type: ignore[return-value]
+    if item is not None and not isinstance(item, Mapping):
+        model = entity.model.__name__
+        raise InvalidValueError(f"{verb} takes a {model}, or its fields by name; it got {_shown(item)}")
+    try:
+        return entity.model.model_validate({**(item or {}), **fields})
+    except ValidationError as error:
+        first, *others = error.errors(include_url=False, include_input=False, include_context=False)
+        place = ".".join(map(str, first["loc"]))
+        near = hint(place, entity.model.model_fields) if first["type"] == "extra_forbidden" else ""
+        more = f" ({len(others)} more fields are not accepted)" if others else ""
+        raise InvalidValueError(f"{entity.name}: {place}: {first['msg']}{near}{more}", field=place or None) from error
+
+
+def changes_named(
+    entity: EntityDefinition[Any], key: Any, fields: Mapping[str, Any], *given: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Part the keywords of an update into fields of its key and new values; return both, with the values of `given`.
+
+    A field of the key belongs to the key unless `key` has it already.
+
+    Raises:
+        InvalidValueError: a field has two new values, or one of `given` is not a mapping.
+    """
+    inside: Collection[str] = entity.key_fields if isinstance(key, Entity) else key if isinstance(key, Mapping) else ()
+    own = {name: fields[name] for name in entity.key_fields if name in fields and name not in inside}
+    values: dict[str, Any] = {}
+    for part in (*given, {name: value for name, value in fields.items() if name not in own}):
+        if part is not None and not isinstance(part, Mapping):
+            raise InvalidValueError(f"set is {_shown(part)}; write the new values by field, such as set={{...}}")
+        if twice := values.keys() & (part or {}).keys():
+            raise InvalidValueError(f"{min(twice)} is changed twice", field=min(twice))
+        values.update(part or {})
+    return own, values
+
+
+def check_revision(if_match: object) -> None:
+    """Refuse a revision that is not a text, such as the item itself, with `InvalidValueError`."""
+    if if_match is not None and not isinstance(if_match, str):
+        raise InvalidValueError(f"if_match is {_shown(if_match)}; write if_match=item.revision", field="if_match")
+
+
+def names_of(what: str, names: Any) -> Any:
+    """Return names of fields; raises `InvalidQueryError` if they are one text, whose letters would be names."""
+    if isinstance(names, str):
+        raise InvalidQueryError(f"{what} is the text {names!r}; write {what}=[{names!r}]", field=what)
+    return names
+
+
+def several(verb: str, given: Any) -> Sequence[Any]:
+    """Return the members of a list; raises `InvalidKeyError` if one item or key is given instead."""
+    if isinstance(given, Entity | Mapping | str) or not isinstance(given, Iterable):
+        raise InvalidKeyError(f"{verb} takes a list; it got {_shown(given)}")
+    return given if isinstance(given, Sequence) else [*given]
+
+
+def _require_model(entity: EntityDefinition[Any], verb: str, item: Entity) -> None:
+    if not isinstance(item, entity.model):
+        raise InvalidKeyError(f"{verb} takes a {entity.model.__name__}; it got a {type(item).__name__}")
+
+
+def _example(entity: EntityDefinition[Any], verb: str) -> str:
+    return f"{verb}({', '.join(f'{name}=...' for name in entity.key_fields)})"
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"

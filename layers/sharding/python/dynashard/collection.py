@@ -1,0 +1,272 @@
+"""The items of one entity, as people call them: by keywords, mappings, or items that were read."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection as Names
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+from dynashard import reads
+from dynashard.arguments import changes_named, check_revision, item_named, key_named, names_of, several
+from dynashard.entity import Entity
+from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError
+from dynashard.nearest import hint
+from dynashard.repository import Repository, Store, Written
+from dynashard.repository.batches import Outcome
+from dynashard.repository.left_out import Found
+
+E = TypeVar("E", bound=Entity)
+_Outcomes = list[Outcome]
+
+_ELSEWHERE: Final = {
+    "add": "create", "all": "items", "batch": "batch_get", "filter": "list", "get_many": "batch_get",
+    "insert": "create", "iter": "items", "query": "list", "read": "get", "remove": "delete",
+    "save": "put", "upsert": "put",
+}  # fmt: skip
+"""What other libraries call our methods."""
+
+
+class Collection(Repository[E]):
+    """The items of one entity: single items, batches and listings.
+
+    A key is given by keywords, `get(tenant_id="abc", id="ada")`, as the value of the field that keywords leave open,
+    `get("ada", tenant_id="abc")`, as a mapping, or as an item. An item is given itself or by its fields. A field with
+    the name of an argument, such as `order`, is given in a mapping.
+    """
+
+    def __init__(self, store: Store, cursors: "reads.CursorCodec", model: type[E], *others: type[E]) -> None:
+        super().__init__(store, model)
+        self._open: Callable[[], reads.Listing[E]] = lambda: reads.Listing(store, cursors, model, *others)
+
+    @cached_property
+    def listing(self) -> "reads.Listing[E]":
+        """What reads the listings; for packages that do more than collections do."""
+        return self._open()
+
+    def create(self, item: E | Mapping[str, Any] | None = None, /, *, handling: str | None = None, **fields: Any) -> E:
+        """Store an item under a key that has no live item; see `Repository.create`."""
+        if fields or item.__class__ is not self._entity.model:
+            item = item_named(self._entity, "create", item, fields)
+        return super().create(item, handling=handling)
+
+    def put(
+        self,
+        item: E | Mapping[str, Any] | None = None,
+        /,
+        *,
+        if_match: str | None = None,
+        handling: str | None = None,
+        over: E | None = None,
+        **fields: Any,
+    ) -> Written[E]:
+        """Store an item, whether or not its key had one; see `Repository.put`."""
+        if fields or item.__class__ is not self._entity.model:
+            item = item_named(self._entity, "put", item, fields)
+        if if_match is not None:
+            check_revision(if_match)
+        return super().put(item, if_match=if_match, handling=handling, over=over)
+
+    def replace(
+        self,
+        item: E | Mapping[str, Any] | None = None,
+        /,
+        *,
+        if_match: str | None = None,
+        handling: str | None = None,
+        over: E | None = None,
+        **fields: Any,
+    ) -> E:
+        """Do what `put` does, and return only the item as stored."""
+        return self.put(item, if_match=if_match, handling=handling, over=over, **fields).item
+
+    def find(
+        self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
+    ) -> E | None:
+        """Return the live item with this key, or None; see `Repository.find`."""
+        if key.__class__ is not dict or fields or more:
+            key = key_named(self._entity, "find", key, more, fields)
+        if not consistent and not include:
+            # Passing on defaults takes longer than asking for them.
+            return super().find(key)
+        return super().find(key, consistent=consistent, include=names_of("include", include))
+
+    def get(
+        self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
+    ) -> E:
+        """Return what `find` returns, at its cost; raises `NotFoundError` if there is no live item."""
+        if key.__class__ is not dict or fields or more:
+            key = key_named(self._entity, "get", key, more, fields)
+        # As `Repository.get`, with one call less on the hot path.
+        if consistent or include:
+            item = super().find(key, consistent=consistent, include=names_of("include", include))
+        else:
+            item = super().find(key)
+        if item is None:
+            raise self._not_found(key)
+        return item
+
+    def exists(self, key: Any = None, /, *more: Any, consistent: bool = False, **fields: Any) -> bool:
+        """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""
+        if key.__class__ is not dict or fields or more:
+            key = key_named(self._entity, "exists", key, more, fields)
+        return super().exists(key, consistent=consistent)
+
+    def update(
+        self,
+        key: Any = None,
+        changes: Mapping[str, Any] | None = None,
+        /,
+        *,
+        set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
+        remove: Names[str] = (),
+        add: Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+        handling: str | None = None,
+        **fields: Any,
+    ) -> E:
+        """Change some fields of a live item: `update(user, department="legal")`; see `Repository.update`.
+
+        New values are given by keywords, in a mapping after the key, or in `set`.
+        """
+        check_revision(if_match)
+        own, values = changes_named(self._entity, key, fields, changes, set)
+        key = key_named(self._entity, "update", key, (), own)
+        remove = names_of("remove", remove)
+        return super().update(key, set=values, remove=remove, add=add, if_match=if_match, handling=handling)
+
+    def delete(
+        self, key: Any = None, /, *more: Any, if_match: str | None = None, handling: str | None = None, **fields: Any
+    ) -> None:
+        """Delete a live item; see `Repository.delete`."""
+        if key.__class__ is not dict or fields or more:
+            key = key_named(self._entity, "delete", key, more, fields)
+        if if_match is not None:
+            check_revision(if_match)
+        super().delete(key, if_match=if_match, handling=handling)
+
+    def batch_get(
+        self, keys: Sequence[Any] = (), /, *, consistent: bool = False, strict: bool = False, **fields: Any
+    ) -> Found[E]:
+        """Return the live items with these keys; see `Batches.batch_get`.
+
+        Fields by keyword are those of all keys: `batch_get(["ada", "bob"], tenant_id="abc")`.
+        """
+        return super().batch_get(self._keys("batch_get", keys, fields), consistent=consistent, strict=strict)
+
+    def batch_write(
+        self, *, put: Sequence[E | Mapping[str, Any]] = (), delete: Sequence[Any] = (), whole: bool = False
+    ) -> None:
+        """Store and delete many items; see `Batches.batch_write`."""
+        super().batch_write(put=self._items(put), delete=self._keys("delete", delete, {}), whole=whole)
+
+    def try_batch_write(
+        self, *, put: Sequence[E | Mapping[str, Any]] = (), delete: Sequence[Any] = (), whole: bool = False
+    ) -> _Outcomes:
+        """Do what `batch_write` does; return an outcome for each; see `Batches.try_batch_write`."""
+        try:
+            items, keys = self._items(put), self._keys("delete", delete, {})
+        except DynashardError as error:
+            return [error] * (len(put) + len(delete))
+        return super().try_batch_write(put=items, delete=keys, whole=whole)
+
+    def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]":
+        """Return one page of a logical partition, or of several, such as `list(tenant_id="abc", limit=100)`.
+
+        Fields select what is listed: those of a partition, and perhaps the first fields of its sort key. If they are
+        not those of the table and only one index takes them, they list that index.
+
+        Args:
+            partition: its fields as a mapping, those of the index if one is named; or a sequence of such, at most 100.
+            cursor: that of the page before, with every other argument but `limit`, `fields`, `budget` and `consistent`
+                as it was.
+            arguments: those of `Query` from `index` on; `reverse=True` for the last items first, in order over all
+                shards unless `order` says otherwise; and fields by keyword.
+
+        Raises:
+            InvalidQueryError, InvalidKeyError, InvalidValueError: with the argument at fault; nothing was sent.
+            InvalidCursorError: the cursor is damaged, forged, or of another query.
+
+        Cost: round-robin and shard order, 1 Query if one shard fills the page; ordered, a Query for each shard in
+        each of at most 2 rounds. A Query costs 0.5 read units for every 4 KB it reads, 1 if consistent.
+        Several partitions cost what all of their shards cost, in the same rounds.
+        """
+        return self.listing.page(self._query(partition, arguments), _cursor(cursor))
+
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
+    ) -> Iterator["reads.Page[Any]"]:
+        """Return all pages, from a cursor or the start on; takes the arguments of `list`, and each costs as much."""
+        return self.listing.pages(self._query(partition, arguments), _cursor(cursor))
+
+    def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> Iterator[Any]:
+        """Return every item of all pages, one after another; reads a page when its first item is needed.
+
+        Takes the arguments of `list`, and costs what `pages` costs. `scan` reads faster, in no order.
+        """
+        pages = self.pages(partition, cursor=cursor, **arguments)
+        return (item for page in pages for item in page.items)
+
+    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "reads.Scan[E]":
+        """Stream all items, in no order between shards; several partitions follow one another.
+
+        `undecodable` of what is returned grows by the stored items that do not fit the entity, which are left out.
+
+        Args:
+            partition: as of `list`.
+            workers: how many shards are read at a time, 1 to 64.
+            arguments: those of `list` that choose items: `index`, `prefix`, `start`, `end`, `filters`, `fields`,
+                `consistent`, `strict`, and fields by keyword.
+
+        Cost: 1 Query for every 1,000 items or 1 MB of a shard; memory for two answers a worker.
+        """
+        return self.listing.scan(self._query(partition, arguments), workers=workers)
+
+    def count(self, partition: Any = None, **arguments: Any) -> "reads.Counted":
+        """Count the items; takes the arguments of `list` that choose items, and `distinct`.
+
+        Returns a number, whose `undecodable` are the stored items that do not fit the entity and are not counted.
+
+        Cost: what reading all of them costs; DynamoDB keeps no counts, and cannot judge whether an item fits.
+        """
+        if "distinct" in arguments:
+            arguments.setdefault("order", reads.Order.ORDERED)
+        return self.listing.count(self._query(partition, arguments))
+
+    def shards(self, partition: Any = None, *, workers: int = 4, **fields: Any) -> Sequence["reads.ShardLoad"]:
+        """Return what each shard of a logical partition holds, in order: how evenly items are spread.
+
+        While items move, these are the shards of both counts. Cost: what reading all of it costs.
+        """
+        return self.listing.shards(self._query(partition, fields), workers=workers)
+
+    def _query(self, partition: Any, arguments: Mapping[str, Any]) -> "reads.Query":
+        return reads.query_of(self._entity, partition, arguments)
+
+    def _items(self, items: Any) -> Sequence[E]:
+        model = self._entity.model
+        many = several("put", items)
+        return [item if item.__class__ is model else item_named(self._entity, "put", item, {}) for item in many]
+
+    def _keys(self, verb: str, keys: Any, fields: Mapping[str, Any]) -> Sequence[Any]:
+        many = several(verb, keys)
+        if not fields and all(key.__class__ is dict for key in many):
+            return many
+        return [key_named(self._entity, verb, key, (), fields) for key in many]
+
+    if not TYPE_CHECKING:
+        # Type checkers refuse these by themselves.
+        def __getattr__(self, name: str) -> NoReturn:
+            public = [] if name.startswith("_") else [each for each in dir(type(self)) if not each.startswith("_")]
+            cure = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else hint(name, public)
+            raise AttributeError(f"Collection has no attribute {name}{cure}", name=name, obj=self)
+
+        def __getitem__(self, key: object) -> NoReturn:
+            raise InvalidKeyError("A collection has no items by subscript; write get(...) with the fields of the key.")
+
+        def __iter__(self) -> NoReturn:
+            raise InvalidKeyError("A collection is not iterable as a whole; write items(...) with a partition.")
+
+
+def _cursor(cursor: object) -> str | None:
+    if cursor is None or isinstance(cursor, str):
+        return cursor
+    raise InvalidCursorError(f"cursor is a {type(cursor).__name__}; write cursor=page.cursor", field="cursor")

@@ -1,0 +1,178 @@
+"""What an index query is, for Python, REST and direct invocation: which listing the named fields select, and its range.
+
+A listing is one of the table or of an index. Fields select it if they are all fields of its partition, and perhaps the
+first fields of its sort key. Sort fields choose the sort keys that begin with their values; all of them, one key.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.errors import InvalidQueryError
+from dynashard.keys import KeyTemplate
+from dynashard.nearest import hint
+from dynashard.reads.leading import leading_fields, leading_text
+from dynashard.reads.query import Order, Query, QueryArguments
+
+OPTIONS: Final = frozenset({*QueryArguments.__annotations__, "reverse"})
+"""The arguments of listings that are not fields."""
+_OTHERS: Final = ("cursor", "workers")
+Listed = EntityDefinition[Any] | IndexDefinition
+
+
+def index_of(
+    entity: EntityDefinition[Any],
+    names: Collection[str],
+    *,
+    indexes: Mapping[str, IndexDefinition] | None = None,
+    filters: Collection[str] = (),
+) -> str | None:
+    """Return the index that fields select; None for the table.
+
+    The table comes first. An index is selected if it is the only one that takes all fields, or, if the table's
+    partition is not named, the only one whose partition is.
+
+    Args:
+        entity: the compiled declaration.
+        names: the fields that are named.
+        indexes: the indexes that may be selected; all but read replicas if None.
+        filters: the fields that may filter any listing.
+    """
+    if indexes is None:
+        indexes = listed_indexes(entity)
+    given = set(names)
+    if _takes(entity, given, filters):
+        return None
+    fitting = [name for name, index in indexes.items() if _takes(index, given, filters)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if given.issuperset(entity.partition.fields):
+        return None
+    covered = [name for name, index in indexes.items() if given.issuperset(index.partition.fields)]
+    return covered[0] if len(covered) == 1 else None
+
+
+def listed_indexes(entity: EntityDefinition[Any]) -> dict[str, IndexDefinition]:
+    """Return the indexes that can be listed: all but read replicas."""
+    return {name: index for name, index in entity.indexes.items() if not index.replica}
+
+
+def sort_range(template: KeyTemplate, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the arguments of a listing for the sort keys that begin with these fields; exactly one key with all.
+
+    Raises `InvalidKeyError` if they are not the first fields of the sort key, or cannot be part of a key.
+    """
+    if not values:
+        return {}
+    text = leading_text(template, values)
+    # The next text after another is that text and a NUL. The end of a range is exclusive.
+    return {"start": text, "end": text + "\0"} if len(values) == len(template.fields) else {"prefix": text}
+
+
+def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[str, Any]) -> Query:
+    """Return the query that a listing's arguments ask for.
+
+    Args:
+        entity: the compiled declaration.
+        partition: the fields of a logical partition, a sequence of such, the value of the one field that the keywords
+            leave open, or None.
+        arguments: those of `Query` from `index` on, `reverse`, and fields by keyword.
+
+    Raises:
+        InvalidQueryError: an unknown argument or field, with the nearest valid name; fields that select no listing.
+        InvalidKeyError, InvalidValueError: as of `Query`.
+    """
+    options = {name: value for name, value in arguments.items() if name in OPTIONS}
+    fields = {name: value for name, value in arguments.items() if name not in OPTIONS}
+    _reverse(options)
+    for name in fields:
+        if name not in entity.model.model_fields:
+            near = hint(name, (*OPTIONS, *_OTHERS, *entity.model.model_fields))
+            raise InvalidQueryError(
+                f"{name} is neither an argument of listings nor a field of {entity.name}{near}", field=name
+            )
+    if isinstance(partition, Sequence) and not isinstance(partition, str | bytes):
+        return Query(entity, [_merged(each, fields) for each in partition], **options)
+    given = _merged(partition, fields) if isinstance(partition, Mapping) else fields
+    index = options.get("index")
+    if partition is not None and not isinstance(partition, Mapping):
+        given = {**given, _open_field(entity, index, partition, given): partition}
+    if index is None:
+        index = options["index"] = index_of(entity, given)
+    elif index not in listed_indexes(entity):
+        # The query's own check has the error.
+        return Query(entity, given, **options)
+    listed: Listed = entity if index is None else entity.indexes[index]
+    own = {name: value for name, value in given.items() if name in listed.partition.fields}
+    sort = {name: value for name, value in given.items() if name not in own}
+    _require_selected(entity, listed, given, sort)
+    chosen = sort_range(listed.sort, sort)
+    if chosen and (clash := [name for name in ("prefix", "start", "end") if options.get(name) is not None]):
+        message = f"{next(iter(sort))} already selects the beginning of sort keys; leave out {clash[0]}"
+        raise InvalidQueryError(message, field=clash[0])
+    return Query(entity, own, **{**options, **chosen})
+
+
+def _takes(listed: Listed, given: set[str], filters: Collection[str]) -> bool:
+    partition = set(listed.partition.fields)
+    rest = given - partition - set(filters)
+    return partition <= given and rest == set(leading_fields(listed.sort)[: len(rest)])
+
+
+def _reverse(options: dict[str, Any]) -> None:
+    """Replace `reverse` by the order and direction that it stands for: what is reversed has an order."""
+    reverse = options.pop("reverse", None)
+    if reverse is None:
+        return
+    direction = "desc" if reverse else "asc"
+    if options.setdefault("direction", direction) != direction:
+        message = f"reverse={reverse} contradicts direction={options['direction']!r}; give one of them"
+        raise InvalidQueryError(message, field="reverse")
+    if reverse:
+        options.setdefault("order", Order.ORDERED)
+
+
+def _merged(partition: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(partition, Mapping):
+        message = f"A partition is {partition!r}; write its fields, such as {{'tenant_id': 'abc'}}."
+        raise InvalidQueryError(message, field="partition")
+    if twice := partition.keys() & fields.keys():
+        raise InvalidQueryError(f"{min(twice)} is given twice; give it once", field=min(twice))
+    return {**partition, **fields}
+
+
+def _open_field(entity: EntityDefinition[Any], index: str | None, value: object, given: Mapping[str, Any]) -> str:
+    """The one field of the partition that is not given by name, whose value a positional argument is."""
+    listed: Listed = entity.indexes[index] if index in listed_indexes(entity) else entity
+    left = [name for name in listed.partition.fields if name not in given]
+    if len(left) != 1:
+        fields = ", ".join(f"{name}=..." for name in listed.partition.fields)
+        raise InvalidQueryError(
+            f"{value!r} does not name a partition of {entity.name}; write {fields}", field="partition"
+        )
+    return left[0]
+
+
+def _require_selected(
+    entity: EntityDefinition[Any], listed: Listed, given: Mapping[str, Any], sort: Mapping[str, Any]
+) -> None:
+    """Refuse fields that are not of the selected listing, with the listings that there are."""
+    unknown = [name for name in sort if name not in leading_fields(listed.sort)]
+    if not unknown:
+        return
+    name = unknown[0]
+    if name not in entity.model.model_fields:
+        near = hint(name, (*listed.partition.fields, *listed.sort.fields))
+        known = ", ".join(listed.partition.fields)
+        raise InvalidQueryError(f"{name} is not a field of the partition, {known}{near}", field=name)
+    ways = [f"the table by {_fields(entity)}"]
+    ways += [f"{each} by {_fields(index)}" for each, index in listed_indexes(entity).items()]
+    raise InvalidQueryError(
+        f"{', '.join(given)} select no listing of {entity.name}; it lists {', '.join(ways)}. "
+        f"To choose among the items that a listing reads, write filters={{{name!r}: ...}}",
+        field=name,
+    )
+
+
+def _fields(listed: Listed) -> str:
+    return " and ".join([*listed.partition.fields, *leading_fields(listed.sort)])

@@ -1,0 +1,224 @@
+"""Calls as strangers type them: each works, or its error says what to write and names nothing inside."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from domain import User
+from dynashard import Collection, Dynashard, DynashardError, Filter
+from dynashard.transport import Transport
+from tests.engine.stored_things import Note
+
+pytestmark = pytest.mark.engine
+
+KEYS = ["a secret of 16 bytes"]
+INSIDE = (
+    "NoneType' object",
+    "__dict__",
+    "unexpected keyword",
+    "positional argument",
+    "_entity",
+    "Repository",
+    "TypedDict",
+)
+
+
+@pytest.fixture(scope="module")
+def db(wire: Transport, local_table: str, topology_table: str) -> Dynashard:
+    return Dynashard(wire, table=local_table, topology_table=topology_table, cursor_keys=KEYS)
+
+
+@pytest.fixture(scope="module")
+def tenant() -> str:
+    return f"door-{uuid4().hex}"
+
+
+@pytest.fixture(scope="module")
+def users(db: Dynashard, tenant: str) -> Collection[User]:
+    """Ada of engines, and five of legal."""
+    users = db.collection(User)
+    users.create(tenant_id=tenant, id="ada", email="ada@example.com", display_name="Ada", department="engines")
+    people = [
+        {"tenant_id": tenant, "id": f"u{n}", "email": f"u{n}@example.com", "display_name": "U", "department": "legal"}
+        for n in range(5)
+    ]
+    users.batch_write(put=people)
+    return users
+
+
+Call = Callable[[Any, str], Any]
+LEGAL = ["u0", "u1", "u2", "u3", "u4"]
+ALL = ["ada", *LEGAL]
+DEPARTMENTS = ["legal", "engines"]
+
+
+def ids(found: Any) -> list[str]:
+    return sorted(user.id for user in found)
+
+
+WORKING: dict[str, tuple[Call, Any]] = {
+    "get by value and keyword": (lambda u, t: u.get("ada", tenant_id=t).id, "ada"),
+    "get by keywords": (lambda u, t: u.get(tenant_id=t, id="ada").id, "ada"),
+    "get by mapping": (lambda u, t: u.get({"tenant_id": t, "id": "ada"}).id, "ada"),
+    "get by mapping and keyword": (lambda u, t: u.get({"id": "ada"}, tenant_id=t).id, "ada"),
+    "get again": (lambda u, t: u.get(u.get("ada", tenant_id=t), consistent=True).id, "ada"),
+    "find nothing": (lambda u, t: u.find("nobody", tenant_id=t), None),
+    "find by number": (lambda u, t: u.find(5, tenant_id=t), None),
+    "exists": (lambda u, t: (u.exists("ada", tenant_id=t), u.exists(tenant_id=t, id="nobody")), (True, False)),
+    "batch_get by values": (lambda u, t: [x and x.id for x in u.batch_get(["ada", "x"], tenant_id=t)], ["ada", None]),
+    "batch_get of a generator": (lambda u, t: ids(u.batch_get({"tenant_id": t, "id": i} for i in ALL)), ALL),
+    "list by keyword": (lambda u, t: ids(u.list(tenant_id=t, order="ordered")), ALL),
+    "list by value": (lambda u, t: ids(u.list(t, order="ordered")), ALL),
+    "iterate a page": (lambda u, t: [x.id for x in u.list(tenant_id=t, order="ordered")], ALL),
+    "length of a page": (lambda u, t: len(u.list({"tenant_id": t}, order="ordered")), 6),
+    "index of a page": (lambda u, t: u.list(tenant_id=t, order="ordered")[-1].id, "u4"),
+    "slice of a page": (lambda u, t: ids(u.list(tenant_id=t, order="ordered")[:2]), ["ada", "u0"]),
+    "truth of a page": (lambda u, t: (bool(u.list("nowhere")), bool(u.list(t, order="ordered"))), (False, True)),
+    "items over pages": (lambda u, t: ids(u.items(tenant_id=t, limit=1)), ALL),
+    "pages": (lambda u, t: [len(p) for p in u.pages(tenant_id=t, order="ordered", limit=4)], [4, 2]),
+    "scan": (lambda u, t: ids(u.scan(tenant_id=t)), ALL),
+    "count": (lambda u, t: u.count(tenant_id=t), 6),
+    "count of an index": (lambda u, t: u.count(tenant_id=t, department="legal"), 5),
+    "shards": (lambda u, t: sum(s.items for s in u.shards(tenant_id=t)), 6),
+    "filters as mapping": (lambda u, t: ids(u.items(tenant_id=t, filters={"department": "legal"})), LEGAL),
+    "filters as tuples": (lambda u, t: ids(u.items(tenant_id=t, filters=[("id", ">", "u2")])), ["u3", "u4"]),
+    "filter as one tuple": (lambda u, t: ids(u.items(tenant_id=t, filters=("id", ">", "u2"))), ["u3", "u4"]),
+    "filter as one Filter": (lambda u, t: ids(u.items(tenant_id=t, filters=Filter("id", "=", "u2"))), ["u2"]),
+    "reverse": (lambda u, t: [x.id for x in u.list(tenant_id=t, reverse=True)], ALL[::-1]),
+    "not reverse": (lambda u, t: [x.id for x in u.list(tenant_id=t, reverse=False, order="ordered")], ALL),
+    "index by its fields": (lambda u, t: ids(u.list(index="by_email", tenant_id=t, email="u1@example.com")), ["u1"]),
+    "index in a mapping": (lambda u, t: ids(u.list({"tenant_id": t, "department": "engines"})), ["ada"]),
+    "index by sort field": (lambda u, t: ids(u.list(tenant_id=t, email="ada@example.com")), ["ada"]),
+    "index by partition field": (lambda u, t: ids(u.items(tenant_id=t, department="legal")), LEGAL),
+    "index by value": (lambda u, t: ids(u.items("legal", index="by_department", tenant_id=t)), LEGAL),
+    "table by sort field": (lambda u, t: ids(u.items(tenant_id=t, id="u3")), ["u3"]),
+    "several partitions": (lambda u, t: ids(u.items([{"tenant_id": t}, {"tenant_id": "nowhere"}])), ALL),
+    "index over several": (
+        lambda u, t: ids(u.items([{"department": d} for d in DEPARTMENTS], index="by_department", tenant_id=t)),
+        ALL,
+    ),
+    "update by keyword": (lambda u, t: u.update(u.get("u0", tenant_id=t), display_name="V").display_name, "V"),
+    "update by value": (lambda u, t: u.update("u0", tenant_id=t, display_name="W").display_name, "W"),
+    "update by mapping": (lambda u, t: u.update({"tenant_id": t, "id": "u0"}, {"display_name": "X"}).display_name, "X"),
+    "update with set": (lambda u, t: u.update("u0", tenant_id=t, set={"display_name": "Y"}).display_name, "Y"),
+    "put a mapping": (
+        lambda u, t: u.put({"tenant_id": t, "id": "p", "email": "p@p", "display_name": "P"}).created
+        and u.delete("p", tenant_id=t),
+        None,
+    ),
+    "create, replace and delete": (
+        lambda u, t: u.delete(u.replace(u.create({"tenant_id": t, "email": "c@c", "display_name": "C"}))),
+        None,
+    ),
+}  # fmt: skip
+
+REFUSED: dict[str, tuple[Call, str]] = {
+    "get without tenant": (lambda u, _: u.get("ada"), "write get(tenant_id=..., id=...)"),
+    "get without anything": (lambda u, _: u.get(), "write get(tenant_id=..., id=...)"),
+    "get None": (lambda u, _: u.get(None), "write get(tenant_id=..., id=...)"),
+    "get by two values": (lambda u, t: u.get(t, "ada"), "write get(tenant_id=..., id=...)"),
+    "get half a key": (lambda u, t: u.get(tenant_id=t), "write get(tenant_id=..., id=...)"),
+    "get half a mapping": (lambda u, _: u.get({"id": "ada"}), "tenant_id is part of the key and must be given"),
+    "get misspelled": (lambda u, t: u.get("ada", tennant_id=t), "did you mean tenant_id?"),
+    "get misspelled mapping": (lambda u, t: u.get({"tenant": t, "id": "ada"}), "did you mean tenant_id?"),
+    "get misspelled option": (lambda u, t: u.get("ada", tenant_id=t, consistant=True), "did you mean consistent?"),
+    "get a None field": (lambda u, t: u.get(tenant_id=t, id=None), "cannot be part of a key"),
+    "get given twice": (lambda u, t: u.get({"tenant_id": t, "id": "x"}, id="y"), "id is given twice"),
+    "get item and field": (lambda u, t: u.get(u.get("ada", tenant_id=t), id="y"), "write get(item) or get(tenant_id="),
+    "get another entity": (lambda u, _: u.get(Note(tenant="t", id="n")), "get takes a User; it got a Note"),
+    "include as text": (lambda u, t: u.get("ada", tenant_id=t, include="x"), "write include=['x']"),
+    "delete without tenant": (lambda u, _: u.delete("ada"), "write delete(tenant_id=..., id=...)"),
+    "delete if_match item": (
+        lambda u, t: u.delete("ada", tenant_id=t, if_match=u.get("ada", tenant_id=t)),
+        "write if_match=item.revision",
+    ),
+    "exists without tenant": (lambda u, _: u.exists("ada"), "write exists(tenant_id=..., id=...)"),
+    "batch_get of one key": (lambda u, t: u.batch_get({"tenant_id": t, "id": "x"}), "batch_get takes a list"),
+    "batch_get of values": (lambda u, _: u.batch_get(["ada"]), "write batch_get(tenant_id=..., id=...)"),
+    "batch_write of an item": (lambda u, t: u.batch_write(put=u.get("ada", tenant_id=t)), "put takes a list"),
+    "create a dict misspelled": (
+        lambda u, t: u.create({"tenant_id": t, "emial": "a@b", "email": "a@b", "display_name": "A"}),
+        "did you mean email?",
+    ),
+    "create without email": (lambda u, t: u.create(tenant_id=t, display_name="A"), "email: Field required"),
+    "create nothing": (lambda u, _: u.create(), "user.v1.User: tenant_id: Field required"),
+    "create a text": (lambda u, _: u.create("ada"), "create takes a User, or its fields by name"),
+    "create and more": (
+        lambda u, t: u.create(u.get("ada", tenant_id=t), handlin="plain"),
+        "did you mean handling?",
+    ),
+    "put another entity": (lambda u, _: u.put(Note(tenant="t", id="n")), "put takes a User; it got a Note"),
+    "put if_match number": (lambda u, t: u.put(u.get("ada", tenant_id=t), if_match=3), "write if_match=item.revision"),
+    "update misspelled": (lambda u, t: u.update("ada", tenant_id=t, departmnt="x"), "did you mean department?"),
+    "set misspelled": (lambda u, t: u.update("ada", tenant_id=t, set={"dpartmnt": 1}), "did you mean department?"),
+    "update a key": (lambda u, t: u.update(u.get("ada", tenant_id=t), id="y"), "part of the key, which cannot change"),
+    "update set a text": (lambda u, t: u.update("ada", "department", tenant_id=t), "write the new values by field"),
+    "update twice": (
+        lambda u, t: u.update("ada", {"department": "x"}, tenant_id=t, department="y"),
+        "department is changed twice",
+    ),
+    "update remove a text": (lambda u, t: u.update("ada", tenant_id=t, remove="department"), "remove=['department']"),
+    "list without anything": (lambda u, _: u.list(), "tenant_id is part of the key and must be given"),
+    "list misspelled field": (lambda u, t: u.list(tennant_id=t), "did you mean tenant_id?"),
+    "list misspelled mapping": (lambda u, t: u.list({"tenant": t}), "did you mean tenant_id?"),
+    "list misspelled argument": (lambda u, t: u.list(tenant_id=t, limt=5), "did you mean limit?"),
+    "list misspelled index": (lambda u, t: u.list(tenant_id=t, index="by_mail"), "did you mean by_email?"),
+    "list by unlisted field": (lambda u, t: u.list(tenant_id=t, display_name="A"), "write filters={'display_name'"),
+    "list without tenant": (lambda u, _: u.list(department="legal"), "by_department by tenant_id and department"),
+    "list field twice": (lambda u, t: u.list({"tenant_id": t}, tenant_id=t), "tenant_id is given twice"),
+    "list index and prefix": (lambda u, t: u.list(tenant_id=t, email="a@b", prefix="a"), "leave out prefix"),
+    "list by two values": (lambda u, _: u.list("x", index="by_department"), "write tenant_id=..., department=..."),
+    "list of texts": (lambda u, t: u.list([t]), "write its fields"),
+    "limit as text": (lambda u, t: u.list(tenant_id=t, limit="10"), "it must be a number from 1 to 1000"),
+    "order asc": (lambda u, t: u.list(tenant_id=t, order="asc"), 'write direction="asc" or "desc"'),
+    "reverse and asc": (lambda u, t: u.list(tenant_id=t, reverse=True, direction="asc"), "contradicts direction='asc'"),
+    "start as number": (lambda u, t: u.list(tenant_id=t, start=5), "start is 5; it must be a text"),
+    "budget as number": (lambda u, t: u.list(tenant_id=t, budget=5), "write Budget(requests=..., read_units=...)"),
+    "fields as text": (lambda u, t: u.list(tenant_id=t, fields="id"), "write a list, ['id']"),
+    "fields misspelled": (lambda u, t: u.list(tenant_id=t, fields=["emial"]), "did you mean email?"),
+    "cursor of a page": (lambda u, t: u.list(tenant_id=t, cursor=u.list(tenant_id=t)), "write cursor=page.cursor"),
+    "filter misspelled": (lambda u, t: u.list(tenant_id=t, filters={"departmnt": "x"}), "did you mean department?"),
+    "filter operator": (lambda u, t: u.list(tenant_id=t, filters=[("id", "==", "x")]), "use one of =, <>"),
+    "filter as text": (lambda u, t: u.list(tenant_id=t, filters="id"), 'write {"field": value}'),
+    "filter of two": (lambda u, t: u.list(tenant_id=t, filters=[("id", "x")]), 'tuples such as ("field", "=", value)'),
+    "scan without anything": (lambda u, _: list(u.scan()), "tenant_id is part of the key and must be given"),
+    "scan workers as text": (lambda u, t: list(u.scan(tenant_id=t, workers="4")), "workers is '4'"),
+    "count misspelled": (lambda u, t: u.count(tennant_id=t), "did you mean tenant_id?"),
+    "subscript": (lambda u, _: u["ada"], "write get(...)"),
+    "iterate all": (lambda u, _: list(iter(u)), "write items(...)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("snippet", WORKING)
+def test_what_people_type_works(users: Collection[User], tenant: str, snippet: str) -> None:
+    call, expected = WORKING[snippet]
+
+    assert call(users, tenant) == expected
+
+
+@pytest.mark.parametrize("snippet", REFUSED)
+def test_what_does_not_work_names_the_cure(users: Collection[User], tenant: str, snippet: str) -> None:
+    call, cure = REFUSED[snippet]
+
+    with pytest.raises(DynashardError) as refused:
+        call(users, tenant)
+
+    assert cure in str(refused.value)
+    assert not [name for name in INSIDE if name in str(refused.value)]
+
+
+@pytest.mark.parametrize(("name", "cure"), [("save", "use put"), ("query", "use list"), ("lst", "did you mean list?")])
+def test_methods_of_other_libraries_name_ours(users: Collection[User], name: str, cure: str) -> None:
+    with pytest.raises(AttributeError, match=rf"Collection has no attribute {name}; {cure[:-1]}"):
+        getattr(users, name)
+
+
+def test_an_entity_is_opened_by_its_class(db: Dynashard) -> None:
+    mistakes: list[Any] = ["user.v1.User", Note(tenant="t", id="n"), dict]
+    for wrong in mistakes:
+        with pytest.raises(DynashardError, match=r"as in db.collection\(User\)"):
+            db.collection(wrong)
+    with pytest.raises(AttributeError, match=r"open the items of an entity with db.collection\(User\)"):
+        _ = db.users  # type: ignore[attr-defined]
