@@ -216,7 +216,8 @@ def test_ordered_cursors_are_short(world: World, index: str | None) -> None:
     print(f"\nordered cursor, {index or 'table'}: at most {max(sizes)} bytes")  # noqa: T201 - as above
 
 
-def test_ordered_pages_of_large_items_read_less_than_twice_what_they_return(world: World) -> None:
+@pytest.mark.parametrize("limit", [20, 50])
+def test_ordered_pages_of_large_items_read_less_than_twice_what_they_return(world: World, limit: int) -> None:
     world.counts = Counts(SHARDS)
     of, random = tenant(), Random(2)
     world.collection().batch_write(
@@ -224,10 +225,10 @@ def test_ordered_pages_of_large_items_read_less_than_twice_what_they_return(worl
     )
     collection = world.collection()
     # The first page learns how large items are.
-    page = collection.list({"tenant": of}, order="ordered", limit=20)
+    page = collection.list({"tenant": of}, order="ordered", limit=limit)
     read = returned = 0.0
     while page.cursor is not None:
-        page = collection.list({"tenant": of}, order="ordered", limit=20, cursor=page.cursor)
+        page = collection.list({"tenant": of}, order="ordered", limit=limit, cursor=page.cursor)
         read, returned = read + page.consumed.read_units, returned + len(page.items) * 300_000 / 8192
 
     assert read < 1.8 * returned

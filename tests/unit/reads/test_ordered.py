@@ -24,6 +24,7 @@ from tests.query_source import SLOT, MemoryTransport, hash_of, index_row, layout
 pytestmark = pytest.mark.unit
 
 AMPLE = Budget()
+ITEM_BYTES = st.sampled_from([None, 1024, 300_000])
 
 
 @dataclass
@@ -39,12 +40,13 @@ def pages_of(
     limits: Iterator[int],
     *,
     budget: Budget = AMPLE,
+    item_bytes: float | None = 1024,
     clock: Callable[[], float] = lambda: 1000.0,
 ) -> Iterator[Paged]:
     end, fences = None, None
     for _ in range(2000):
         fetch = Fetch(transport, budget, lambda: [layout(how, sources)], clock=clock)
-        items, end, fences = list_ordered(fetch, end, fences, limit=next(limits), item_bytes=1024)
+        items, end, fences = list_ordered(fetch, end, fences, limit=next(limits), item_bytes=item_bytes)
         end = end and [decode_positions(encode_positions(end[0], "p"), "p")]
         fences = fences and Fences.unpack(orjson.loads(orjson.dumps(fences.pack())))
         yield Paged(items, fetch)
@@ -99,8 +101,9 @@ def test_every_visible_item_is_listed_once_and_in_order(
     attribute = how.sort_attribute
     budget = Budget(requests=len(world.sources) * (waves - 1) + 1)
     limits = sizes(world.random, *data.draw(st.sampled_from([(1,), (1, 2, 3), (7, 50), (1000,)])))
+    size = data.draw(ITEM_BYTES)
 
-    listed = [p.items for p in pages_of(world.transport, world.sources, how, limits, budget=budget)]
+    listed = [p.items for p in pages_of(world.transport, world.sources, how, limits, budget=budget, item_bytes=size)]
 
     items = [row for page in listed for row in page]
     keys = [row[attribute]["S"] for row in items]
@@ -139,9 +142,10 @@ def test_entries_with_equal_keys_are_listed_once_with_any_page_size(
     size=st.sampled_from([1, 2, 7, 30]),
     ties=st.sampled_from([1, 3, 8]),
     cut=st.sampled_from([None, 2, 5]),
+    item_bytes=ITEM_BYTES,
 )
 def test_entries_are_listed_once_and_in_order_through_any_history_of_counts(
-    seed: int, *, forward: bool, size: int, ties: int, cut: int | None
+    seed: int, *, forward: bool, size: int, ties: int, cut: int | None, item_bytes: float | None
 ) -> None:
     # A cursor remembers up to 8 entries with equal sort keys.
     random = Random(seed)
@@ -154,7 +158,7 @@ def test_entries_are_listed_once_and_in_order_through_any_history_of_counts(
         transport.store({**row, f"{SLOT}PK": {"S": f"p:{hash_of(row) & (count - 1)}"}} for row in rows)
         layouts = [layout(how, [Source(number, f"p:{number}") for number in range(count)])]
         fetch = Fetch(transport, AMPLE, lambda layouts=layouts: layouts)  # type: ignore[misc]
-        items, end, fences = list_ordered(fetch, end, fences, limit=size, item_bytes=1024)
+        items, end, fences = list_ordered(fetch, end, fences, limit=size, item_bytes=item_bytes)
         end = end and [decode_positions(encode_positions(end[0], "p"), "p")]
         left = end is not None
         listed += items

@@ -120,8 +120,13 @@ def list_ordered(
     is then short.
     """
     share = limit if dedup is None else min(MAX_READ, ceil(limit * dedup.excess))
-    layouts, runs = _first_round(fetch, after, fences, share, item_bytes)
+    layouts, runs, asked = _first_round(fetch, after, fences, share, item_bytes)
     reading = layouts[0].reading
+    known = sum(len(run.rows) for run in runs)
+    large = item_bytes is not None and item_bytes >= LARGE_BYTES
+    if large and known < limit and any(0 < len(run.rows) < asked and not run.ended for run in runs):
+        # DynamoDB's 1 MB a Query ended round 1. A smaller page is complete with what it has read.
+        limit = max(1, 2 * known // 3)
     rounds = 1
     while dedup is None or rounds < _ROUNDS or reading.filters.text:
         ranked = _ranked(reading, runs, fetch, dedup)
@@ -150,14 +155,15 @@ def list_ordered(
         # If the budget ended before an item was known to come first, the next page begins here again, without fences.
         ended = all(run.ended for run in runs)
         return rows, None if ended else [run.state for run in runs if run.number == 0], None
-    pays = dedup is None and 3 * len(runs) > limit and _skippable(layouts)
+    pays = dedup is None and (large or 3 * len(runs) > limit) and _skippable(layouts)
     learned = _learned(fetch, fences, runs, items, end[1].sort) if pays else None
     return rows, _positions(runs, items, end, dedup), learned
 
 
 def _first_round(
     fetch: Fetch, after: Sequence[Positions] | None, fences: Fences | None, limit: int, item_bytes: float | None
-) -> tuple[Sequence[Layout], list[_Run]]:
+) -> tuple[Sequence[Layout], list[_Run], int]:
+    """Return the layouts, all sources, and how many items those were asked for that were read."""
     while True:
         layouts = fetch.layouts()
         asked = runs = _runs(layouts, after)
@@ -173,7 +179,7 @@ def _first_round(
             continue
         for run, chunk in zip(asked, chunks, strict=True):
             run.add(chunk, None)
-        return layouts, runs
+        return layouts, runs, share
 
 
 def _skippable(layouts: Sequence[Layout]) -> bool:
