@@ -194,7 +194,7 @@ class Listing(Generic[E]):
             fetch, positions, fences, limit=query.limit, item_bytes=item_bytes, dedup=dedup
         )
         if rows and query.fields is None:
-            # The first page tells the size; later ones only correct it.
+            # Later pages only correct the size that the first one had.
             sample = rows if known is None else rows[:1]
             mean = sum(map(item_size, sample)) / len(sample)
             self._item_bytes[query.slot] = mean if known is None else known + (mean - known) * _WEIGHT
