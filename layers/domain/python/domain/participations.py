@@ -8,7 +8,7 @@ from pydantic import AwareDatetime
 from domain.fields import Moment, ShortText
 from domain.incidents import Incident, IncidentId, IncidentState, Participant
 from dynashard import Entity, Index, Key, Shards
-from dynashard_patterns import MaterializedCopies
+from dynashard_patterns import MaterializedCopies, copy_of
 
 
 class Participation(
@@ -45,16 +45,15 @@ def participations(incident: Incident) -> Iterator[Participation]:
     closed = incident.closed_at if incident.state is IncidentState.CLOSED else None
     everybody = [*incident.participants, *([incident.team] if incident.team else [])]
     for participant in dict.fromkeys(everybody):
-        yield Participation(
+        yield copy_of(
+            Participation,
+            incident,
             incident_id=incident.id,
             participant=participant,
             since=closed or incident.created_at,
-            **incident.model_dump(include=SUMMARY),
         )
 
 
-SUMMARY: Final = {"tenant_id", "state", "number", "title", "status", "team", "created_at", "closed_at"}
-"""The fields that the copies take over unchanged."""
 PARTICIPATIONS: Final = MaterializedCopies(
     of=Incident, copy=Participation, make=participations, partition={"incident_id": "id"}
 )

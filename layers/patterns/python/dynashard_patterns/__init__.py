@@ -5,7 +5,7 @@ Change data capture, materialized copies, roll-ups, edges, counters and attachme
 
 from dynashard_patterns.attachments import Attachment
 from dynashard_patterns.changes import Change, Consumer
-from dynashard_patterns.copies import MaterializedCopies
+from dynashard_patterns.copies import MaterializedCopies, copy_of
 from dynashard_patterns.counters import Counters, CounterStore
 from dynashard_patterns.edges import COUNT_KEY, EDGE_KEY, Added, Edge, EdgeCount, EdgeRepair, Edges, EdgeStore, newest
 from dynashard_patterns.rollups import Level, RollUps, divide
@@ -27,6 +27,7 @@ __all__ = [
     "Level",
     "MaterializedCopies",
     "RollUps",
+    "copy_of",
     "divide",
     "newest",
 ]

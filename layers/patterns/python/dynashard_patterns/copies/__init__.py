@@ -2,6 +2,7 @@
 
 from dynashard_patterns.copies.declaration import MaterializedCopies
 from dynashard_patterns.copies.drift import Drift, Progress
+from dynashard_patterns.copies.making import copy_of
 from dynashard_patterns.copies.materializer import Materializer
 
-__all__ = ["Drift", "MaterializedCopies", "Materializer", "Progress"]
+__all__ = ["Drift", "MaterializedCopies", "Materializer", "Progress", "copy_of"]

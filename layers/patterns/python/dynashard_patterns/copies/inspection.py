@@ -10,7 +10,7 @@ from dynashard.errors import InputError, UndecodableItemError
 from dynashard.repository.conditions import is_live
 from dynashard.repository.retry_policy import map_concurrently
 from dynashard.repository.store import Store
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE
 from dynashard.transport.paging import pages, segments
 from dynashard_patterns.copies.drift import Drift, Progress
 from dynashard_patterns.copies.materializer import CONCURRENCY, Materializer
@@ -90,7 +90,7 @@ def _rows(store: Store, entity: EntityDefinition[Any], fields: Sequence[str]) ->
     A row without a type is the entity's if its partition key begins with the entity's prefix.
     """
     part, beginning = partial(entity.part, fields=fields), f"{entity.prefix}{entity.separator}"
-    attributes = dict.fromkeys([PK, SK, TYPE, EXPIRES_AT, *entity.attributes_of(fields)])
+    attributes = dict.fromkeys([PK, SK, TYPE, REV, EXPIRES_AT, *entity.attributes_of(fields)])
     names = {f"#{at}": name for at, name in enumerate(attributes)}
     kind = next(alias for alias, name in names.items() if name == TYPE)
     request = {

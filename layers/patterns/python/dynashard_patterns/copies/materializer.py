@@ -17,6 +17,7 @@ from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
 from dynashard.errors import InvalidKeyError, InvalidValueError, TransactionRefusedError, WriteContendedError
 from dynashard.repository import Check, Delete, Put
 from dynashard.repository.retry_policy import map_concurrently
+from dynashard.schema import REV, TYPE
 from dynashard.service import Dynashard
 from dynashard_patterns.batches import bounded
 from dynashard_patterns.changes import Change
@@ -139,7 +140,9 @@ class Materializer:
 
     def _same(self, wanted: Entity, stored: Entity) -> bool:
         """Whether a copy is stored as wanted, apart from stamps."""
-        as_stored = self._entity.decode(self._entity.encode(wanted.__dict__))
+        # With a type and a revision, as it is stored: only then values of another version are read.
+        own = {TYPE: {"S": self._entity.name}, REV: {"S": ""}}
+        as_stored = self._entity.decode(self._entity.encode(wanted.__dict__) | own)
         names = type(wanted).model_fields.keys() - self._entity.server_fields
         return all(as_stored.__dict__[name] == stored.__dict__[name] for name in names)
 

@@ -79,6 +79,20 @@ class Tolerance(Generic[T]):
             return None
         return (blank.__dict__[name],)
 
+    def made(self, values: Mapping[str, Any], error: ValidationError, taken: Collection[str]) -> T | None:
+        """Return the instance of values that were refused; None unless only fields `taken` from an item are at fault.
+
+        Of their values, those are tolerated that are tolerated in a stored item.
+        """
+        names = self._refused(error)
+        if not names or not names <= set(taken):
+            return None
+        try:
+            made: T = self._validator(names).validate_python(dict(values), extra="ignore")
+        except _FAILURES:
+            return None
+        return made
+
     def document(self, text: str, names: Collection[str]) -> T | None:
         """Return the instance of a JSON document in which these fields have values of another version."""
         try:
@@ -89,9 +103,11 @@ class Tolerance(Generic[T]):
 
     def _at_fault(self, wire: Mapping[str, Any], error: ValidationError) -> frozenset[str]:
         """The fields that have values of another version; empty if anything else is wrong, or the item is adopted."""
+        return self._refused(error) if TYPE in wire and REV in wire else frozenset()
+
+    def _refused(self, error: ValidationError) -> frozenset[str]:
+        """The fields that were refused with values as of another version; empty if anything else was refused."""
         names: set[str] = set()
-        if TYPE not in wire or REV not in wire:
-            return frozenset()
         for each in error.errors(include_url=False, include_context=False):
             path = each["loc"]
             emptied = each["input"] is None and each["type"].endswith(_TYPE)
