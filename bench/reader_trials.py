@@ -15,12 +15,12 @@ from bench.reader_oddities import BEYOND, NOW
 from dynashard import EntityDefinition
 from dynashard.entity import Entity
 from dynashard.errors import DynashardError
-from dynashard.reads import Query
+from dynashard.reads import Query, page_form
+from dynashard.repository import batch_form
 from dynashard.service import Collection
 from dynashard.transport.direct.http1 import Answer
 from dynashard.transport.direct.sending import read_answer
 from dynashard.transport.interface import Call, Reader, Resend, Wire
-from dynashard_direct import batch_form, page_form
 from dynashard_serving.documents import REVISION, item_texts, list_text
 from dynashard_serving.stored_texts import Text, stored_text
 

@@ -2,7 +2,7 @@
 
     build/sharding/python/...         the sharding layer and its packages
     build/patterns/python/...         what is derived from items, or stored out of line
-    build/serving/python/...          what every function needs to serve items, and the direct transport
+    build/serving/python/...          what every function needs to serve items
     build/domain/python/...           the entities
     build/functions/NAME/functions/NAME/...   one function, and what only it needs
 
@@ -95,10 +95,7 @@ ASSETS = (
     Asset(
         "serving",
         "python",
-        (
-            ("layers/serving/python/dynashard_serving", "dynashard_serving"),
-            ("layers/direct/python/dynashard_direct", "dynashard_direct"),
-        ),
+        (("layers/serving/python/dynashard_serving", "dynashard_serving"),),
     ),
     Asset("domain", "python", (("layers/domain/python/domain", "domain"),)),
     _function("api", "requirements/api.txt"),

@@ -21,7 +21,6 @@ WHEEL: Final = Path("requirements") / f"{NAME}-{VERSION}-py3-none-any.whl"
 REQUIREMENTS: Final = Path("requirements.txt")
 PACKAGES: Final = (
     "layers/sharding/python",
-    "layers/direct/python",
     "layers/patterns/python",
     "layers/serving/python",
     "layers/domain/python",

@@ -80,7 +80,7 @@ def test_the_layer_and_the_functions_contain_what_they_need(built: Path) -> None
 
     assert layer >= {"dynashard", "botocore", "pydantic", "orjson", "xxhash", "itsdangerous", "ksuid", "baseconv.py"}
     assert (built / "domain/python/domain/users.py").exists()
-    assert {path.name for path in (built / "serving/python").iterdir()} >= {"dynashard_serving", "dynashard_direct"}
+    assert {path.name for path in (built / "serving/python").iterdir()} >= {"dynashard_serving"}
     assert api >= {"functions", "aws_lambda_powertools", "boto3"}
     assert layer & api <= {"__pycache__"}
     assert (built / "functions/prewarm/functions/prewarm/handler.py").exists()

@@ -73,12 +73,6 @@ with Dynashard.local({"DYNAMODB_PORT": "1", "DATA_DIR": "."}) as db:
 """,
     ),
     Package(
-        "layers/direct",
-        "dynashard_direct",
-        "layers/direct/python/dynashard_direct",
-        "import dynashard_direct.row_form, dynashard_direct.written_form",
-    ),
-    Package(
         "layers/patterns",
         "dynashard_patterns",
         "layers/patterns/python/dynashard_patterns",

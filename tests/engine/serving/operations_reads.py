@@ -97,7 +97,7 @@ _CHOSEN: Final = [
         {"department": "string_too_short"},
     ),
     bad("by an index that cannot be consistent", {"index": "by_email", "consistent": True}, consistent="invalid_query"),
-    bad("by a filter there is not", {"filters": {"email": "a"}}, email="unknown_parameter"),
+    bad("by a filter there is not", {"filters": {"display_name": "a"}}, display_name="unknown_parameter"),
     bad("by a filter that is none of its values", {"filters": {"status": "asleep"}}, status="enum"),
     bad("by an empty prefix", {"prefix": ""}, prefix="invalid_query"),
     bad("by a prefix and a range before it", {"prefix": "b", "to": "b"}, to="contradiction"),

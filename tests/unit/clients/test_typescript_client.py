@@ -31,7 +31,13 @@ def test_the_types_have_every_operation_of_the_openapi_document() -> None:
 def test_the_client_type_checks_strictly_and_passes_its_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     place = compiled(tmp_path_factory)
 
-    printed = run("node", "--test", CLIENT / "tests" / "client.test.mjs", environment={"DIST": str(place / "src")})
+    printed = run(
+        "node",
+        "--test",
+        "--test-reporter=tap",
+        CLIENT / "tests" / "client.test.mjs",
+        environment={"DIST": str(place / "src")},
+    )
 
     assert "# fail 0" in printed
     assert "# pass 0" not in printed

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynashard import Entity, definition, schema
-from dynashard.entity import record
+from dynashard import Entity, definition
+from dynashard.repository import batch_form
 from dynashard.repository.batch import ENTITY, stored_key
 from dynashard.repository.conditions import is_live
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PREV, REV, TYPE
-from dynashard_direct import batch_form
 from tests.depth import examples
 from tests.unit.direct.test_page_form import Nested, Plain, Private, answers, outcome
 
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.unit
 
 
 def read(model: type[Entity], answer: Any) -> Any:
-    reader = batch_form.entities_of(definition(model), schema, record, ENTITY)
+    reader = batch_form.entities_of(definition(model))
     assert reader is not None
     return reader(answer if isinstance(answer, bytes) else orjson.dumps(answer))
 
@@ -92,4 +91,4 @@ def test_an_integer_that_sums_of_capacity_could_not_hold_is_left_to_the_transpor
 
 
 def test_entities_with_nested_fields_have_no_reader() -> None:
-    assert batch_form.entities_of(definition(Nested), schema, record, ENTITY) is None
+    assert batch_form.entities_of(definition(Nested)) is None

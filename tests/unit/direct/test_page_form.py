@@ -11,23 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field, PrivateAttr, model_validator
 
-from dynashard import Entity, Key, Registry, definition, schema
-from dynashard.entity import Undecodable, judged, record
+from dynashard import Entity, Key, Registry, definition
+from dynashard.compiled.row_form import row_form
+from dynashard.entity import UNREVISED, Undecodable
 from dynashard.errors import UndecodableItemError
+from dynashard.reads import page_form
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
-from dynashard.reads.sources import Chunk, Reading, Source, StreamRead
+from dynashard.reads.sources import Reading, Source, StreamRead
 from dynashard.repository.conditions import is_live
 from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PREV, REV, TYPE
 from dynashard.transport.interface import Wire
-from dynashard_direct import page_form
-from dynashard_direct.row_form import row_form
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit
 
 NOW = 1_000
-LAYER = page_form.Layer(Chunk, judged, record, schema)
 
 
 class Colour(StrEnum):
@@ -152,7 +151,7 @@ def test_what_is_read_from_bytes_is_what_is_decoded(model: type[Entity], data: s
     answer = data.draw(answers(model))
     asked, read = reading(model, bounds), StreamRead(Source(0, "p"), 10)
 
-    made = page_form.entities_of(LAYER, definition(model))(asked, read)(orjson.dumps(answer))
+    made = page_form.entities_of(definition(model))(asked, read)(orjson.dumps(answer))
 
     expected = asked.chunk(answer, read)
     assert made is not None
@@ -178,7 +177,7 @@ def test_plain_entities_are_made_without_parsing_the_answer(
     ]
     monkeypatch.delattr(page_form, "loads")
 
-    made = page_form.entities_of(LAYER, definition(model))(reading(model, Bounds()), StreamRead(Source(0, "p"), 10))
+    made = page_form.entities_of(definition(model))(reading(model, Bounds()), StreamRead(Source(0, "p"), 10))
     answer = made(orjson.dumps({"Items": items}))
 
     assert answer is not None
@@ -188,12 +187,12 @@ def test_plain_entities_are_made_without_parsing_the_answer(
 
 @pytest.mark.parametrize("model", [Nested, Strict])
 def test_other_entities_take_the_ordinary_way(model: type[Entity]) -> None:
-    assert row_form(definition(model), schema, record) is None
+    assert row_form(definition(model)) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b'{"Items": [', b"\xff"])
 def test_what_is_not_an_answer_is_left_to_the_transport(body: bytes) -> None:
-    made = page_form.entities_of(LAYER, definition(Plain))(reading(Plain, Bounds()), StreamRead(Source(0, "p"), 10))
+    made = page_form.entities_of(definition(Plain))(reading(Plain, Bounds()), StreamRead(Source(0, "p"), 10))
 
     assert made(body) is None
 
@@ -222,7 +221,7 @@ def test_an_answer_that_the_layer_cannot_read_fails_only_when_its_turn_comes(
     answer: dict[str, Any] = {"Items": [{**item, **of_item}], **({} if of_item else odd)}
     asked, read = reading(model, bounds), StreamRead(Source(0, "p"), 10)
 
-    made = page_form.entities_of(LAYER, definition(model))(asked, read)(orjson.dumps(answer))
+    made = page_form.entities_of(definition(model))(asked, read)(orjson.dumps(answer))
 
     assert made is not None
     assert turn(asked, read, model, made) == turn(asked, read, model, answer)
@@ -238,7 +237,7 @@ def turn(asked: Reading, read: StreamRead, model: type[Entity], answer: Wire) ->
 
 
 def test_an_integer_that_sums_of_capacity_could_not_hold_is_left_to_the_transport() -> None:
-    made = page_form.entities_of(LAYER, definition(Plain))(reading(Plain, Bounds()), StreamRead(Source(0, "p"), 10))
+    made = page_form.entities_of(definition(Plain))(reading(Plain, Bounds()), StreamRead(Source(0, "p"), 10))
 
     assert made(b'{"Items":[],"ConsumedCapacity":{"CapacityUnits":%b}}' % (b"9" * 400)) is None
 
@@ -246,7 +245,7 @@ def test_an_integer_that_sums_of_capacity_could_not_hold_is_left_to_the_transpor
 def test_times_of_stored_items_keep_their_zone() -> None:
     item = {TYPE: {"S": "page.v1.Plain"}, REV: {"S": "r"}, "SK": {"S": "a"}, "id": {"S": "a"}}
     item["at"] = {"S": "2021-02-24T19:28:41.000001Z"}
-    made = page_form.entities_of(LAYER, definition(Plain))(reading(Plain, Bounds()), StreamRead(Source(0, "p"), 10))
+    made = page_form.entities_of(definition(Plain))(reading(Plain, Bounds()), StreamRead(Source(0, "p"), 10))
 
     answer = made(orjson.dumps({"Items": [item]}))
 
@@ -256,9 +255,9 @@ def test_times_of_stored_items_keep_their_zone() -> None:
 
 def test_an_item_without_a_revision_is_one_that_was_stored_before_its_adoption() -> None:
     item = {TYPE: {"S": "page.v1.Plain"}, "SK": {"S": "a"}, "id": {"S": "a"}}
-    made = page_form.entities_of(LAYER, definition(Plain))(reading(Plain, Bounds()), StreamRead(Source(0, "p"), 10))
+    made = page_form.entities_of(definition(Plain))(reading(Plain, Bounds()), StreamRead(Source(0, "p"), 10))
 
     answer = made(orjson.dumps({"Items": [item, {**item, REV: {"S": "r"}}]}))
 
     assert answer is not None
-    assert [found.revision for found in answer["Items"].rows] == [record.UNREVISED, "r"]
+    assert [found.revision for found in answer["Items"].rows] == [UNREVISED, "r"]

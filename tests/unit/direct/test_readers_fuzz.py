@@ -9,8 +9,9 @@ from pydantic_core import core_schema
 from bench.fuzz_readers import Fuzzer, main
 from bench.reader_cases import USUAL
 from bench.reader_trials import DECODED, READ, REFUSED, watched
-from dynashard_direct import batch_form, page_form
-from dynashard_direct.row_form import _RowFunction
+from dynashard.compiled.row_form import _RowFunction
+from dynashard.reads import page_form
+from dynashard.repository import batch_form
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit
@@ -60,11 +61,11 @@ def always(*_arguments: Any) -> bool:
 @pytest.mark.parametrize(
     ("place", "mutant", "found"),
     [
-        ("dynashard_direct.row_form._RowFunction._later_revision", forgotten, "_LaterRevision"),
-        ("dynashard_direct.row_form._RowFunction.__init__", of_any_kind, "item of another entity"),
-        ("dynashard_direct.page_form._Pages._hidden", always, "instead of"),
-        ("dynashard_direct.stored_documents._SAME_TEXT", core_schema.str_schema(), "documents"),
-        ("dynashard_direct.page_form._MEMBERS", {"LastEvaluatedKey": Any}, "read_units"),
+        ("dynashard.compiled.row_form._RowFunction._later_revision", forgotten, "_LaterRevision"),
+        ("dynashard.compiled.row_form._RowFunction.__init__", of_any_kind, "item of another entity"),
+        ("dynashard.reads.page_form._Pages._hidden", always, "instead of"),
+        ("dynashard.compiled.stored_documents._SAME_TEXT", core_schema.str_schema(), "documents"),
+        ("dynashard.reads.page_form._MEMBERS", {"LastEvaluatedKey": Any}, "read_units"),
     ],
     ids=["lineage", "other entities", "rows left out", "times unchecked", "capacity forgotten"],
 )
@@ -90,7 +91,7 @@ def test_the_command_ends_with_1_if_readers_differ(
     assert main(["--answers", "20"]) == 0
     assert "0 wrong" in capsys.readouterr().out
 
-    monkeypatch.setattr("dynashard_direct.page_form._Pages._hidden", always)
+    monkeypatch.setattr("dynashard.reads.page_form._Pages._hidden", always)
 
     assert main(["--answers", "5000"]) == 1
     assert "wrong: call" in capsys.readouterr().out

@@ -17,22 +17,20 @@ from hypothesis import strategies as st
 from pydantic import ConfigDict, Field, HttpUrl, PrivateAttr, StringConstraints, field_validator, model_validator
 
 from dynashard import Entity, Key, Registry, created_at, definition, schema, updated_at
-from dynashard.entity import judged, record
+from dynashard.compiled.item_form import item_form
+from dynashard.compiled.row_form import row_form
 from dynashard.errors import UndecodableItemError
+from dynashard.reads import page_form
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
 from dynashard.reads.sources import Chunk, Reading, Source, StreamRead
 from dynashard.repository.conditions import is_live
 from dynashard.schema import TYPE
-from dynashard_direct import page_form
-from dynashard_direct.item_form import item_form
-from dynashard_direct.row_form import row_form
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit
 
 KIND = "row.v1.Row"
-LAYER = page_form.Layer(Chunk, judged, record, schema)
 LAST = {"PK": {"S": "p"}, "SK": {"S": "x"}}
 
 
@@ -231,7 +229,7 @@ def decoded(decode: Callable[[Any], Any], item: Any) -> Any:
 
 def formed_of(entity: Any, item: Any) -> Any:
     """What a caller can see of an item that is made by a generated function; None if there is none, or it has none."""
-    form = item_form(entity, record)
+    form = item_form(entity)
     made = None if form is None else form(item)
     return None if made is None else found(made)
 
@@ -239,9 +237,7 @@ def formed_of(entity: Any, item: Any) -> Any:
 def pages_of(model: type[Entity], names: tuple[str, ...] | None) -> Any:
     """What reads answers as entities, or as mappings of some fields."""
     made: Any = (
-        page_form.entities_of(LAYER, definition(model))
-        if names is None
-        else page_form.fields_of(LAYER, definition(model), names)
+        page_form.entities_of(definition(model)) if names is None else page_form.fields_of(definition(model), names)
     )
     return made.__self__
 
@@ -357,13 +353,13 @@ def entities(*items: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.parametrize("special", ["", "after", "private", "post_init"])
 def test_items_of_plain_fields_are_read_without_parsing_the_answer(special: str) -> None:
-    assert row_form(definition(model_of((("text", -1),), 0, special)), schema, record) is not None
+    assert row_form(definition(model_of((("text", -1),), 0, special))) is not None
     assert [item.text for item in entities({}, {"text": {"S": "y"}})] == ["x", "y"]
 
 
 @pytest.mark.parametrize("special", ["before", "field", "init"])
 def test_a_validator_that_sees_values_first_gets_decoded_ones(special: str) -> None:
-    assert row_form(definition(model_of((), 0, special)), schema, record) is None
+    assert row_form(definition(model_of((), 0, special))) is None
 
 
 def test_items_that_were_read_together_are_changed_alone() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PLACES = {
     "dynashard": ROOT / "layers/sharding/python/dynashard",
-    "dynashard_direct": ROOT / "layers/direct/python/dynashard_direct",
     "dynashard_patterns": ROOT / "layers/patterns/python/dynashard_patterns",
     "dynashard_serving": ROOT / "layers/serving/python/dynashard_serving",
     "dynashard_client": ROOT / "clients/python/dynashard_client",
@@ -21,9 +20,8 @@ PLACES = {
 }
 PACKAGES = {
     "dynashard": set(),
-    "dynashard_direct": {"dynashard"},
     "dynashard_patterns": {"dynashard"},
-    "dynashard_serving": {"dynashard", "dynashard_direct", "dynashard_patterns"},
+    "dynashard_serving": {"dynashard", "dynashard_patterns"},
     "dynashard_client": {"dynashard", "dynashard_serving"},
 }
 """The installable packages, and the others that each may import."""
@@ -35,19 +33,21 @@ FLOORS = {
     "keys": 1,
     "placement": 1,
     "codec": 1,
-    "entity": 2,
-    "transport": 3,
-    "cursor_keys": 4,
-    "topology": 4,
-    "locations": 5,
-    "routing": 5,
-    "repository": 6,
-    "reads": 7,
-    "arguments": 7,
-    "resharding": 8,
-    "collection": 8,
-    "service": 9,
-    "": 12,
+    "record": 2,
+    "compiled": 3,
+    "entity": 4,
+    "transport": 5,
+    "cursor_keys": 6,
+    "topology": 6,
+    "locations": 7,
+    "routing": 7,
+    "repository": 8,
+    "reads": 9,
+    "arguments": 9,
+    "resharding": 10,
+    "collection": 10,
+    "service": 11,
+    "": 14,
 }
 """The rooms of the layer with their floors. The last one is the package itself."""
 

@@ -11,7 +11,6 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/architecture.md").read_text()
 PACKAGES = {
     "dynashard": "layers/sharding/python/dynashard",
-    "dynashard_direct": "layers/direct/python/dynashard_direct",
     "dynashard_patterns": "layers/patterns/python/dynashard_patterns",
     "dynashard_serving": "layers/serving/python/dynashard_serving",
 }

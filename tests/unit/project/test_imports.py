@@ -55,8 +55,6 @@ def layer_allows(module: str, imported: str) -> bool:
 
 def package_allows(module: str, imported: str) -> bool:
     mine, top = module.split(".", maxsplit=1)[0], imported.split(".", maxsplit=1)[0]
-    if mine == "dynashard_direct" and top == "dynashard":
-        return room(imported) in {"errors", "schema", "transport"}
     if top in PLACES:
         return top == mine or top in PACKAGES[mine]
     # The client invokes functions, which is an AWS interface of its own.

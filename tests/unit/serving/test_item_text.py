@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from domain import Incident, User
 from dynashard import definition
-from dynashard.entity.record import with_revision
+from dynashard.record import with_revision
 from dynashard_serving.documents import item_texts, representation, written
 from tests.every_field import items
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator, Field, computed_field, field_serializer, model_serializer, model_validator
 
 from domain import Incident, Shift, Team, User
-from dynashard import Entity, Key, Registry, definition, schema
-from dynashard.entity import Undecodable, judged, record
+from dynashard import Entity, Key, Registry, definition
+from dynashard.entity import Undecodable, judged
+from dynashard.reads import page_form
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
-from dynashard.reads.sources import Chunk, Reading, Source, StreamRead
+from dynashard.reads.sources import Reading, Source, StreamRead
 from dynashard.schema import EXPIRES_AT, MOVED_TO, TYPE
-from dynashard_direct import page_form
 from dynashard_serving.documents import REVISION, item_texts, list_text
 from dynashard_serving.stored_texts import Written, stored_text
 from tests.depth import examples
@@ -93,7 +93,6 @@ def placed(row: Row) -> Row:
     return {**row, "SK": row.get("id", SYSTEM["SK"])}
 
 
-LAYER = page_form.Layer(Chunk, judged, record, schema)
 READING = Reading(
     "table", None, Bounds(), forward=True, visible=lambda row: MOVED_TO not in row, filters=FilterExpression("", {}, {})
 )
@@ -101,7 +100,7 @@ READING = Reading(
 
 def as_read(model: type[Entity], found: Sequence[Row]) -> list[Any]:
     """What a page of the API has of stored items: documents, in tuples, of those that its reader knows."""
-    readers = page_form.documents_of(LAYER, definition(model), REVISION)
+    readers = page_form.documents_of(definition(model), REVISION)
     assert readers is not None
     answer = readers(READING, StreamRead(Source(0, "p"), 10))(orjson.dumps({"Items": found}))
     assert answer is not None
@@ -327,7 +326,7 @@ class Priced(Declared, name="form.v1.Priced", key=Key("{id}"), registry=Registry
 )  # fmt: skip
 def test_a_model_with_rules_of_its_own_is_written_by_the_entity(model: type[Entity]) -> None:
     assert stored_text(model) is None
-    assert page_form.documents_of(LAYER, definition(model), REVISION) is None
+    assert page_form.documents_of(definition(model), REVISION) is None
 
 
 @pytest.mark.parametrize("model", [User, Team])
@@ -336,11 +335,5 @@ def test_plain_entities_of_the_domain_are_written_without_one(model: type[Entity
 
 
 def test_only_items_that_share_no_partition_become_documents_when_they_are_read() -> None:
-    assert page_form.documents_of(LAYER, definition(User), REVISION) is not None
-    assert page_form.documents_of(LAYER, definition(Team), REVISION) is None
-
-
-def test_without_the_package_of_validators_entities_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynashard.runtime.find_spec", lambda _package: None)
-
-    assert stored_text.__wrapped__(Plain) is None
+    assert page_form.documents_of(definition(User), REVISION) is not None
+    assert page_form.documents_of(definition(Team), REVISION) is None

@@ -1,7 +1,7 @@
 """The JSON of stored items, written without an entity of each, wherever that gives the same text.
 
-`dynashard_direct.stored_documents` checks stored items; most have become documents when an answer was read, by
-`dynashard_direct.page_form`. Both are optional, and do not know every model.
+`dynashard.compiled.stored_documents` checks stored items; most have become documents when an answer was read, by
+`dynashard.reads.page_form`. Both are optional, and do not know every model.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +13,10 @@ import orjson
 from pydantic import ValidationError
 from pydantic_core import to_json
 
+from dynashard.compiled.stored_documents import documents_validator
 from dynashard.entity import Entity, EntityDefinition, Undecodable, definition, judged
 from dynashard.entity.judging import MALFORMED
 from dynashard.errors import UndecodableItemError
-from dynashard.runtime import direct_module
 from dynashard.schema import REV
 from dynashard_serving.documents import REVISION, item_texts, list_text
 
@@ -40,8 +40,7 @@ def stored_text(model: type[Entity]) -> Text | None:
     were measured on a busy machine.
     """
     known = definition(model)
-    direct = None if known.attachments else direct_module("stored_documents")
-    if direct is None:
+    if known.attachments:
         return None
     names = tuple(model.model_fields)
     attributes = known.attributes_of(names)
@@ -51,7 +50,7 @@ def stored_text(model: type[Entity]) -> Text | None:
         return known.decode_fields_singly({at: attribute}, (name,))[name]
 
     stored = dict(zip(names, attributes, strict=True))
-    validator = direct.documents_validator(model, stored, decoded, {REVISION: REV}, known.key_fields)
+    validator = documents_validator(model, stored, decoded, {REVISION: REV}, known.key_fields)
     if validator is None:
         return None
     return _StoredText(known, validator.validate_python)

@@ -1,11 +1,9 @@
-"""Time and randomness of a process, passed in so that tests can replace them; and the optional package."""
+"""Time and randomness of a process, passed in so that tests can replace them."""
 
 import random
 import time
 from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 
 class Runtime(NamedTuple):
@@ -23,8 +21,3 @@ class Runtime(NamedTuple):
 
 SYSTEM: Final = Runtime()
 """The system's clocks and random numbers."""
-
-
-def direct_module(name: str) -> Any:
-    """Return a module of the package `dynashard_direct`, which is optional and imports this layer; None without it."""
-    return None if find_spec("dynashard_direct") is None else import_module(f"dynashard_direct.{name}")

@@ -10,9 +10,9 @@ from dynashard.entity.handling import Handling, handling_of
 from dynashard.entity.item_keys import IndexDefinition, ItemKey
 from dynashard.entity.judging import Undecodable, expiry, judged, marked_count, marker_problem, verdict
 from dynashard.entity.model import Entity, definition
-from dynashard.entity.record import UNREVISED, Revision, revision_in, with_revision
 from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.entity.tolerance import members
+from dynashard.record import UNREVISED, Revision, revision_in, with_revision
 
 # A model inside an item is stored as a map of its fields.
 register_encoder(BaseModel, members)

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import ValidationError
 from pydantic_core import SchemaValidator
 
-from dynashard.entity.record import Record
 from dynashard.errors import InvalidValueError
+from dynashard.record import Record
 
 
 class Assignment:

@@ -24,9 +24,9 @@ from dynashard.entity.declaration import (
     stamp_updated,
     updated_at,
 )
-from dynashard.entity.record import Record
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
+from dynashard.record import Record
 from dynashard.schema import MAX_ATTACHMENT_BYTES, MAX_FIELDS, SYSTEM_ATTRIBUTES
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")

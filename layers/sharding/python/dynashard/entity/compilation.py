@@ -15,7 +15,7 @@ from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationErr
 from dynashard.entity.definition import PARTITION_RESERVED, EntityDefinition
 from dynashard.entity.item_keys import IndexDefinition
 from dynashard.entity.mistakes import check_nested
-from dynashard.entity.record import Record
+from dynashard.record import Record
 from dynashard.schema import INDEX_SLOTS
 
 T = TypeVar("T", bound=Record)

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from pydantic_core import PydanticUndefined
 
 from dynashard.codec import decode_value, encode_value
-from dynashard.entity import record
 from dynashard.entity.assignment import Assignment
 from dynashard.entity.checks import checked_template, holds_json, plain_types, sample_problems
 from dynashard.entity.declaration import (
@@ -28,12 +27,12 @@ from dynashard.entity.declaration import (
 from dynashard.entity.handling import Handling
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
-from dynashard.entity.record import Record, revision_in, with_revision
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.nearest import hint
 from dynashard.placement import CALCULATED
+from dynashard.record import Record, revision_in, with_revision
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 
 T = TypeVar("T", bound=Record)
@@ -139,12 +138,17 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
     @cached_property
     def form(self) -> Callable[..., dict[str, Any] | None]:
-        """The function that makes stored items, index keys included; see `dynashard_direct.written_form`."""
-        return _direct("written_form", "item_former", self, CALCULATED, plain_types) or _unknown
+        """The function that makes stored items, index keys included; see `dynashard.compiled.written_form`."""
+        # Generated code is loaded when first needed, which is not when a class is declared.
+        from dynashard.compiled.written_form import item_former  # noqa: PLC0415
+
+        return item_former(self, CALCULATED, plain_types)
 
     @cached_property
     def _form_key(self) -> Callable[[Mapping[str, Any]], ItemKey | None]:
-        return _direct("written_form", "key_former", self, partial(tuple.__new__, ItemKey)) or _unknown
+        from dynashard.compiled.written_form import key_former  # noqa: PLC0415 - as in `form`
+
+        return key_former(self, partial(tuple.__new__, ItemKey))
 
     def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the stored attributes of an item's fields, without system attributes except `ExpiresAt`.
@@ -303,8 +307,10 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
     @cached_property
     def _form_item(self) -> Callable[[Mapping[str, Any]], T | None]:
-        """Makes items whose fields are all plain; see `dynashard_direct.item_form`."""
-        return _direct("item_form", "item_form", self, record) or _unknown
+        """Makes items whose fields are all plain; see `dynashard.compiled.item_form`."""
+        from dynashard.compiled.item_form import item_form  # noqa: PLC0415 - as in `form`
+
+        return item_form(self) or _unknown
 
     @cached_property
     def _item_validator(self) -> Callable[[Mapping[str, Any]], T] | None:
@@ -313,7 +319,10 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         return None if made is None else partial(made.validate_python, **self._options)
 
     def _validator(self, kind: str, names: Iterable[str]) -> Any:
-        return _direct("stored_form", kind, self.model, {name: self._attribute(name) for name in names}, self._decoded)
+        from dynashard.compiled import stored_form  # noqa: PLC0415 - as in `form`
+
+        made = {"item_validator": stored_form.item_validator, "fields_validator": stored_form.fields_validator}[kind]
+        return made(self.model, {name: self._attribute(name) for name in names}, self._decoded)
 
     def _decoded(self, name: str, attribute: Any) -> Any:
         is_expiry = name == self.expires
@@ -354,13 +363,6 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
     def _undecodable(self, wire: Mapping[str, Any], problem: str) -> UndecodableItemError:
         return UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {problem}")
-
-
-def _direct(module: str, name: str, *about: Any) -> Any:
-    """What a function of the optional package makes; None without the package."""
-    from dynashard.runtime import direct_module  # noqa: PLC0415 - a declaration needs neither clocks nor randomness
-
-    return getattr(direct_module(module), name, _unknown)(*about)
 
 
 def _unknown(*_: Any) -> None:

@@ -12,10 +12,10 @@ from dynashard.entity.declaration import KEY_EXAMPLE, NAME_EXAMPLE, Index, Key, 
 from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.handling import Handling, handling_of
 from dynashard.entity.mistakes import check_arguments, check_parts
-from dynashard.entity.record import Record
 from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.entity.serialization import canonical_serializer
 from dynashard.errors import DeclarationError, InvalidQueryError
+from dynashard.record import Record
 
 _DEFINITION: Final = "__dynashard_definition__"
 

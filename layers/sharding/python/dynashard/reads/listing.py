@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from dynashard import schema
 from dynashard.codec import item_size
-from dynashard.entity import Entity, EntityDefinition, Undecodable, definition, judged, record
+from dynashard.entity import Entity, EntityDefinition, Undecodable, definition
 from dynashard.errors import InvalidCursorError, InvalidQueryError, ThrottledError
 from dynashard.reads.allowance import UNBOUNDED, current_allowance
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
@@ -24,9 +23,8 @@ from dynashard.reads.page import Page
 from dynashard.reads.query import Order, Query
 from dynashard.reads.results import Counted, Scan
 from dynashard.reads.scan import scan_shards
-from dynashard.reads.sources import Chunk, Convert, queries_of
+from dynashard.reads.sources import Convert, queries_of
 from dynashard.repository import Store
-from dynashard.runtime import direct_module
 from dynashard.schema import PK
 from dynashard.transport.interface import Wire
 
@@ -216,12 +214,15 @@ class Listing(Generic[E]):
 
     def _convert(self, fields: Sequence[str] | None, revision_as: str | None = None) -> Convert | None:
         """What makes entities, fields or documents of answers, so no stored items are held; None if nothing does."""
-        if len(self._decoders) > 1 or (page_form := direct_module("page_form")) is None:
+        if len(self._decoders) > 1:
             return None
-        how = (page_form.Layer(Chunk, judged, record, schema), self._entity)
-        whole = page_form.entities_of if revision_as is None else partial(page_form.documents_of, revision=revision_as)
-        made: Convert | None = whole(*how) if fields is None else page_form.fields_of(*how, tuple(fields))
-        return made
+        from dynashard.reads import page_form  # noqa: PLC0415 - with msgspec, which single items do not need
+
+        if fields is not None:
+            return page_form.fields_of(self._entity, tuple(fields))
+        if revision_as is not None:
+            return page_form.documents_of(self._entity, revision_as)
+        return page_form.entities_of(self._entity)
 
 
 def _refuse_wide(fetch: Fetch, query: Query) -> None:

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from dynashard import schema
 from dynashard.codec import require_fits
-from dynashard.entity import ItemKey, record
+from dynashard.entity import ItemKey
 from dynashard.errors import (
     DynashardError,
     InputError,
@@ -15,13 +14,12 @@ from dynashard.errors import (
     ThrottledError,
     UnprocessedError,
 )
-from dynashard.repository.batch import ENTITY, Reading
+from dynashard.repository.batch import Reading
 from dynashard.repository.items import E, Items, KeyLike
 from dynashard.repository.left_out import Found, found_in
 from dynashard.repository.replacement import kept
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import IndexCounts
-from dynashard.runtime import direct_module
 from dynashard.schema import PK, REV, SK
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
@@ -47,8 +45,11 @@ class Batches(Items[E]):
         wanted = [self._entity.key_of(key) for key in keys]
         names = dict(zip(wanted, keys, strict=True))
         # Two items of one key are two objects, so each is decoded by itself.
-        batch_form = direct_module("batch_form") if len(names) == len(keys) else None
-        reader = batch_form and batch_form.entities_of(self._entity, schema, record, ENTITY)
+        reader = None
+        if len(names) == len(keys):
+            from dynashard.repository.batch_form import entities_of  # noqa: PLC0415 - with msgspec
+
+            reader = entities_of(self._entity)
         try:
             stored = self._reader.read_all(list(names), Reading(consistent, reader=reader))
         except UnprocessedError as error:

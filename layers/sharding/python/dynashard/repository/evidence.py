@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from dynashard.entity.record import Revision, revision_in
+from dynashard.record import Revision, revision_in
 from dynashard.schema import BORN, PREV, PREV_LENGTH
 from dynashard.transport.interface import Wire
 

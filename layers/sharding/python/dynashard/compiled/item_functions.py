@@ -13,7 +13,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator
 
-from dynashard_direct.stored_form import plain_tag
+from dynashard.compiled.stored_form import plain_tag
+from dynashard.record import REVISION, set_private
 
 _MODEL: Final = frozenset({"type", "cls", "schema", "custom_init", "root_model", "config", "metadata", "model_name"})
 _CONFIG: Final = frozenset({
@@ -99,8 +100,8 @@ class Function(ABC):
     argument: str
     """The name of what the function takes."""
 
-    def __init__(self, fields: list[Field], record: Any) -> None:
-        self._fields, self._record = fields, record
+    def __init__(self, fields: list[Field]) -> None:
+        self._fields = fields
         self._unusual: list[str] = []
         self._lines: list[str] = []
         self._names: dict[str, Any] = {"refused": ValidationError}
@@ -141,7 +142,7 @@ class Function(ABC):
             "shared_keys": _shared_keys(model).copy,
             "model": model,
             "new": object.__new__,
-            "set_private": self._record.set_private,
+            "set_private": set_private,
             **{f"set{name}": BaseModel.__dict__[name].__set__ for name in _SLOTS},
         }
         self._lines += [
@@ -151,7 +152,7 @@ class Function(ABC):
             "set__dict__(item, values)",
             "set__pydantic_fields_set__(item, present)",
             "set__pydantic_extra__(item, None)",
-            f"set_private(item, {{{self._record.REVISION!r}: revision}})",
+            f"set_private(item, {{{REVISION!r}: revision}})",
             "return item",
         ]
 

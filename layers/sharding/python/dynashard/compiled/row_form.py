@@ -12,9 +12,11 @@ from msgspec import UNSET, Struct, UnsetType, defstruct
 from msgspec.json import Decoder
 from pydantic import BaseModel
 
-from dynashard_direct.item_functions import Field, Function, after_fields, only_fields, pair_stamps
-from dynashard_direct.stored_documents import as_text, written_as_fields
-from dynashard_direct.stored_form import NOWHERE, given, unwrapped
+from dynashard import schema
+from dynashard.compiled.item_functions import Field, Function, after_fields, only_fields, pair_stamps
+from dynashard.compiled.stored_documents import as_text, written_as_fields
+from dynashard.compiled.stored_form import NOWHERE, given, unwrapped
+from dynashard.record import revision_in, with_revision
 
 
 class _Text(Struct, gc=False, frozen=True):
@@ -65,11 +67,8 @@ def parser_of(structure: Any) -> Callable[[bytes | bytearray], Any]:
     return parsed
 
 
-def row_form(entity: Any, schema: Any, record: Any) -> RowForm | None:
-    """Return the form of an entity's rows; None if a field is not plain, or the whole is validated before its fields.
-
-    `schema` and `record` are the modules `dynashard.schema` and `dynashard.entity.record`.
-    """
+def row_form(entity: Any) -> RowForm | None:
+    """Return the form of an entity's rows; None if a field is not plain, or all are validated before."""
     outer, inner, _ = unwrapped(entity.model)
     found: Mapping[str, Any] = inner["fields"]
     fields = [Field(number, name, each["schema"]) for number, (name, each) in enumerate(found.items())]
@@ -78,7 +77,7 @@ def row_form(entity: Any, schema: Any, record: Any) -> RowForm | None:
     if not all(field.tag for field in fields) or not all(map(after_fields, outer)):
         return None
     pair_stamps(fields, entity)
-    function = _RowFunction(fields, entity, schema, record)
+    function = _RowFunction(fields, entity)
     if only_fields(entity.model, outer):
         function.assemble(entity.model, outer[0].get("config"))
     else:
@@ -86,7 +85,7 @@ def row_form(entity: Any, schema: Any, record: Any) -> RowForm | None:
     return function.form()
 
 
-def fields_form(entity: Any, names: Sequence[str], schema: Any, record: Any) -> RowForm | None:
+def fields_form(entity: Any, names: Sequence[str]) -> RowForm | None:
     """Return the form of rows of which a caller wants these fields; None if one is not plain.
 
     Its function returns a mapping of the fields, as the only member of a tuple.
@@ -97,12 +96,12 @@ def fields_form(entity: Any, names: Sequence[str], schema: Any, record: Any) -> 
     fields = [Field(number, *each) for number, each in enumerate(chosen.items())]
     if not all(field.tag for field in fields) or not chosen.keys().isdisjoint({entity.expires, *entity.attachments}):
         return None
-    function = _RowFunction(fields, entity, schema, record)
+    function = _RowFunction(fields, entity)
     function.select(outer[-1].get("config"), names)
     return function.form()
 
 
-def documents_form(entity: Any, revision: str, schema: Any, record: Any) -> RowForm | None:
+def documents_form(entity: Any, revision: str) -> RowForm | None:
     """Return the form of rows that are only written as JSON; None if it could differ from the JSON of entities.
 
     Its function returns a mapping of the fields, and of the revision by this name, as the only member of a tuple.
@@ -122,7 +121,7 @@ def documents_form(entity: Any, revision: str, schema: Any, record: Any) -> RowF
             # Its attribute is that of a row's time of expiry, without which it has its default.
             field.attribute = NOWHERE
     pair_stamps(fields, entity)
-    function = _RowFunction(fields, entity, schema, record)
+    function = _RowFunction(fields, entity)
     function.select(outer[0].get("config"), list(found), revision)
     return function.form()
 
@@ -137,10 +136,9 @@ class _RowFunction(Function):
 
     argument = "row"
 
-    def __init__(self, fields: list[Field], entity: Any, schema: Any, record: Any) -> None:
-        super().__init__(fields, record)
+    def __init__(self, fields: list[Field], entity: Any) -> None:
+        super().__init__(fields)
         self._entity = entity
-        self._schema = schema
         self._unusual.append("row.kind.S != kind")
         self._names["unset"] = UNSET
 
@@ -183,7 +181,7 @@ class _RowFunction(Function):
         self._lines.append("item = validate(values)")
         self._compare("item.__dict__")
         self._lines.append("return with_revision(item, revision)")
-        self._names["with_revision"] = self._record.with_revision
+        self._names["with_revision"] = with_revision
         self._names["validate"] = model.__pydantic_validator__.validate_python
 
     def _place(self, values: dict[str, str]) -> None:
@@ -217,7 +215,7 @@ class _RowFunction(Function):
 
     def _compare(self, values: str) -> None:
         """Add the lines that compare a mapping of fields with the key, as decoding an item does."""
-        key = f"{{{self._schema.PK!r}: {{'S': row.pk.S}}, {self._schema.SK!r}: {{'S': row.sk.S}}}}"
+        key = f"{{{schema.PK!r}: {{'S': row.pk.S}}, {schema.SK!r}: {{'S': row.sk.S}}}}"
         self._lines += [f"if misplaced({values}, {key}):", "    return None"]
         self._names["misplaced"] = self._entity.misplaced
 
@@ -233,15 +231,13 @@ class _RowFunction(Function):
         self._names["later_revision"] = self._later_revision
 
     def _later_revision(self, row: Any) -> str:
-        schema = self._schema
         stored = {schema.REV: row.rev, schema.PREV: row.prev, schema.BORN: row.born}
         wire = {name: {} if text.S is UNSET else {"S": text.S} for name, text in stored.items() if text is not UNSET}
-        revision: str = self._record.revision_in(wire)
+        revision: str = revision_in(wire)
         return revision
 
     def _structure(self) -> type[Struct]:
         """Return the structure of a row. Its members have other names than attributes, which can be any."""
-        schema = self._schema
         first = {"pk": schema.PK, "sk": schema.SK, "kind": schema.TYPE, "rev": schema.REV}
         fields = {field.at: field.attribute for field in self._fields}
         texts = {"prev": schema.PREV, "born": schema.BORN}
@@ -257,4 +253,4 @@ class _RowFunction(Function):
     def form(self) -> RowForm:
         """Return the structure and the function for items of the entity."""
         self._names["kind"] = self._entity.name
-        return RowForm(self._structure(), self.made("dynashard_direct.row_form", AttributeError, TypeError))
+        return RowForm(self._structure(), self.made("dynashard.compiled.row_form", AttributeError, TypeError))

@@ -8,26 +8,26 @@ from typing import Any
 from msgspec import UNSET, UnsetType, defstruct
 from orjson import JSONDecodeError, loads
 
+from dynashard.compiled.row_form import Capacity, parser_of, row_form
+from dynashard.entity import EntityDefinition
+from dynashard.repository.batch import ENTITY
+from dynashard.schema import PK, SK
 from dynashard.transport.interface import Reader, Wire
-from dynashard_direct.row_form import Capacity, parser_of, row_form
 
 
 @lru_cache(maxsize=1024)
-def entities_of(entity: Any, schema: Any, record: Any, place: str) -> Reader | None:
-    """Return a reader that puts the key and the entity, under `place`, in place of each stored item of this definition.
+def entities_of(entity: EntityDefinition[Any]) -> Reader | None:
+    """Return a reader that puts the key and the entity, under `ENTITY`, in place of each stored item of it.
 
     Items that `row_form` does not know are left as they are stored: among them relocation markers, items that expire,
     those with errors and those without a key. The reader is None if a field is not plain.
-
-    `schema` and `record` are the modules `dynashard.schema` and `dynashard.entity.record`.
     """
-    form = row_form(entity, schema, record)
+    form = row_form(entity)
     if form is None:
         return None
     rows = GenericAlias(dict, (str, GenericAlias(list, form.row)))
     others = [("UnprocessedKeys", Any, UNSET), ("ConsumedCapacity", list[Capacity] | UnsetType, UNSET)]
     parse, make = parser_of(defstruct("Answer", [("Responses", rows), *others], gc=False)), form.make
-    partition, sort = schema.PK, schema.SK
 
     def reader(body: bytes | bytearray) -> Wire | None:
         answer = parse(body)
@@ -47,7 +47,7 @@ def entities_of(entity: Any, schema: Any, record: Any, place: str) -> Reader | N
                     stored = stored or loads(body)["Responses"]
                     items.append(stored[table][number])
                 else:
-                    items.append({partition: {"S": row.pk.S}, sort: {"S": row.sk.S}, place: item})
+                    items.append({PK: {"S": row.pk.S}, SK: {"S": row.sk.S}, ENTITY: item})
         return found
 
     return reader

@@ -6,16 +6,16 @@ They take two thirds of the time of pydantic-core, which looks each value up by 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dynashard.compiled.item_functions import Field, Function, only_fields, pair_stamps
+from dynashard.compiled.stored_form import NOWHERE, unwrapped
+from dynashard.record import revision_in
 from dynashard.schema import EXPIRES_AT
-from dynashard_direct.item_functions import Field, Function, only_fields, pair_stamps
-from dynashard_direct.stored_form import NOWHERE, unwrapped
 
 
-def item_form(entity: Any, record: Any) -> Callable[[Mapping[str, Any]], Any] | None:
+def item_form(entity: Any) -> Callable[[Mapping[str, Any]], Any] | None:
     """Return a function that makes the entity of a stored item, with its revision, or None if it does not know it.
 
-    None if a field is not plain, or if an instance is more than its validated fields. `record` is the module
-    `dynashard.entity.record`.
+    None if a field is not plain, or if an instance is more than its validated fields.
     """
     outer, inner, _ = unwrapped(entity.model)
     found: Mapping[str, Any] = inner["fields"]
@@ -29,9 +29,9 @@ def item_form(entity: Any, record: Any) -> Callable[[Mapping[str, Any]], Any] | 
             # Its attribute is the time of expiry, with which an item takes the ordinary way.
             field.attribute = NOWHERE
     pair_stamps(fields, entity)
-    function = _ItemFunction(fields, record, expires=bool(entity.expires))
+    function = _ItemFunction(fields, expires=bool(entity.expires))
     function.assemble(entity.model, outer[0].get("config"))
-    return function.made("dynashard_direct.item_form", KeyError, TypeError, AttributeError)
+    return function.made("dynashard.compiled.item_form", KeyError, TypeError, AttributeError)
 
 
 class _ItemFunction(Function):
@@ -39,9 +39,9 @@ class _ItemFunction(Function):
 
     argument = "stored_item"
 
-    def __init__(self, fields: list[Field], record: Any, *, expires: bool) -> None:
-        super().__init__(fields, record)
-        self._names |= {"absent": object(), "revision_in": record.revision_in}
+    def __init__(self, fields: list[Field], *, expires: bool) -> None:
+        super().__init__(fields)
+        self._names |= {"absent": object(), "revision_in": revision_in}
         if expires:
             self._unusual.append(f"{EXPIRES_AT!r} in {self.argument}")
 

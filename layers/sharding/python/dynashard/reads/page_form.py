@@ -9,14 +9,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import GenericAlias
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import UNSET, UnsetType, defstruct
 from orjson import JSONDecodeError, loads
 
+from dynashard.compiled.row_form import Capacity, RowForm, documents_form, fields_form, parser_of, row_form
+from dynashard.entity import EntityDefinition, judged
 from dynashard.errors import UndecodableItemError
+from dynashard.reads.sources import Chunk, Convert, Reading, StreamRead
+from dynashard.schema import EXPIRES_AT, MOVED_TO, SK, TYPE
 from dynashard.transport.interface import Reader, Wire
-from dynashard_direct.row_form import Capacity, RowForm, documents_form, fields_form, parser_of, row_form
 
 _MEMBERS: Final[Mapping[str, Any]] = {
     "LastEvaluatedKey": Any, "ConsumedCapacity": Capacity | UnsetType, "Count": Any, "ScannedCount": Any,
@@ -25,64 +28,48 @@ _UNUSUAL: Final = (UndecodableItemError, AttributeError, KeyError, TypeError, Va
 """What is raised for items and keys that are not as the layer writes them. Reading them again has the error."""
 
 
-class Layer(NamedTuple):
-    """What is handed in of the layer, whose inner rooms this package does not import.
-
-    Attributes:
-        chunk: the class `dynashard.reads.sources.Chunk`.
-        judged: the function `dynashard.entity.judged`.
-        record: the module `dynashard.entity.record`.
-        schema: the module `dynashard.schema`.
-    """
-
-    chunk: Any
-    judged: Any
-    record: Any
-    schema: Any
-
-
 @lru_cache(maxsize=1024)
-def entities_of(layer: Layer, entity: Any) -> Callable[[Any, Any], Reader]:
+def entities_of(entity: EntityDefinition[Any]) -> Convert:
     """Return a `dynashard.reads.sources.Convert` that puts entities in place of stored items, for this definition.
 
     In place of an item that does not fit its entity it puts the verdict, `dynashard.entity.Undecodable`.
     """
     # Items of other entities in the same partitions are recognised when they are decoded.
-    form = row_form(entity, layer.schema, layer.record) if entity.prefix == entity.name else None
-    return _Pages(layer, form, partial(layer.judged, entity.decode)).reader
+    form = row_form(entity) if entity.prefix == entity.name else None
+    return _Pages(form, partial(judged, entity.decode)).reader
 
 
 @lru_cache(maxsize=128)
-def fields_of(layer: Layer, entity: Any, fields: tuple[str, ...]) -> Callable[[Any, Any], Reader]:
+def fields_of(entity: EntityDefinition[Any], fields: tuple[str, ...]) -> Convert:
     """Return what `entities_of` returns, but with mappings of these fields in place of entities.
 
     Each mapping is the only member of a tuple, because stored items are mappings as well.
     """
-    form = fields_form(entity, fields, layer.schema, layer.record) if entity.prefix == entity.name else None
-    return _Pages(layer, form, partial(layer.judged, lambda stored: (entity.part(stored, fields),))).reader
+    form = fields_form(entity, fields) if entity.prefix == entity.name else None
+    return _Pages(form, partial(judged, lambda stored: (entity.part(stored, fields),))).reader
 
 
 @lru_cache(maxsize=128)
-def documents_of(layer: Layer, entity: Any, revision: str) -> Callable[[Any, Any], Reader] | None:
+def documents_of(entity: EntityDefinition[Any], revision: str) -> Convert | None:
     """Return what `entities_of` returns, but with mappings that are written as JSON in place of entities.
 
     Each mapping is the only member of a tuple, and ends with the revision by this name. Items that the form does not
     know are left as they are stored. None if the entity has no such form.
     """
-    form = documents_form(entity, revision, layer.schema, layer.record) if entity.prefix == entity.name else None
-    return None if form is None else _Pages(layer, form, lambda stored: stored).reader
+    form = documents_form(entity, revision) if entity.prefix == entity.name else None
+    return None if form is None else _Pages(form, lambda stored: stored).reader
 
 
 class _Pages:
     """Answers of Queries with what is made of their items: by a form, or from a stored item that it does not know."""
 
-    def __init__(self, layer: Layer, form: RowForm | None, decode: Callable[[Wire], Any]) -> None:
-        self._layer, self._form, self._decode = layer, form, decode
+    def __init__(self, form: RowForm | None, decode: Callable[[Wire], Any]) -> None:
+        self._form, self._decode = form, decode
         if form is not None:
             members = [(name, kind, UNSET) for name, kind in _MEMBERS.items()]
             self._parse = parser_of(defstruct("Answer", [("Items", GenericAlias(list, form.row)), *members], gc=False))
 
-    def reader(self, reading: Any, read: Any) -> Reader:
+    def reader(self, reading: Reading, read: StreamRead) -> Reader:
         """Return the reader of the answer to a `StreamRead`."""
 
         def reader(body: bytes | bytearray) -> Wire | None:
@@ -94,14 +81,14 @@ class _Pages:
 
         return reader
 
-    def _page(self, form: RowForm, reading: Any, read: Any, body: bytes | bytearray) -> Wire | None:
+    def _page(self, form: RowForm, reading: Reading, read: StreamRead, body: bytes | bytearray) -> Wire | None:
         """The answer with entities; None if it is unusual, or has items beyond the bounds."""
         answer = self._parse(body)
         if answer is None:
             return None
         found = {name: value for name in _MEMBERS if (value := getattr(answer, name)) is not UNSET}
         last, rows = found.get("LastEvaluatedKey"), answer.Items
-        end = last[self._layer.schema.SK]["S"] if last is not None else rows[-1].sk.S if rows else None
+        end: Any = last[SK]["S"] if last is not None else rows[-1].sk.S if rows else None
         if (last is not None or rows) and (end is UNSET or not (read.bounds or reading.bounds).contains(end)):
             return None
         items, make, stored, shown = [], form.make, None, None
@@ -118,19 +105,18 @@ class _Pages:
             shown = row
         if shown is not None and shown.sk.S is UNSET:
             return None
-        at = None if shown is None else reading.position({self._layer.schema.SK: {"S": shown.sk.S}})
-        return {**found, "Items": self._layer.chunk(items, None if last is None else reading.position(last), at)}
+        at = None if shown is None else reading.position({SK: {"S": shown.sk.S}})
+        return {**found, "Items": Chunk(items, None if last is None else reading.position(last), at)}
 
-    def _hidden(self, reading: Any, row: Any) -> bool:
+    def _hidden(self, reading: Reading, row: Any) -> bool:
         """Whether readers may not see a row, because it is a relocation marker, has expired or is of another kind."""
-        schema = self._layer.schema
-        system = {schema.MOVED_TO: row.moved, schema.EXPIRES_AT: row.expires}
+        system = {MOVED_TO: row.moved, EXPIRES_AT: row.expires}
         system = {name: value for name, value in system.items() if value is not UNSET}
         if row.kind.S is not UNSET:
-            system[schema.TYPE] = {"S": row.kind.S}
+            system[TYPE] = {"S": row.kind.S}
         return bool(system) and not reading.visible(system)
 
-    def _decoded(self, reading: Any, read: Any, body: bytes | bytearray) -> Wire | None:
+    def _decoded(self, reading: Reading, read: StreamRead, body: bytes | bytearray) -> Wire | None:
         """The answer with this body, read in the ordinary way; None if the body is not an answer."""
         try:
             answer = loads(body)
@@ -141,5 +127,5 @@ class _Pages:
         with suppress(*_UNUSUAL):
             chunk = answer["Items"] = reading.chunk(answer, read)
             end = reading.position(chunk.rows[-1]) if chunk.rows else None
-            answer["Items"] = self._layer.chunk([self._decode(row) for row in chunk.rows], chunk.last, end)
+            answer["Items"] = Chunk([self._decode(row) for row in chunk.rows], chunk.last, end)
         return answer

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import SchemaValidator, core_schema
 
-from dynashard_direct.stored_form import Decode, stored_field, unwrapped
+from dynashard.compiled.stored_form import Decode, stored_field, unwrapped
 
 _PLAIN: Final = frozenset({"str", "int", "float", "bool", "date", "datetime", "uuid", "enum"})
 """Types whose values orjson writes as pydantic does, or refuses."""

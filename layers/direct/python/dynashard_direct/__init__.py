@@ -1,1 +1,0 @@
-"""Generated readers and writers of stored items."""
