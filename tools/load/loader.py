@@ -209,9 +209,10 @@ class Load(Generic[E]):
         if not self.items.entity.rule.fixed:
             # With random placement a batch would draw another shard for an item that an earlier load has written.
             found = self.items.batch_get(items, consistent=True)
-            new = [item for item, stored in zip(items, found, strict=True) if stored is None]
-            for item in [item for item, stored in zip(items, found, strict=True) if stored is not None]:
-                self.items.put(item)
+            there = {at for at, stored in enumerate(found) if stored is not None} | found.left_out.keys()
+            new = [item for at, item in enumerate(items) if at not in there]
+            for at in sorted(there):
+                self.items.put(items[at])
         # What stored items have besides their declared attributes is kept, so they are read first.
         self.items.batch_write(put=new, whole=not self._replaces)
 

@@ -14,6 +14,7 @@ from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, metered
+from dynashard.transport.interface import Wire
 from tests.engine.command_line import CURSOR_KEYS, CommandLine, emails_of, expected, line_of, text, user
 from tests.faults import Fault, FaultyTransport, lost_answer, lost_request, throttled, unprocessed, unreachable
 from tools.failure import CommandError, CommandInterruptedError
@@ -286,12 +287,18 @@ def test_rows_unprocessed_for_a_while_need_no_second_load(loading: Loading) -> N
     assert loading.texts() == [f"{number:04d}" for number in range(100)]
 
 
-def test_ctrl_c_during_a_batch_keeps_the_checkpoint(loading: Loading) -> None:
-    def interrupted(*_: object) -> Any:
-        raise KeyboardInterrupt
+def _interrupted(*_: object) -> Any:
+    raise KeyboardInterrupt
 
+
+def stored_rows(wire: Transport, table: str) -> list[Wire]:
+    found: list[Wire] = wire.call("Scan", {"TableName": table, "ConsistentRead": True})["Items"]
+    return found
+
+
+def test_ctrl_c_during_a_batch_keeps_the_checkpoint(loading: Loading) -> None:
     with pytest.raises(CommandInterruptedError, match=f"at least {BATCH} items are written; --resume continues"):
-        loading.load(documents(600), Fault("BatchWriteItem", interrupted, nth=22))
+        loading.load(documents(600), Fault("BatchWriteItem", _interrupted, nth=22))
     loading.load(documents(600), resume=True)
 
     assert loading.texts() == [f"{number:04d}" for number in range(600)]
@@ -326,6 +333,30 @@ def test_rows_loaded_again_create_no_second_items_under_random_placement(
     loading.load([{**rows[0], "text": "changed"}])
 
     assert loading.texts() == [*(f"{number:02d}" for number in range(1, 19)), "changed", "new"]
+
+
+@pytest.mark.parametrize("model", [Document, Scattered])
+def test_a_resumed_load_replaces_rows_that_do_not_fit_and_makes_no_second_items(
+    wire: Transport, table: str, tmp_path: Path, model: type[Document] | type[Scattered]
+) -> None:
+    """The rows after the checkpoint are stored, spoilt by another program, and written again."""
+    loading = Loading(wire, table, tmp_path, model)
+    lines = [{"id": f"{number:03d}", "text": f"{number:03d}"} for number in range(600)]
+    with pytest.raises(CommandInterruptedError):
+        loading.load(lines, Fault("BatchWriteItem", _interrupted, nth=22))
+    after = [row for row in stored_rows(wire, table) if row["SK"]["S"] >= f"{BATCH}"][:6]
+    for row in after[:2]:
+        wire.call("PutItem", {"TableName": table, "Item": {**row, "text": {"M": {}}}})
+    for row in after[2:4]:
+        wire.call("PutItem", {"TableName": table, "Item": {**row, "tenant_id": {"S": "another"}}})
+    for row in after[4:]:
+        wire.call("PutItem", {"TableName": table, "Item": {name: row[name] for name in ("PK", "SK")}})
+
+    loading.load(lines, resume=True)
+
+    assert loading.texts() == [line["text"] for line in lines]
+    assert len(after) == 6
+    assert len(stored_rows(wire, table)) == len(lines)
 
 
 def test_a_load_reads_the_items_that_it_replaces_and_keeps_what_it_does_not_declare(

@@ -266,3 +266,29 @@ def test_a_load_replaces_what_does_not_fit_under_the_keys_of_its_rows(
     assert (run.status, run.summary["items"]) == (0, 3)
     assert sorted(each.email for each in found.items) == ["new0@b", "new1@b", "new2@b"]
     assert not found.undecodable
+
+
+def test_a_load_replaces_what_does_not_fit_of_an_entity_with_attachments(
+    command_line: CommandLine, stored: Stored
+) -> None:
+    tenant = f"{stored.tenant}-attached"
+    incidents = stored.db.collection(Incident)
+    made = [
+        incidents.create(Incident(tenant_id=tenant, id=f"i{n}", number=1, title="t", details={"n": n}))
+        for n in range(4)
+    ]
+    rows = [stored.row(item) for item in made]
+    stored.put({**rows[0], "title": {"M": {}}})
+    stored.put({**rows[1], "tenant_id": {"S": "x"}})
+    stored.put({PK: rows[2][PK], SK: rows[2][SK]})
+    stored.put({**rows[3], "details": {"S": "no pointer"}})
+    lines = [{"id": f"i{n}", "number": 2, "title": f"new{n}", "details": {"new": n}} for n in range(4)]
+
+    run = command_line.run("load", "incidents", command_line.file("i.jsonl", *lines), "--tenant", tenant, "--json")
+
+    found = incidents.list({"tenant_id": tenant})
+    details = [incidents.get({"tenant_id": tenant, "id": f"i{n}"}, include=["details"]).details for n in range(4)]
+    assert (run.status, run.summary["items"]) == (0, 4), run.err
+    assert sorted(each.title for each in found.items) == ["new0", "new1", "new2", "new3"]
+    assert details == [{"new": n} for n in range(4)]
+    assert not found.undecodable
