@@ -7,4 +7,10 @@ it: copies, edges and their counts, roll-ups, attachments.
 from tools.verify.findings import Finding, Kind, Report
 from tools.verify.verifier import Declared, Verifier
 
-__all__ = ["Declared", "Finding", "Kind", "Report", "Verifier"]
+__all__ = [
+    "Declared",
+    "Finding",
+    "Kind",
+    "Report",
+    "Verifier",
+]

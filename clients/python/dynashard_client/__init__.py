@@ -20,4 +20,12 @@ from dynashard_client.client import Client
 from dynashard_client.items import Items
 from dynashard_client.retries import Retries
 
-__all__ = ["Client", "Items", "Outcome", "Page", "RefusedError", "Retries", "Written"]
+__all__ = [
+    "Client",
+    "Items",
+    "Outcome",
+    "Page",
+    "RefusedError",
+    "Retries",
+    "Written",
+]

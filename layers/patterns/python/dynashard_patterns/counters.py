@@ -31,7 +31,10 @@ from dynashard.errors import DeclarationError, InvalidKeyError
 from dynashard.repository import Repository, Store, Update
 from dynashard.repository.transaction_run import Transaction
 
-__all__ = ["CounterStore", "Counters"]
+__all__ = [
+    "CounterStore",
+    "Counters",
+]
 
 E = TypeVar("E", bound=Entity)
 

@@ -46,16 +46,49 @@ if TYPE_CHECKING:
 _ROOMS: Final = ("errors", "entity", "transport", "topology", "repository", "reads", "service")
 """Where the names are, lowest first: each room imports those before it, so looking for a name loads nothing in vain."""
 
-# fmt: off
 __all__ = [
-    "AlreadyExistsError", "Budget", "Check", "Collection", "Create", "DeclarationError", "Delete", "Dynashard",
-    "DynashardError", "EngineUnavailableError", "Entity", "EntityDefinition", "Filter", "Index", "InputError",
-    "InvalidCursorError", "Key", "LeasedTopology", "NotFoundError", "Order", "OutcomeUnknownError", "Page", "Put",
-    "Query", "Registry", "RetryPolicy", "RevisionMismatchError", "Shards", "Step", "ThrottledError",
-    "TransactionConflictError", "TransactionRefusedError", "Update", "ValidationFailedError", "Written", "connect",
-    "created_at", "declared_counts", "definition", "new_id", "updated_at",
+    "AlreadyExistsError",
+    "Budget",
+    "Check",
+    "Collection",
+    "Create",
+    "DeclarationError",
+    "Delete",
+    "Dynashard",
+    "DynashardError",
+    "EngineUnavailableError",
+    "Entity",
+    "EntityDefinition",
+    "Filter",
+    "Index",
+    "InputError",
+    "InvalidCursorError",
+    "Key",
+    "LeasedTopology",
+    "NotFoundError",
+    "Order",
+    "OutcomeUnknownError",
+    "Page",
+    "Put",
+    "Query",
+    "Registry",
+    "RetryPolicy",
+    "RevisionMismatchError",
+    "Shards",
+    "Step",
+    "ThrottledError",
+    "TransactionConflictError",
+    "TransactionRefusedError",
+    "Update",
+    "ValidationFailedError",
+    "Written",
+    "connect",
+    "created_at",
+    "declared_counts",
+    "definition",
+    "new_id",
+    "updated_at",
 ]
-# fmt: on
 
 
 def __getattr__(name: str) -> Any:

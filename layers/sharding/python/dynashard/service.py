@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from dynashard.locations import Location
     from dynashard.repository import Step
 
-__all__ = ["Collection", "Dynashard"]
+__all__ = [
+    "Collection",
+    "Dynashard",
+]
 
 E = TypeVar("E", bound=Entity)
 

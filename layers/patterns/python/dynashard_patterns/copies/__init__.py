@@ -5,4 +5,10 @@ from dynashard_patterns.copies.drift import Drift, Progress
 from dynashard_patterns.copies.making import copy_of
 from dynashard_patterns.copies.materializer import Materializer
 
-__all__ = ["Drift", "MaterializedCopies", "Materializer", "Progress", "copy_of"]
+__all__ = [
+    "Drift",
+    "MaterializedCopies",
+    "Materializer",
+    "Progress",
+    "copy_of",
+]

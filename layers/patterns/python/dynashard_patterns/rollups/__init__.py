@@ -6,4 +6,13 @@ from dynashard_patterns.rollups.levels import Level
 from dynashard_patterns.rollups.repair import Drift, RepairResult, RollUpRepair
 from dynashard_patterns.rollups.roll_ups import RollUps
 
-__all__ = ["Counter", "Drift", "Level", "RepairResult", "RollUpRepair", "RollUps", "Tally", "divide"]
+__all__ = [
+    "Counter",
+    "Drift",
+    "Level",
+    "RepairResult",
+    "RollUpRepair",
+    "RollUps",
+    "Tally",
+    "divide",
+]

@@ -47,7 +47,16 @@ from dynashard_serving.growth.terms import (
 )
 from dynashard_serving.table_load import Load
 
-__all__ = ["CountState", "Growth", "GrowthEvent", "GrowthSettings", "LoadSource", "ReadCount", "Report", "RequestCount"]
+__all__ = [
+    "CountState",
+    "Growth",
+    "GrowthEvent",
+    "GrowthSettings",
+    "LoadSource",
+    "ReadCount",
+    "Report",
+    "RequestCount",
+]
 
 _LOAD_VALID_SECONDS: Final = 60.0
 """How long an answer of CloudWatch, or a description of the table, is used."""

@@ -26,8 +26,12 @@ from dynashard.codec.encode import encode_value, register_encoder
 from dynashard.codec.numeric import plain_text
 from dynashard.codec.size import fits, item_size, require_fits
 
-# fmt: off
 __all__ = [
-    "decode_value", "encode_value", "fits", "item_size", "plain_text", "register_encoder", "require_fits",
+    "decode_value",
+    "encode_value",
+    "fits",
+    "item_size",
+    "plain_text",
+    "register_encoder",
+    "require_fits",
 ]
-# fmt: on

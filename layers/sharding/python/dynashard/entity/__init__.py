@@ -17,11 +17,32 @@ from dynashard.record import UNREVISED, Revision, revision_in, with_revision
 # A model inside an item is stored as a map of its fields.
 register_encoder(BaseModel, members)
 
-# fmt: off
 __all__ = [
-    "REGISTRY", "UNREVISED", "Entity", "EntityDefinition", "Handling", "Index", "IndexDefinition", "ItemKey", "Key",
-    "OutOfLine", "Registry", "Revision", "Shards", "Undecodable", "created_at", "definition", "expiry", "handling_of",
-    "judged", "marked_count", "marker_problem", "new_id", "plain_types", "revision_in", "updated_at", "verdict",
+    "REGISTRY",
+    "UNREVISED",
+    "Entity",
+    "EntityDefinition",
+    "Handling",
+    "Index",
+    "IndexDefinition",
+    "ItemKey",
+    "Key",
+    "OutOfLine",
+    "Registry",
+    "Revision",
+    "Shards",
+    "Undecodable",
+    "created_at",
+    "definition",
+    "expiry",
+    "handling_of",
+    "judged",
+    "marked_count",
+    "marker_problem",
+    "new_id",
+    "plain_types",
+    "revision_in",
+    "updated_at",
+    "verdict",
     "with_revision",
 ]
-# fmt: on

@@ -1,7 +1,44 @@
 """Every error of the layer: one tree, stable codes, and messages that say what to do.
 
-docs/errors.md has a table of the codes. The keyword arguments of an error become its attributes and, if they help a
-caller, its `details`.
+    DynashardError                      dynashard_error         500
+    ├── AlreadyExistsError              already_exists          409
+    ├── AnswerTooLargeError             answer_too_large        406
+    ├── ConfigurationError              wrong_configuration     500
+    ├── DeclarationError                wrong_declaration       500
+    ├── EngineError                     engine_error            502
+    │   ├── ConditionFailedError        condition_failed        409
+    │   ├── EngineUnavailableError      engine_unavailable      503
+    │   │   └── OutcomeUnknownError     outcome_unknown         503
+    │   ├── ThrottledError              throttled               429
+    │   │   ├── KeyRangeThrottledError  key_range_throttled     429
+    │   │   └── TableThrottledError     table_throttled         429
+    │   ├── TransactionCanceledError    transaction_canceled    409
+    │   ├── TransactionConflictError    transaction_conflict    409
+    │   └── UnprocessedError            unprocessed             429
+    ├── InputError                      invalid_input           422
+    │   ├── IdempotencyKeyReusedError   idempotency_key_reused  422
+    │   ├── InvalidCursorError          invalid_cursor          400
+    │   │   └── UnsupportedCursorError  unsupported_cursor      400
+    │   ├── InvalidKeyError             invalid_key             422
+    │   ├── InvalidQueryError           invalid_query           422
+    │   │   └── QueryTooWideError       query_too_wide          422
+    │   ├── InvalidValueError           invalid_value           422
+    │   ├── ItemTooLargeError           item_too_large          413
+    │   ├── RequestTooLargeError        request_too_large       413
+    │   └── ValidationFailedError       validation_failed       422
+    ├── NotFoundError                   not_found               404
+    ├── OverloadedError                 overloaded              503
+    ├── QueueUnavailableError           queue_unavailable       503
+    ├── RequestInProgressError          request_in_progress     409
+    ├── ReshardRefusedError             reshard_refused         409
+    ├── RevisionMismatchError           revision_mismatch       412
+    ├── TopologyChangedError            topology_changed        409
+    ├── TransactionRefusedError         transaction_refused     409
+    ├── UndecodableItemError            undecodable_item        500
+    └── WriteContendedError             write_contended         409
+
+docs/errors.md says of each code when it is returned, and whether the same request may succeed later. The keyword
+arguments of an error become its attributes and, if they help a caller, its `details`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,4 +7,12 @@ from dynashard.resharding.share import Share
 from dynashard.resharding.status import Status, Step
 from dynashard.resharding.timing import Timing
 
-__all__ = ["Estimate", "Resharder", "Scope", "Share", "Status", "Step", "Timing"]
+__all__ = [
+    "Estimate",
+    "Resharder",
+    "Scope",
+    "Share",
+    "Status",
+    "Step",
+    "Timing",
+]
