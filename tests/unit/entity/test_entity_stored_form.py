@@ -137,19 +137,6 @@ def test_a_model_that_must_see_decoded_values_gets_them() -> None:
     assert entity.decode({**SYSTEM, "id": {"S": "1"}}).total == 1
 
 
-def test_without_the_validators_attributes_are_decoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Plain(Entity, name="form.v1.Plain", key=Key("{id}"), registry=Registry()):
-        id: str
-        at: datetime
-
-    monkeypatch.setattr("dynashard.runtime.find_spec", lambda _package: None)
-    found = definition(Plain).decode({**SYSTEM, "id": {"S": "1"}, "at": {"S": "2021-02-24T19:28:41.000000Z"}})
-
-    assert found.at == datetime(2021, 2, 24, 19, 28, 41, tzinfo=UTC)
-    assert found.revision == "r"
-    assert definition(Plain)._item_validator is None
-
-
 def test_a_time_of_expiry_is_decoded_from_its_own_attribute() -> None:
     found = definition(Special).decode(
         {**SYSTEM, "id": {"S": "1"}, "needed": {"NULL": True}, EXPIRES_AT: {"N": "86400"}}

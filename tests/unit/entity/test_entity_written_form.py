@@ -318,14 +318,3 @@ def test_checks_of_an_entity_hold_for_items_that_are_made_at_once() -> None:
     with patch.dict(definition(Plain).checks, {"one": check}):
         assert outcome(Plain, item)[:2] == (InvalidKeyError, "refused")
     assert set(seen) == {NOW}
-
-
-def test_without_the_package_items_are_made_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Alone(Entity, name="written.v1.Alone", key=Key("{id}"), registry=Registry()):
-        id: str
-
-    monkeypatch.setattr("dynashard.runtime.find_spec", lambda _package: None)
-
-    assert outcome(Alone, Alone(id="1"))[2] == [
-        ("Rev", {"S": "revision"}), ("Type", {"S": "written.v1.Alone"}), ("id", {"S": "1"})
-    ]  # fmt: skip
