@@ -32,7 +32,7 @@ from dynashard.repository.batch import Reading
 from dynashard.repository.batches import Outcome
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.items import E
-from dynashard.repository.replacement import revision_read
+from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.retry_policy import map_concurrently, unsettled
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.writes import Done, Kind, Write
@@ -124,8 +124,9 @@ class AttachmentRepository(Repository[E]):
         def write_of(current: Wire | None, attributes: Mapping[str, Wire | None]) -> Write:
             if current is None:
                 raise NotFoundError(f"{self._name(key)} does not exist")
-            after = fields_after(self._entity, self._entity.decode(current), rest)
-            return self._update_write(item_key, rest, after, revision_in(current), attributes)
+            read = self._entity.decode(current)
+            after, before = fields_after(self._entity, read, rest), objects_read(self._entity, current, read)
+            return self._update_write(item_key, rest, after, revision_in(current), attributes, before=before)
 
         with self._versions(item_key, {n: v for n, v in changes.set.items() if n in attachments}) as fresh:
             _, _, done = self._swap(key, fresh, if_match, write_of)

@@ -11,7 +11,9 @@ from dynashard.codec.numeric import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
 from dynashard.entity import Entity, EntityDefinition, IndexDefinition, plain_types
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.nearest import hint
+from dynashard.repository.path_changes import MOST_CHARACTERS, PathChanges
 from dynashard.schema import MOVED_FROM, PREV, REV
+from dynashard.transport.interface import Wire
 
 _EXACT: Final = Context(prec=MAX_EXPONENT - MIN_EXPONENT + MAX_DIGITS + 1)
 """Holds the sum of any two numbers of DynamoDB without rounding."""
@@ -116,16 +118,21 @@ def update_expression(
     first: Attributes,
     gone: Collection[str],
     now: datetime,
+    before: Wire,
 ) -> dict[str, Any]:
     """Return the parts of an UpdateItem request that carry the changes, and stamps of the time `now`.
 
     `system` has further attributes to set, `first` those to set if the item has none, and `gone` those to remove: the
-    keys of indexes that the item leaves.
+    keys of indexes that the item leaves. Of objects that `before` has, only the members that differ are written, unless
+    that takes more than an expression can hold.
     """
     emptied = [name for name, value in changes.set.items() if entity.left_out(name, value)]
     values = {name: value for name, value in changes.set.items() if name not in emptied}
     values.update(dict.fromkeys(entity.updated_fields, now))
     attributes = {**entity.encode(values), **system}
+    members = PathChanges("m")
+    for name in before.keys() & attributes.keys():
+        members.compare((name,), before[name], attributes.pop(name), deep=True)
     # A moved copy has `MovedFrom` until its next real write, which this is.
     removed = [MOVED_FROM, *gone, *entity.attributes_of(emptied)]
     added = {name: encode_value(value, path=name) for name, value in changes.add.items()}
@@ -137,12 +144,16 @@ def update_expression(
     if PREV not in attributes:
         # The revision that is replaced is not known; an adopted item may have none.
         terms.append(f"{PREV} = if_not_exists({REV}, :rev)")
-    clauses = ["SET " + ", ".join(terms)]
-    clauses.append("REMOVE " + ", ".join(place[name] for name in removed))
+    clauses = ["SET " + ", ".join([*terms, *members.assigned()])]
+    clauses.append("REMOVE " + ", ".join([*(place[name] for name in removed), *members.removed]))
     if added:
         clauses.append("ADD " + ", ".join(f"{place[name]} {slots[name]}" for name in added))
+    expression = " ".join(clauses)
+    if before and len(expression) > MOST_CHARACTERS:
+        return update_expression(entity, changes, system=system, first=first, gone=gone, now=now, before={})
+    stored = {slots[name]: value for name, value in {**attributes, **first, **added}.items()}
     return {
-        "UpdateExpression": " ".join(clauses),
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": {slots[name]: value for name, value in {**attributes, **first, **added}.items()},
+        "UpdateExpression": expression,
+        "ExpressionAttributeNames": names | members.names(),
+        "ExpressionAttributeValues": stored | members.values(),
     }

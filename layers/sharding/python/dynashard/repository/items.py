@@ -277,8 +277,12 @@ class Items(Generic[E]):
         *,
         stamp: datetime | None = None,
         first: Wire | None = None,
+        before: Wire | None = None,
     ) -> Write:
-        """The write of an update, which also sets `attributes` (None removes one), and those of `first` if absent."""
+        """The write of an update, which also sets `attributes` (None removes one), and those of `first` if absent.
+
+        `before` are the objects of the item that was read at the revision `if_match`: see `objects_read`.
+        """
         entity, store = self._entity, self._store
         revision = store.new_revision()
         system = {name: value for name, value in (attributes or {}).items() if value is not None}
@@ -290,7 +294,9 @@ class Items(Generic[E]):
             entry = store.router.index_attributes(entity, index, item_key, after)
             system.update(entry)
             gone += () if entry else (index_pk(index.slot), index_sk(index.slot))
-        update = update_expression(entity, changes, system=system, first=first or {}, gone=gone, now=stamp)
+        update = update_expression(
+            entity, changes, system=system, first=first or {}, gone=gone, now=stamp, before=before or {}
+        )
         options = {"ReturnValues": "ALL_NEW", **update}
         return Write(
             Kind.CHANGE, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision

@@ -8,16 +8,14 @@ demands, only what differs from it is written, so members of nested objects that
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidQueryError, UndecodableItemError
+from dynashard.repository.path_changes import MOST_CHARACTERS, PathChanges
 from dynashard.repository.writes import Kind, Write
 from dynashard.schema import BORN, MOVED_FROM, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
-
-_MOST_CHARACTERS: Final = 4096
-"""Of an expression, by DynamoDB's limit."""
 
 
 @lru_cache(maxsize=1024)
@@ -114,45 +112,21 @@ def difference(entity: EntityDefinition[Any], item: Wire, over: Entity) -> dict[
     fields = entity.attributes_of(entity.model.model_fields.keys() - entity.attachments.keys())
     unread = owned_attributes(entity) - {PK, SK, *fields}
     for deep in (True, False):
-        changes = _Changes()
+        changes = PathChanges()
         for name in sorted(item.keys() | before.keys() | unread):
             changes.compare((name,), before.get(name), item.get(name), deep=deep, known=name not in unread)
         parts = changes.parts()
-        if len(parts["UpdateExpression"]) <= _MOST_CHARACTERS:
+        if len(parts["UpdateExpression"]) <= MOST_CHARACTERS:
             break
     return parts
 
 
-class _Changes:
-    """Collects what an update sets and removes, by the paths of attributes and members."""
+def objects_read(entity: EntityDefinition[Any], stored: Wire, current: Entity) -> Wire:
+    """Return the declared part of the objects in a stored item, by attribute; `current` is that item, decoded.
 
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._set: dict[str, Any] = {}
-        self._removed: list[str] = []
-
-    def compare(
-        self, path: tuple[str, ...], before: Wire | None, after: Wire | None, *, deep: bool, known: bool = True
-    ) -> None:
-        """Add what turns a value into another one, or None for no value: a value that is not known is removed."""
-        if after is None:
-            if before is not None or not known:
-                self._removed.append(self._path(path))
-        elif before is not None and deep and "M" in before and "M" in after:
-            for name in sorted(before["M"].keys() | after["M"].keys()):
-                self.compare((*path, name), before["M"].get(name), after["M"].get(name), deep=True)
-        elif before != after:
-            self._set[self._path(path)] = after
-
-    def _path(self, path: tuple[str, ...]) -> str:
-        return ".".join(self._names.setdefault(name, f"#{len(self._names)}") for name in path)
-
-    def parts(self) -> dict[str, Any]:
-        """Return the parts of an UpdateItem request."""
-        assigned = ",".join(f"{path}=:{number}" for number, path in enumerate(self._set))
-        removed = f" REMOVE {','.join(self._removed)}" if self._removed else ""
-        return {
-            "UpdateExpression": f"SET {assigned}{removed}",
-            "ExpressionAttributeNames": {alias: name for name, alias in self._names.items()},
-            "ExpressionAttributeValues": {f":{number}": value for number, value in enumerate(self._set.values())},
-        }
+    An update that demands its revision can then change their members one by one.
+    """
+    if not entity.nested:
+        return {}
+    # A validator may make an object of another stored value, which has no members to set.
+    return {name: value for name, value in _declared(entity, current).items() if "M" in stored.get(name, ())}

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, cast
 
-from dynashard.entity import Handling, ItemKey, handling_of, revision_in
+from dynashard.entity import Handling, handling_of, revision_in
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
@@ -20,7 +20,7 @@ from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.items import E, KeyLike
 from dynashard.repository.late import ensure_home
-from dynashard.repository.replacement import revision_read
+from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.writes import Kind, Write
 from dynashard.schema import PK, SK
@@ -215,12 +215,14 @@ class Repository(Batches[E]):
             return self._exactly_once("Update", entity.model, key, **values)
         known = self._known(key, changes)
         if level is Handling.PLAIN and not self._reads_first(changes, known):
-            return self._apply(item_key, key, changes, known, if_match)
+            return self._apply(self._update_write(item_key, changes, known, if_match), key, changes)
         for _ in range(_RACES):
-            current = entity.decode(self._read_live(key, if_match))
-            after = fields_after(entity, current, changes)
+            stored = self._read_live(key, if_match)
+            current = entity.decode(stored)
+            after, before = fields_after(entity, current, changes), objects_read(entity, stored, current)
             try:
-                return self._apply(item_key, key, changes, after, current.revision)
+                write = self._update_write(item_key, changes, after, current.revision, before=before)
+                return self._apply(write, key, changes)
             except RevisionMismatchError:
                 if if_match is not None:
                     raise
@@ -299,10 +301,8 @@ class Repository(Batches[E]):
                 continue
         raise RevisionMismatchError(f"{self._name(item)} changes too often to be replaced; try again later")
 
-    def _apply(
-        self, item_key: ItemKey, key: KeyLike, changes: Changes, after: Mapping[str, Any], if_match: str | None
-    ) -> E:
-        write = self._update_write(item_key, changes, after, if_match)
+    def _apply(self, write: Write, key: KeyLike, changes: Changes) -> E:
+        """Do the write of an update; return the item as changed."""
         try:
             done = self._do(write, key)
         except InvalidValueError as refused:

@@ -13,6 +13,7 @@ from dynashard.repository.changes import Changes, added_to, check_changes, field
 from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
 from dynashard.repository.items import Items, KeyLike
+from dynashard.repository.replacement import objects_read
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Check, Create, Delete, Put, Step, Update
 from dynashard.repository.writes import CHECK, Kind, Write
@@ -153,7 +154,8 @@ class StepWrites(Items[Any]):
         current = entity.decode(found)
         stamp = self._store.stamp()
         after = {**fields_after(entity, current, changes), **dict.fromkeys(entity.updated_fields, stamp)}
-        write = self._update_write(self.key, changes, after, current.revision, stamp=stamp)
+        before = objects_read(entity, found, current)
+        write = self._update_write(self.key, changes, after, current.revision, stamp=stamp, before=before)
         if step.returns:
             item = entity.decode(
                 {
