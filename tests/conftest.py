@@ -30,17 +30,19 @@ os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 
 RUN_FIRST: Final = (
-    "tests/e2e/test_deployed_reshard.py",
-    "tests/e2e/test_deployed_",
-    "tests/e2e/test_readme_tour.py",
-    "tests/e2e/test_local_reshard.py",
-    "tests/e2e/test_local_releases.py",
-    "tests/e2e/test_local_firehose.py",
+    ("tests/e2e/test_deployed_reshard.py", "tests/e2e/test_deployed_"),
+    (
+        "tests/e2e/test_local_reshard.py",
+        "tests/e2e/test_readme_tour.py",
+        "tests/e2e/test_local_releases.py",
+        "tests/e2e/test_local_firehose.py",
+    ),
 )
-"""Beginnings of the ids of tests that run first, in this order, because they mostly wait for processes and leases.
+"""Beginnings of the ids of tests that run first, because they mostly wait for processes and leases.
 
-One worker of a parallel run begins with them, while the others use the processors. At the end of a run they would leave
-a processor idle. Tests of a deployment stay together, because each worker that runs one of them makes its own.
+Each group is begun by a worker of its own, in this order, while the others use the processors. At the end of a run they
+would leave a processor idle. Tests of a deployment stay together, because each worker that runs one of them makes its
+own.
 """
 
 
@@ -51,7 +53,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=dropped)
         kept = set(items).difference(dropped)
         items[:] = [item for item in items if item in kept]
-    items.sort(key=lambda item: next((i for i, start in enumerate(RUN_FIRST) if item.nodeid.startswith(start)), 99))
+    items[:] = in_order(items, workers=int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def in_order(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
+    """Return the tests with each group of `RUN_FIRST` where the share of another worker begins, if there are enough."""
+    groups = [[item for start in starts for item in items if item.nodeid.startswith(start)] for starts in RUN_FIRST]
+    waiting = {item for group in groups for item in group}
+    ordered = [item for item in items if item not in waiting]
+    for number, group in enumerate(groups):
+        begin = len(items) // workers * (number % workers)
+        ordered[begin:begin] = dict.fromkeys(group)
+    return ordered
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
