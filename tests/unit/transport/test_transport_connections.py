@@ -1,7 +1,8 @@
 """Connections of both transports: certificates are verified, and dead connections are replaced in time."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
@@ -115,6 +116,54 @@ def test_a_request_that_is_taken_slowly_ends_at_the_operations_deadline(together
         transport.close()
 
     assert {type(answer) for answer in answers} == {OutcomeUnknownError}
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
+
+
+@pytest.fixture
+def dripping() -> Iterator[str]:
+    """The URL of a server that answers by a byte every few milliseconds: of the headers if ListTables asks."""
+    stop = Event()
+
+    def drip(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.sendall(b"" if b"ListTables" in connection.recv(65536) else HEAD)
+            while not stop.wait(0.005):
+                connection.sendall(b"H")
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                Thread(target=drip, args=(server.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        stop.set()
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        ("GetItem", EngineUnavailableError),
+        ("PutItem", OutcomeUnknownError),
+        ("ListTables", EngineUnavailableError),
+    ],
+)
+def test_an_answer_that_drips_ends_at_the_operations_deadline(
+    opened: Opened, dripping: str, operation: str, error: type[Exception]
+) -> None:
+    """Each byte comes within the time for a wait. Of ListTables not even the headers are complete."""
+    settings = Settings(dripping, "eu-west-1", "a", "b", attempts=4, read_timeout=1000.0, operation_seconds=0.2)
+    transport = opened(settings)
+
+    with pytest.raises(EngineUnavailableError) as caught:
+        transport.call(operation, {})
+    together = transport.try_all([Call(operation, {})] * 3)
+    transport.close()
+
+    assert [type(each) for each in (caught.value, *together)] == [error] * 4
 
 
 def test_a_server_with_an_untrusted_certificate_is_refused(tmp_path: Path, transport_to: Callable[[str], Any]) -> None:

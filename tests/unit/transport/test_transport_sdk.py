@@ -62,7 +62,7 @@ def test_a_request_takes_no_longer_than_an_operation(monkeypatch: pytest.MonkeyP
         left.append(remaining())
         return {}
 
-    monkeypatch.setattr("dynashard.transport.sdk._once", once)
+    monkeypatch.setattr("dynashard.transport.sdk.SdkTransport._once", once)
     transport = SdkTransport(Settings("http://127.0.0.1:1", "us-east-1", "a", "b", operation_seconds=4.0))
 
     transport.call("GetItem", {})

@@ -16,6 +16,7 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from dynashard.errors import ConfigurationError
+from dynashard.transport.bounded_calls import before_send
 from dynashard.transport.certificates import ca_bundle
 from dynashard.transport.direct.sdk_sender import PooledSender
 from dynashard.transport.interface import Settings, Wire
@@ -95,6 +96,7 @@ def open_client(settings: Settings) -> Opened:
     # With botocore's retries off, this handler only inspects each answer.
     events.unregister("needs-retry.dynamodb", unique_id=_RETRIES)
     sender = PooledSender(settings, bundle or get_cert_path(verify=True), lambda url: bool(get_environ_proxies(url)))
+    events.register("before-send.dynamodb", before_send)
     events.register("before-send.dynamodb", sender)
     return Opened(client, sender)
 

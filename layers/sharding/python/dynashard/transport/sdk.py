@@ -19,6 +19,7 @@ from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from dynashard.errors import ConfigurationError, DynashardError, EngineError
 from dynashard.transport.attempts import Attempts, resend_of
+from dynashard.transport.bounded_calls import BoundedCalls
 from dynashard.transport.classification import unanswered, unreached
 from dynashard.transport.client import Opened, open_client
 from dynashard.transport.deadline import within
@@ -56,29 +57,31 @@ class SdkTransport:
         self._methods: dict[str, Any] = {}
         # The calling thread sends too: together no more than there are sockets.
         self._pool = WorkerPool(max(1, self._settings.max_connections - 1))
+        self._bounded = BoundedCalls(self._settings.max_connections)
 
     def warm(self) -> None:
         """Build the client now; raises as the first request would. Cost: no request, about 50 ms of CPU."""
-        self._open()
+        if self._opened is None or self._closed:
+            with within(self._settings.operation_seconds):
+                self._bounded.run("connect", self._open)
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
-        method = self._methods.get(operation) or self._method(operation)
         resend = resend or resend_of(operation, request)
         request = with_capacity(operation, request)
         with within(self._settings.operation_seconds):
-            answer = self._attempts.run(lambda attempt: _once(method, operation, request, attempt), operation, resend)
+            answer = self._attempts.run(lambda attempt: self._once(operation, request, attempt), operation, resend)
         record(operation, answer)
         return answer
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         """Send several requests at once; see `Transport.call_all`."""
-        self._open()
+        self.warm()
         return self._pool.run(self._call, calls, concurrency)
 
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
         """Send several requests at once; see `Transport.try_all`."""
-        self._open()
+        self.warm()
         return self._pool.run(self._tried, calls, concurrency)
 
     def _call(self, call: Call) -> Wire:
@@ -96,8 +99,24 @@ class SdkTransport:
             opened, self._opened, self._closed = self._opened, None, True
             self._methods = {}
         self._pool.close()
+        self._bounded.close()
         if opened is not None:
             opened.close()
+
+    def _once(self, operation: str, request: Mapping[str, Any], attempt: int) -> Wire:
+        require_remaining(operation)
+        try:
+            answer = self._bounded.run(operation, lambda: self._send(operation, request))
+        except ClientError as error:
+            answer = error.response
+        except BotoCoreError as error:
+            raise failure_of(operation, error) from error
+        return accepted(operation, answer, attempt)
+
+    def _send(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        method = self._methods.get(operation) or self._method(operation)
+        answer: Wire = method(**request)
+        return answer
 
     def _method(self, operation: str) -> Any:
         client = self._open().client
@@ -119,17 +138,6 @@ class SdkTransport:
                 except (BotoCoreError, ValueError) as error:
                     raise failure_of("connect", error) from error
             return self._opened
-
-
-def _once(method: Any, operation: str, request: Mapping[str, Any], attempt: int) -> Wire:
-    require_remaining(operation)
-    try:
-        answer: Wire = method(**request)
-    except ClientError as error:
-        answer = error.response
-    except BotoCoreError as error:
-        raise failure_of(operation, error) from error
-    return accepted(operation, answer, attempt)
 
 
 def failure_of(operation: str, error: Exception) -> DynashardError:
