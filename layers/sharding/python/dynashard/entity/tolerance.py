@@ -72,7 +72,8 @@ class Tolerance(Generic[T]):
         """Return a field's value in a stored item that was refused, in a tuple; None if no version wrote it so."""
         if not isinstance(error, ValidationError) or not self._at_fault(wire, error):
             return None
-        blank = self._model.model_construct()
+        # A default may be made of other fields, which nobody has read.
+        blank = self._model.model_construct(None, **dict.fromkeys(self._model.model_fields))
         try:
             self._validator(frozenset({name})).validate_assignment(blank, name, value, extra="ignore")
         except _FAILURES:
