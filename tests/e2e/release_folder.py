@@ -25,7 +25,7 @@ BUDGET = "60"
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 LATER = {"Prefer": "respond-async"}
 SETTINGS = {**TIMES, "QUEUE_VISIBILITY_SECONDS": "1", "GROWTH_MODE": "off"}
-WORKERS = ("local.queue_worker", "local.changes")
+WORKERS = ("dynashard_local.queue_worker", "dynashard_local.changes")
 _engine = cache(raw_dynamodb)
 
 

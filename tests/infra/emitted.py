@@ -10,16 +10,16 @@ from typing import Any, Final
 from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError, UndecodableItemError
 from dynashard.transport.interface import Consumed, Meter
 from dynashard_patterns.changes import Outcome
+from dynashard_serving.api.observing import Observed, Observer
+from dynashard_serving.changes import handler as changes
+from dynashard_serving.commands import handler as commands
 from dynashard_serving.growth.log import GrowthLog
 from dynashard_serving.growth.terms import GrowthEvent, Report
 from dynashard_serving.metric_names import NAMESPACE
-from functions.api.observing import Observed, Observer
-from functions.changes import handler as changes
-from functions.commands import handler as commands
-from functions.reshard import handler as reshard
-from functions.reshard.watch import Seen
-from functions.writer import metrics as writer
-from functions.writer.outcomes import Tally
+from dynashard_serving.reshard import handler as reshard
+from dynashard_serving.reshard.watch import Seen
+from dynashard_serving.writer import metrics as writer
+from dynashard_serving.writer.outcomes import Tally
 
 DYNASHARD: Final = NAMESPACE
 _QUIET = logging.getLogger("emitted")

@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from dynashard.transport.interface import Meter
 from dynashard_patterns.changes import Outcome
-from functions.api.request_lines import Observed, RequestLines
-from functions.changes import handler as changes
-from functions.reshard import handler as reshard
-from functions.reshard.stream_age import Clients, StreamAge
-from functions.reshard.watch import Seen
-from functions.writer import metrics as writer
-from functions.writer.outcomes import Tally
+from dynashard_serving.api.request_lines import Observed, RequestLines
+from dynashard_serving.changes import handler as changes
+from dynashard_serving.reshard import handler as reshard
+from dynashard_serving.reshard.stream_age import Clients, StreamAge
+from dynashard_serving.reshard.watch import Seen
+from dynashard_serving.writer import metrics as writer
+from dynashard_serving.writer.outcomes import Tally
 from tests.infra.cloudwatch_metrics import CloudWatch, minutes
 from tests.infra.reshard_aws import Mappings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.build import ASSETS, LAMBDA_PYTHON, ROOT, TARGETS, BuildError, Target, build, size_of
+from dynashard_cdk.build import ASSETS, LAMBDA_PYTHON, ROOT, TARGETS, BuildError, Target, build, size_of
 from tests.depth import profile
 from tests.shared import made_once
 

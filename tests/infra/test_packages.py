@@ -84,7 +84,7 @@ with Dynashard.local({"DYNAMODB_PORT": "1", "DATA_DIR": "."}) as db:
         "layers/serving/python/dynashard_serving",
         "import dynashard_serving.operations.items, dynashard_serving.backend, dynashard_serving.idempotency",
     ),
-    Package("clients/python", "dynashard_client", "clients/python/dynashard_client", "import dynashard_client"),
+    Package("packages/client", "dynashard_client", "packages/client/dynashard_client", "import dynashard_client"),
     Package("layers/domain", "domain", "layers/domain/python/domain", "import domain; assert domain.ENTITIES"),
 )
 

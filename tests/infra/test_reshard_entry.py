@@ -9,12 +9,12 @@ from domain import ENTITIES
 from dynashard import definition
 from dynashard.errors import ConfigurationError, InputError
 from dynashard.resharding import Timing
-from functions.reshard.backend import scope_of
-from functions.reshard.dispatch import wanted
-from functions.reshard.executions import beginning_of, following, name_of
-from functions.reshard.operations import Operator
-from functions.reshard.settings import Settings
-from functions.reshard.steps import reason_of
+from dynashard_serving.reshard.backend import scope_of
+from dynashard_serving.reshard.dispatch import wanted
+from dynashard_serving.reshard.executions import beginning_of, following, name_of
+from dynashard_serving.reshard.operations import Operator
+from dynashard_serving.reshard.settings import Settings
+from dynashard_serving.reshard.steps import reason_of
 
 pytestmark = pytest.mark.infra
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from dynashard_cdk.api import ACCESS_LOG
+from dynashard_cdk.saved_queries import QUERIES
 from dynashard_serving.growth.log import GrowthLog
 from dynashard_serving.growth.terms import GrowthEvent, Report
-from stacks.api import ACCESS_LOG
-from stacks.saved_queries import QUERIES
 from tests.infra.emitted import lines, requests
 
 pytestmark = pytest.mark.infra

@@ -13,8 +13,8 @@ import orjson
 from dynashard import schema
 from dynashard.transport.classification import Refusal, classify
 from dynashard.transport.interface import METERED, Resend, Wire
-from local.engine import engine_program, free_port
-from local.settings import Settings
+from dynashard_local.engine import engine_program, free_port
+from dynashard_local.settings import Settings
 from tests.one_by_one import OneByOne
 
 TABLE: Final = "schedules-items"

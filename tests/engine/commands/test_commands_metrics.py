@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.commands.handler import metrics
+from dynashard_serving.commands.handler import metrics
 
 pytestmark = pytest.mark.engine
 

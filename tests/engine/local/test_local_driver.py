@@ -10,7 +10,7 @@ import pytest
 from dynashard.resharding import Resharder
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
-from local.driver import drive
+from dynashard_local.driver import drive
 from tests.engine.resharding.resharding_world import Event, Moving, Old, Thing, index, moving_world, partition, whole
 from tests.faults import Fault, FaultyTransport, lost_request, throttled
 

@@ -11,16 +11,16 @@ from uuid import uuid4
 
 import pytest
 
+from dynashard_local.engine import DATABASE, engine_program, running_engine
+from dynashard_local.errors import LocalStackError
+from dynashard_local.settings import Settings
+from dynashard_local.stream import Places, Stream, stream_of, streams_client
+from dynashard_local.tables import TablePlan, engine_client, ensure_tables
 from dynashard_patterns.changes import DeadLetter, Outcome
-from functions.changes.dead_letters import MOST_BYTES, message
-from functions.changes.handler import metrics
-from local.engine import DATABASE, engine_program, running_engine
-from local.errors import LocalStackError
-from local.settings import Settings
-from local.stream import Places, Stream, stream_of, streams_client
-from local.tables import TablePlan, engine_client, ensure_tables
+from dynashard_serving.changes.dead_letters import MOST_BYTES, message
+from dynashard_serving.changes.handler import metrics
+from dynashard_tools.queue.stream import behind
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tools.queue.stream import behind
 
 pytestmark = pytest.mark.engine
 

@@ -12,9 +12,9 @@ from dynashard.errors import ThrottledError
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport import Transport
+from dynashard_serving.api.observing import Observer
 from dynashard_serving.growth.connection import Growing, cloudwatch, growing
 from dynashard_serving.table_load import Load, TableLoad
-from functions.api.observing import Observer
 from tests.api_caller import TENANT
 from tests.engine.serving.growth_world import (
     HOT,

@@ -10,12 +10,12 @@ from domain import User
 from dynashard import LeasedTopology, definition
 from dynashard.topology import Record
 from dynashard.transport import Transport
+from dynashard_local.resharding import SHRINK_SECONDS, shrink_hourly
 from dynashard_serving.growth.policy import GrowthSettings
 from dynashard_serving.growth.requests import shrink_quiet
+from dynashard_serving.reshard import handler
+from dynashard_serving.reshard.shrink import shrink
 from dynashard_serving.table_load import Load
-from functions.reshard import handler
-from functions.reshard.shrink import shrink
-from local.resharding import SHRINK_SECONDS, shrink_hourly
 from tests.engine.serving.growth_world import GrowthWorld, Meter, Reading, by_street, growth_world, partition
 from tests.engine.topology.topology_world import put_by_hand, topology_table_on
 from tests.roles import as_function

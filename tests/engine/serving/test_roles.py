@@ -6,7 +6,7 @@ import pytest
 
 from dynashard.transport import Transport, aws
 from dynashard_serving import aws_services
-from functions.api.app import build_app
+from dynashard_serving.api.app import build_app
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.patterns.stream_world import Streamed

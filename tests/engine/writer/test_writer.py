@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
+from dynashard_local.queue_store import Depth
 from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES, as_text
-from functions.writer.queues import KEPT_CHARACTERS
-from functions.writer.writer import LAST_MILLISECONDS, MOST_UNEXPECTED
-from local.queue_store import Depth
+from dynashard_serving.writer.queues import KEPT_CHARACTERS
+from dynashard_serving.writer.writer import LAST_MILLISECONDS, MOST_UNEXPECTED
 from tests.api_caller import TENANT, a_user
 from tests.depth import examples
 from tests.engine.writer.queue_world import DEAD, INTAKE, OPERATIONS, KilledError, QueueWorld

@@ -7,10 +7,10 @@ import pytest
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from functions.api.answers import answer_of, path_of
-from functions.api.app import App, build_app
-from functions.api.resolver import powertools_response
-from functions.api.responses import Response
+from dynashard_serving.api.answers import answer_of, path_of
+from dynashard_serving.api.app import App, build_app
+from dynashard_serving.api.resolver import powertools_response
+from dynashard_serving.api.responses import Response
 from tests.api_caller import Caller
 from tests.unit.api.test_api_routes import Unreachable, settings_in
 

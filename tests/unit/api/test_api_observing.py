@@ -11,9 +11,9 @@ from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from dynashard.transport.interface import Consumed, Meter
+from dynashard_serving.api.observing import Observed, Observer
+from dynashard_serving.api.request_lines import RequestLines
 from dynashard_serving.growth.policy import GrowthEvent, Report
-from functions.api.observing import Observed, Observer
-from functions.api.request_lines import RequestLines
 
 pytestmark = pytest.mark.unit
 

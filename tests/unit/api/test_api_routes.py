@@ -11,8 +11,8 @@ import pytest
 from dynashard.errors import ConfigurationError
 from dynashard.transport import Call, Wire
 from dynashard.transport.interface import Resend
-from functions.api.app import build_app
-from functions.api.settings import Settings
+from dynashard_serving.api.app import build_app
+from dynashard_serving.api.settings import Settings
 from tests.api_caller import Caller
 from tests.one_by_one import OneByOne
 

@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 import pytest
 import urllib3
 
-from bench.canned import Reply, canned_server
 from dynashard.transport.client import open_client
 from dynashard.transport.direct.sdk_sender import PooledSender
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
+from dynashard_lab.bench.canned import Reply, canned_server
 
 pytestmark = pytest.mark.unit
 
