@@ -52,7 +52,8 @@ class Package:
         names = {name for path in (ROOT / self.source).rglob("*.py") for name in imports_of(path)}
         known = packages_distributions()
         ours = {package.module: str(package.project["name"]) for package in PACKAGES}
-        outside = names - sys.stdlib_module_names - {self.module}
+        # An adopter's domain is found by its name: nothing installs it.
+        outside = names - sys.stdlib_module_names - {self.module, "domain"}
         return {ours.get(name) or known[name][0].lower().replace("_", "-") for name in outside}
 
 

@@ -18,8 +18,8 @@ POLL_SECONDS: Final = 0.5
 SETTLE_SECONDS: Final = 0.1
 """How long files must be unchanged, because an editor or a checkout writes several."""
 _RELOADED: Final = ("layers", "functions")
-_RESTARTED: Final = ("local",)
-_INFRASTRUCTURE: Final = ("app.py", "cdk.json", "stacks")
+_RESTARTED: Final = ("packages/local",)
+_INFRASTRUCTURE: Final = ("app.py", "cdk.json", "packages/cdk", "stacks")
 """What the committed templates are made from."""
 _SCHEMA: Final = "layers/sharding/python/dynashard/schema.py"
 _SHOWN: Final = 3

@@ -232,7 +232,7 @@ def test_the_command_runs_only_the_variants_that_are_named() -> None:
 
 
 def test_prices_are_those_of_the_planner() -> None:
-    document = json.loads((ROOT / "tools" / "plan" / "prices.json").read_text("utf-8"))
+    document = json.loads((ROOT / "packages/lab/dynashard_lab/plan/prices.json").read_text("utf-8"))
     prices, settings = prices_of(document, REFERENCE), Settings()
 
     assert (prices.write_request_million, prices.read_request_million) == (
