@@ -215,25 +215,25 @@ client: setup ## Generate the types of the TypeScript client again after docs/op
 bench: setup .venv-bench/.done ## Measure side by side with five other clients (a quarter of an hour; BENCH_ARGS)
 	.venv-bench/bin/python -m dynashard_lab.bench $(BENCH_ARGS)
 
-.PHONY: bench-reshard
-bench-reshard: setup ## Check 100,000 random schedules of changes of shard counts (50 minutes on two cores)
+.PHONY: check-reshard
+check-reshard: setup ## Check 100,000 random schedules of changes of shard counts (50 minutes on two cores)
 	$(BIN)/python -m dynashard_checks.reshard
 
-.PHONY: bench-truth
-bench-truth: setup ## Check the answers of 100,000 operations of each level of care while the engine fails
+.PHONY: check-truth
+check-truth: setup ## Check the answers of 100,000 operations of each level of care while the engine fails
 	$(BIN)/python -m dynashard_checks.truth
 	$(BIN)/python -m dynashard_checks.truth --batches 5000
 
-.PHONY: bench-late
-bench-late: setup ## Change shard counts while the engine executes writes 9 seconds late
+.PHONY: check-late
+check-late: setup ## Change shard counts while the engine executes writes 9 seconds late
 	$(BIN)/python -m dynashard_checks.late_writes
 
-.PHONY: bench-hostile
-bench-hostile: setup ## Compare the cost of the most expensive known requests with their bounds
+.PHONY: check-hostile
+check-hostile: setup ## Compare the cost of the most expensive known requests with their bounds
 	$(BIN)/python -m dynashard_checks.hostile
 
-.PHONY: bench-firehose
-bench-firehose: setup ## Send 50,000 pings into the local stack and kill its workers while they work (some minutes)
+.PHONY: check-firehose
+check-firehose: setup ## Send 50,000 pings into the local stack and kill its workers while they work (some minutes)
 	$(BIN)/python -m dynashard_checks.firehose
 
 .PHONY: soak

@@ -1,4 +1,4 @@
-"""`make bench-firehose`: send a firehose of pings into the local stack, and kill its workers while they work.
+"""`make check-firehose`: send a firehose of pings into the local stack, and kill its workers while they work.
 
 Pings are sent over HTTP, many of them twice and some of them days late. The queue writer is killed with -9 while it has
 messages in hand, and the stream consumer while it has records to process. Then the stored items are compared with the

@@ -1,4 +1,4 @@
-"""`make bench-reshard`: run and check random schedules of clients, movers and a controller on the real engine.
+"""`make check-reshard`: run and check random schedules of clients, movers and a controller on the real engine.
 
 This is deterministic simulation testing: at every call to the database another actor may continue. A seed determines
 the whole schedule: the change, all operations, faults and kills. `tests/resharding` has the simulation, and

@@ -1,4 +1,4 @@
-"""Answers of the API under faults, judged by a linearizability checker. See `make bench-truth`."""
+"""Answers of the API under faults, judged by a linearizability checker. See `make check-truth`."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`make bench-truth`: check that every answer is true while answers are lost, requests run late, and more fails.
+"""`make check-truth`: check that every answer is true while answers are lost, requests run late, and more fails.
 
 Clients share a few keys and use all operations of the API, with and without conditions. A proxy between the API and the
 engine loses answers before and after execution, executes requests seconds late, throttles, answers 500 and 503, resets
