@@ -217,7 +217,7 @@ bench: setup .venv-bench/.done ## Measure side by side with five other clients (
 
 .PHONY: check-reshard
 check-reshard: setup ## Check 100,000 random schedules of changes of shard counts (50 minutes on two cores)
-	$(BIN)/python -m dynashard_checks.reshard
+	$(BIN)/python -m dynashard_checks.schedules
 
 .PHONY: check-truth
 check-truth: setup ## Check the answers of 100,000 operations of each level of care while the engine fails

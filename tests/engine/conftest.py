@@ -14,6 +14,7 @@ from domain import User
 from dynashard import schema
 from dynashard.service import Collection
 from dynashard.transport import Transport
+from dynashard_checks.schedules.wire import port_of_engine_in_memory
 from dynashard_local.engine import Engine
 from dynashard_local.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.template import committed
@@ -22,7 +23,6 @@ from tests.engine.api.api_on_engine import engine_transport, idempotency_table
 from tests.engine.command_line import CommandLine, users_of
 from tests.engine.raw_dynamodb import RawDynamoDB, raw_dynamodb
 from tests.engine.stored_things import World
-from tests.resharding.wire import port_of_engine_in_memory
 
 
 @pytest.fixture(scope="session")

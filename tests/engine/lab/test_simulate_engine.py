@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from dynashard.errors import DynashardError
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Resend, Wire
+from dynashard_checks.schedules.schedule import run_seed
+from dynashard_checks.schedules.transactions import run_transactions
+from dynashard_checks.schedules.wire import TABLE, TOPOLOGY, LeanWire, create_tables, port_of_engine_in_memory, wiped
 from dynashard_lab.simulate.engine.engine import Engine
 from dynashard_lab.simulate.engine.tables import ITEM_TABLE, TOPOLOGY_TABLE, Database
 from dynashard_lab.simulate.wire import World
 from tests.depth import examples
-from tests.resharding.schedule import run_seed
-from tests.resharding.transactions import run_transactions
-from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire, create_tables, port_of_engine_in_memory, wiped
 
 pytestmark = pytest.mark.engine
 

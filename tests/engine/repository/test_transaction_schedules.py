@@ -9,10 +9,10 @@ import pytest
 from dynashard.repository import late, participant
 from dynashard.repository.participant import Participant
 from dynashard.repository.phase_table import Next
+from dynashard_checks.schedules.scheduler import AnomalyError
+from dynashard_checks.schedules.transactions import run_transactions
+from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 from tests.depth import profile
-from tests.resharding.scheduler import AnomalyError
-from tests.resharding.transactions import run_transactions
-from tests.resharding.wire import LeanWire, engine_in_memory
 
 pytestmark = pytest.mark.engine
 

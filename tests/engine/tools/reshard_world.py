@@ -19,6 +19,7 @@ from dynashard.resharding import Resharder, Scope, Status, Timing
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
+from dynashard_checks.schedules.wire import port_of_engine_in_memory
 from dynashard_local.driver import drive
 from dynashard_local.tables import TablePlan, table_plans
 from dynashard_local.template import committed
@@ -26,7 +27,6 @@ from dynashard_tools import entities
 from dynashard_tools.reshard.watch import Watch
 from tests.direct_transport import direct_transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
-from tests.resharding.wire import port_of_engine_in_memory
 
 TIMING = Timing(lease=30.0, operation=4.0, skew=0.0)
 _SLICE = 5.0

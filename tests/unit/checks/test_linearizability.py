@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.linearizability.checker import check, check_all
-from tests.linearizability.model import UNSEEN, Answer, Kind, Operation, Seen, State
+from dynashard_checks.linearizability.checker import check, check_all
+from dynashard_checks.linearizability.model import UNSEEN, Answer, Kind, Operation, Seen, State
 
 pytestmark = pytest.mark.unit
 

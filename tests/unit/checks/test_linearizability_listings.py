@@ -4,8 +4,8 @@ from math import inf
 
 import pytest
 
-from tests.linearizability.listings import Listing, misses_and_doubles
-from tests.linearizability.model import Answer, Kind, Operation, Seen, State
+from dynashard_checks.linearizability.listings import Listing, misses_and_doubles
+from dynashard_checks.linearizability.model import Answer, Kind, Operation, Seen, State
 
 pytestmark = pytest.mark.unit
 

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from tests.linearizability.checker import check
-from tests.linearizability.generated import atomic_history, falsified, linearizable
-from tests.linearizability.model import Answer, Operation
+from dynashard_checks.linearizability.checker import check
+from dynashard_checks.linearizability.generated import atomic_history, falsified, linearizable
+from dynashard_checks.linearizability.model import Answer, Operation
 
 pytestmark = pytest.mark.unit
 

@@ -132,7 +132,9 @@ def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None
     program = (
         f"import {', '.join(modules)}; print(dynashard.definition(domain.User).shards.adopt, len(domain.ENTITIES))"
     )
-    paths = os.pathsep.join([str(ROOT / "packages/checks/dynashard_checks/soak/unsharded"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    paths = os.pathsep.join(
+        [str(ROOT / "packages/checks/dynashard_checks/soak/unsharded"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
 
     printed = subprocess.run(  # noqa: S603 - this checkout's own modules
         [sys.executable, "-c", program],

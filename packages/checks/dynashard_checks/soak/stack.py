@@ -82,7 +82,7 @@ def running_stack(data_dir: Path, *, lease: int, **more: str) -> Iterator[Stack]
     # Without reloading, edits of the checkout do not affect a running measurement.
     settings = {"DATA_DIR": str(data_dir), "TOPOLOGY_LEASE_SECONDS": str(lease), "LOCAL_RELOAD": "off", **more}
     with subprocess.Popen(
-        [sys.executable, "-m", "local"],
+        [sys.executable, "-m", "dynashard_local"],
         cwd=ROOT,
         env={**os.environ, **settings, "PORT": "0", "DYNAMODB_PORT": "0"},
         stdin=subprocess.DEVNULL,

@@ -9,9 +9,9 @@ from time import monotonic, sleep
 from typing import Any, Final
 from uuid import UUID
 
+from dynashard_checks.linearizability.model import Answer, Kind
 from dynashard_checks.truth.api_clients import ApiClient, Reply
 from dynashard_checks.truth.records import Listed, Record, Sighting, Subject
-from tests.linearizability.model import Answer, Kind
 
 LEVELS: Final[Mapping[str, Mapping[str, str]]] = {
     "plain": {},

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from dynashard_checks.linearizability.checker import check_all
+from dynashard_checks.linearizability.listings import misses_and_doubles
+from dynashard_checks.linearizability.model import Answer, Kind
 from dynashard_checks.truth.counter import Count
 from dynashard_checks.truth.proxy import Attempt
 from dynashard_checks.truth.records import Listed, Record, histories_of
-from tests.linearizability.checker import check_all
-from tests.linearizability.listings import misses_and_doubles
-from tests.linearizability.model import Answer, Kind
 
 _DELETES: Final = frozenset({"DeleteItem", "TransactWriteItems"})
 _SLACK: Final = 0.05

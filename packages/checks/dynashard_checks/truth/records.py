@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
-from tests.linearizability.listings import Listing
-from tests.linearizability.model import UNSEEN, Answer, Kind, Operation, Seen, State
+from dynashard_checks.linearizability.listings import Listing
+from dynashard_checks.linearizability.model import UNSEEN, Answer, Kind, Operation, Seen, State
 
 Subject = tuple[str, str, str]
 """Path, tenant and id of an item."""

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from dynashard import schema
+from dynashard_checks.schedules.wire import LeanWire, create_tables, engine_in_memory
 from dynashard_checks.soak.stack import ROOT, running_stack
 from dynashard_checks.truth.api_clients import TABLES
 from dynashard_checks.truth.proxy import Attempt, Rates
-from tests.resharding.wire import LeanWire, create_tables, engine_in_memory
 
 
 @dataclass(frozen=True)

@@ -126,13 +126,15 @@ def _read_answer(connection: socket.socket) -> None:
 
 @contextmanager
 def _stack(checkout: Path, core: int) -> Iterator[Stack]:
+    # Checkouts of 0.1.0 and before are compared too.
+    module = "dynashard_local" if (checkout / "packages").is_dir() else "local"
     with tempfile.TemporaryDirectory(prefix="dynashard-rate-") as data:
         environ = {"PATH": os.environ["PATH"], "DATA_DIR": data, "PORT": "0", "DYNAMODB_PORT": "0"}
         environ |= {name: value for name in ("TRANSPORT", "LOCAL_WORKERS") if (value := os.environ.get(name))}
         with (
             (Path(data) / "output").open("wb") as output,
             subprocess.Popen(  # noqa: S603 - a checkout's own module
-                ["taskset", "-c", str(core), str(checkout / ".venv/bin/python"), "-m", "local"],  # noqa: S607 - util-linux
+                ["taskset", "-c", str(core), str(checkout / ".venv/bin/python"), "-m", module],  # noqa: S607 - util-linux
                 cwd=checkout,
                 env=environ | {"LOCAL_RELOAD": "off"},
                 stdout=output,

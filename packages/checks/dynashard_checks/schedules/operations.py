@@ -16,11 +16,11 @@ from dynashard.errors import (
     RevisionMismatchError,
 )
 from dynashard.schema import EXPIRES_AT
-from tests.linearizability.listings import Listing
-from tests.linearizability.model import UNSEEN, Answer, Kind, Seen, State
-from tests.linearizability.model import Operation as Recorded
-from tests.resharding.history import ABSENT, History, Key, Value, Values, Watch
-from tests.resharding.scheduler import AnomalyError
+from dynashard_checks.linearizability.listings import Listing
+from dynashard_checks.linearizability.model import UNSEEN, Answer, Kind, Seen, State
+from dynashard_checks.linearizability.model import Operation as Recorded
+from dynashard_checks.schedules.history import ABSENT, History, Key, Value, Values, Watch
+from dynashard_checks.schedules.scheduler import AnomalyError
 
 _KINDS: Mapping[str, Kind] = {
     "create": Kind.CREATE,

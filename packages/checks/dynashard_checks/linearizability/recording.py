@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from tests.linearizability.model import Answer, Kind, Operation, Version
+from dynashard_checks.linearizability.model import Answer, Kind, Operation, Version
 
 Key = str
 

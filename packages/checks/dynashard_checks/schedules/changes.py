@@ -13,10 +13,10 @@ from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.runtime import Runtime
 from dynashard.topology import Phase, Record
 from dynashard.transport.interface import Wire
-from tests.resharding.database import ActorTransport, Database
-from tests.resharding.scheduler import Actor, AnomalyError, Killed, Scheduler
-from tests.resharding.traffic import LEASE, OPERATION, SKEW
-from tests.resharding.wire import TABLE, TOPOLOGY
+from dynashard_checks.schedules.database import ActorTransport, Database
+from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Killed, Scheduler
+from dynashard_checks.schedules.traffic import LEASE, OPERATION, SKEW
+from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
 
 T = TypeVar("T")
 # A transaction may be visible in part for as long as its sender is allowed, so `lag` is longer.

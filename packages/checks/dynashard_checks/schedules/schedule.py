@@ -19,19 +19,19 @@ from dynashard.schema import PK, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, TopologyTable, View, family_of, index_key
 from dynashard.topology.records import Record, encode, first_record
 from dynashard.transport.interface import Wire
-from tests.linearizability.checker import check
-from tests.linearizability.listings import Listing, misses_and_doubles
-from tests.resharding.changes import Change, Kills
-from tests.resharding.clients import Client
-from tests.resharding.database import Database, Faults
-from tests.resharding.entities import GROUP, TENANT
-from tests.resharding.history import History, Key
-from tests.resharding.late import LateDatabase, LateFaults
-from tests.resharding.plan import CALM, INDEX_COUNT, Plan, planned
-from tests.resharding.requests import KEYS
-from tests.resharding.scheduler import Actor, AnomalyError, Scheduler
-from tests.resharding.traffic import LEASE, OPERATION, SKEW, Traffic, kinds_of
-from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire, wiped
+from dynashard_checks.linearizability.checker import check
+from dynashard_checks.linearizability.listings import Listing, misses_and_doubles
+from dynashard_checks.schedules.changes import Change, Kills
+from dynashard_checks.schedules.clients import Client
+from dynashard_checks.schedules.database import Database, Faults
+from dynashard_checks.schedules.entities import GROUP, TENANT
+from dynashard_checks.schedules.history import History, Key
+from dynashard_checks.schedules.late import LateDatabase, LateFaults
+from dynashard_checks.schedules.plan import CALM, INDEX_COUNT, Plan, planned
+from dynashard_checks.schedules.requests import KEYS
+from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Scheduler
+from dynashard_checks.schedules.traffic import LEASE, OPERATION, SKEW, Traffic, kinds_of
+from dynashard_checks.schedules.wire import TABLE, TOPOLOGY, LeanWire, wiped
 
 _BATCH: Final = 25
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.linearizability.model import Answer, Kind, Operation, Version
+from dynashard_checks.linearizability.model import Answer, Kind, Operation, Version
 
 Key = str
 

@@ -14,10 +14,10 @@ from typing import Any, Final
 from dynashard.errors import DynashardError
 from dynashard.transport.classification import unanswered
 from dynashard.transport.interface import Wire
-from tests.resharding.database import WRITES, Database, Faults
-from tests.resharding.history import Check
-from tests.resharding.requests import summary
-from tests.resharding.scheduler import Actor
+from dynashard_checks.schedules.database import WRITES, Database, Faults
+from dynashard_checks.schedules.history import Check
+from dynashard_checks.schedules.requests import summary
+from dynashard_checks.schedules.scheduler import Actor
 
 _HELD_TURNS: Final = (0, 0, 1, 3, 10, 30)
 """For how many turns a sender waits for a lost answer."""

@@ -7,7 +7,7 @@ from itertools import permutations
 from math import inf
 from random import Random
 
-from tests.linearizability.model import (
+from dynashard_checks.linearizability.model import (
     Answer,
     Kind,
     Operation,

@@ -8,7 +8,7 @@ from dynashard.errors import DynashardError
 from dynashard.schema import PK, SK, TOPOLOGY_KEY
 from dynashard.transport.classification import Refusal, classify
 from dynashard.transport.interface import Wire
-from tests.resharding.wire import TABLE, TOPOLOGY
+from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
 
 KEYS: Final = {TABLE: (PK, SK), TOPOLOGY: (TOPOLOGY_KEY,)}
 _PLACEHOLDERS: Final = re.compile(r"[:#][A-Za-z0-9_]+")

@@ -8,14 +8,14 @@ from typing import Any, Final
 from dynashard import Check, Create, Delete, Put, Step, Update
 from dynashard.errors import DynashardError, OutcomeUnknownError, TransactionRefusedError
 from dynashard.repository.transaction_run import Transaction
-from tests.linearizability.model import Answer, Kind
-from tests.resharding.clients import Client
-from tests.resharding.history import Key, Value, Values
-from tests.resharding.operations import Operation
-from tests.resharding.plan import Plan, planned
-from tests.resharding.schedule import Outcome, Schedule
-from tests.resharding.scheduler import Actor, AnomalyError, Killed
-from tests.resharding.wire import LeanWire
+from dynashard_checks.linearizability.model import Answer, Kind
+from dynashard_checks.schedules.clients import Client
+from dynashard_checks.schedules.history import Key, Value, Values
+from dynashard_checks.schedules.operations import Operation
+from dynashard_checks.schedules.plan import Plan, planned
+from dynashard_checks.schedules.schedule import Outcome, Schedule
+from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Killed
+from dynashard_checks.schedules.wire import LeanWire
 
 KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "family")
 _KINDS: Final = {

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Final, TypeVar
 
-from tests.linearizability.model import (
+from dynashard_checks.linearizability.model import (
     UNSEEN,
     Answer,
     Kind,

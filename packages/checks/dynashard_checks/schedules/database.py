@@ -26,11 +26,20 @@ from dynashard.topology.records import Record, decode
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import unanswered
 from dynashard.transport.interface import Call, Resend, Wire, consumed_of, meters
+from dynashard_checks.schedules.history import Check, History
+from dynashard_checks.schedules.requests import (
+    KEYS,
+    StoredKey,
+    batch_key_of,
+    check_of,
+    key_of,
+    refused,
+    summary,
+    unconditional,
+)
+from dynashard_checks.schedules.scheduler import Actor, Killed, Scheduler
+from dynashard_checks.schedules.wire import TABLE, TOPOLOGY, LeanWire
 from tests.one_by_one import OneByOne
-from tests.resharding.history import Check, History
-from tests.resharding.requests import KEYS, StoredKey, batch_key_of, check_of, key_of, refused, summary, unconditional
-from tests.resharding.scheduler import Actor, Killed, Scheduler
-from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire
 
 PLAIN: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 WRITES: Final = PLAIN | {"TransactWriteItems", "BatchWriteItem"}

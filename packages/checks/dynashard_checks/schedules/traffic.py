@@ -8,10 +8,10 @@ from typing import Any, Final, Protocol
 from dynashard import EntityDefinition
 from dynashard.entity import IndexDefinition
 from dynashard.topology import Topology, View
-from tests.resharding.database import Database
-from tests.resharding.history import Key
-from tests.resharding.operations import Session
-from tests.resharding.scheduler import Actor, Scheduler
+from dynashard_checks.schedules.database import Database
+from dynashard_checks.schedules.history import Key
+from dynashard_checks.schedules.operations import Session
+from dynashard_checks.schedules.scheduler import Actor, Scheduler
 
 LEASE: Final = 30.0
 OPERATION: Final = 30.0

@@ -10,9 +10,9 @@ from dynashard.entity import EntityDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.resharding import Scope
 from dynashard.routing import home
-from tests.resharding.changes import scope_of
-from tests.resharding.entities import TENANT, AdoptedNote, Event, GuardedNote, Note, OnceNote, StampedNote
-from tests.resharding.history import Key
+from dynashard_checks.schedules.changes import scope_of
+from dynashard_checks.schedules.entities import TENANT, AdoptedNote, Event, GuardedNote, Note, OnceNote, StampedNote
+from dynashard_checks.schedules.history import Key
 
 KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "family")
 """The kinds of schedules.

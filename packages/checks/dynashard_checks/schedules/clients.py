@@ -16,13 +16,13 @@ from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import LeasedTopology
-from tests.resharding.database import ActorTransport
-from tests.resharding.entities import GROUP, TENANT
-from tests.resharding.history import Key, Watch
-from tests.resharding.operations import Operation, Session
-from tests.resharding.scheduler import Actor, AnomalyError, Killed
-from tests.resharding.traffic import LEASE, Pace, TimedTopology, Traffic
-from tests.resharding.wire import TABLE, TOPOLOGY
+from dynashard_checks.schedules.database import ActorTransport
+from dynashard_checks.schedules.entities import GROUP, TENANT
+from dynashard_checks.schedules.history import Key, Watch
+from dynashard_checks.schedules.operations import Operation, Session
+from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Killed
+from dynashard_checks.schedules.traffic import LEASE, Pace, TimedTopology, Traffic
+from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
 
 _CURSORS: Final = CursorCodec(["a secret of the schedules"])
 _RETRY_SECONDS: Final = 15.0

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, REV, SK, index_pk, index_sk
-from tests.linearizability.recording import Recorder
-from tests.resharding.scheduler import AnomalyError
+from dynashard_checks.linearizability.recording import Recorder
+from dynashard_checks.schedules.scheduler import AnomalyError
 
 if TYPE_CHECKING:
-    from tests.linearizability.listings import Listing
+    from dynashard_checks.linearizability.listings import Listing
 
 Key = str
 """The sort key of an item. A schedule has one logical partition."""

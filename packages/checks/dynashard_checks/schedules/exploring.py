@@ -1,8 +1,7 @@
 """`make check-reshard`: run and check random schedules of clients, movers and a controller on the real engine.
 
 This is deterministic simulation testing: at every call to the database another actor may continue. A seed determines
-the whole schedule: the change, all operations, faults and kills. `tests/resharding` has the simulation, and
-docs/proof.md says what it shows.
+the whole schedule: the change, all operations, faults and kills. docs/proof.md says what it shows.
 """
 
 import argparse
@@ -10,7 +9,6 @@ import gc
 import json
 import multiprocessing
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,12 +20,12 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import Progress
 
-from tests.processors import pin
-from tests.resharding.mutants import MUTANTS, Mutant, broken
-from tests.resharding.plan import planned
-from tests.resharding.schedule import run_seed
-from tests.resharding.scheduler import AnomalyError
-from tests.resharding.wire import LeanWire, engine_in_memory
+from dynashard_checks.processors import pin
+from dynashard_checks.schedules.mutants import MUTANTS, Mutant, broken
+from dynashard_checks.schedules.plan import planned
+from dynashard_checks.schedules.schedule import run_seed
+from dynashard_checks.schedules.scheduler import AnomalyError
+from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 
 LEVELS: Final = ("guarded", "exactly once")
 """Kinds of schedules for the levels of care: no count changes, and requests may be executed at any later time."""
@@ -103,7 +101,7 @@ def caught(wire: LeanWire, mutant: str, seeds: Sequence[int]) -> Catch | None:
 
 def main() -> int:
     """Run the schedules, and return 0 if there was no anomaly and every mutant was caught."""
-    parser = argparse.ArgumentParser(prog="python -m dynashard_checks.reshard", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m dynashard_checks.schedules", description=__doc__)
     parser.add_argument("--schedules", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
@@ -180,7 +178,7 @@ _ENGINE: list[Any] = []
 
 def _enter() -> None:
     # Numbers of the processes of a pool are consecutive.
-    pin(sum(multiprocessing.current_process()._identity))  # noqa: SLF001 - there is no public number
+    pin(sum(multiprocessing.current_process()._identity))
     running = engine_in_memory()
     _ENGINE.extend([running, running.__enter__()])
     gc.freeze()
@@ -192,7 +190,3 @@ def _explored(part: tuple[Sequence[int], str | None]) -> Sum:
 
 def _caught(mutant: str, most: int) -> Catch | None:
     return caught(_ENGINE[1], mutant, range(most))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,8 +13,8 @@ from dynashard.resharding import Timing, controller
 from dynashard.resharding.context import Context
 from dynashard.routing import Places
 from dynashard.topology import Phase
+from dynashard_checks.schedules.outcome_mutants import LEVELS, OUTCOMES
 from tests.engine.repository.late_world import RULES
-from tests.resharding.outcome_mutants import LEVELS, OUTCOMES
 
 
 def _no_lease(stack: ExitStack) -> None:
