@@ -140,14 +140,14 @@ types: setup ## Check types: all of them the first time, then what changed and w
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again into the hashed locks
-	for name in sharding api dev ministack docs bench audit clients run node; do \
+	for name in sharding serving functions dev ministack docs bench audit clients run node; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	$(BIN)/python -m dynashard_cdk.checkout
 
 ENV ?= local
 
-DEPLOYED := $(shell find layers functions -name '*.py' 2>/dev/null) requirements/sharding.txt requirements/api.txt \
+DEPLOYED := $(shell find layers functions -name '*.py' 2>/dev/null) requirements/sharding.txt requirements/serving.txt requirements/functions.txt \
             packages/cdk/dynashard_cdk/build.py packages/cdk/dynashard_cdk/compile.mjs
 
 .PHONY: build
@@ -195,13 +195,13 @@ docs: .venv-docs/.done ## Build the documentation as a site with search into bui
 .PHONY: sbom
 sbom: .venv-audit/.done ## Write bills of materials (CycloneDX) of what is deployed, and of the clients' and tools' npm packages, into build/
 	@mkdir -p build
-	for name in sharding api; do \
+	for name in sharding serving functions; do \
 	  .venv-audit/bin/cyclonedx-py requirements --output-reproducible --of JSON -o build/sbom-$$name.cdx.json requirements/$$name.txt || exit 1; done
 	npm sbom --package-lock-only --sbom-format cyclonedx > build/sbom-npm.cdx.json
 
 .PHONY: audit
 audit: .venv-audit/.done ## Look for known vulnerabilities in what is deployed, tested with and installed by npm; fails if there are any
-	for name in sharding api dev; do \
+	for name in sharding serving functions dev; do \
 	  .venv-audit/bin/pip-audit --strict --progress-spinner off --require-hashes --disable-pip -r requirements/$$name.txt || exit 1; done
 	npm audit --package-lock-only
 

@@ -2,7 +2,7 @@
 
     build/sharding/python/...         the sharding layer and its packages
     build/patterns/python/...         what is derived from items, or stored out of line
-    build/serving/python/...          what every function needs to serve items
+    build/serving/python/...          what every function needs to serve items, with boto3
     build/domain/python/...           the entities
     build/functions/NAME/functions/NAME/...   one function, and what only it needs
 
@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,19 @@ ROOT = Path(__file__).resolve().parents[3]
 
 LAMBDA_PYTHON = "3.13"
 
-SERVICES = frozenset({"cloudwatch", "dynamodb", "scheduler", "secretsmanager", "sqs", "ssm", "stepfunctions", "sts"})
+SERVICES = frozenset(
+    {
+        "cloudwatch", "dynamodb", "dynamodbstreams", "lambda", "scheduler", "secretsmanager", "sqs", "ssm",
+        "stepfunctions", "sts",
+    }
+)  # fmt: skip
 """The services that functions call; the descriptions of all 400 services are nine tenths of botocore's size."""
+
+POWERTOOLS = "aws_lambda_powertools"
+SWAGGER_UI = f"{POWERTOOLS}/event_handler/openapi/swagger_ui"
+"""The files that the API serves to people; nothing else of Powertools is in its bundle."""
+HANDLERS_OF_EVENTS = f"{POWERTOOLS}/event_handler"
+"""Half of Powertools: resolvers of HTTP requests, with the Swagger UI, which no function but the API could load."""
 
 NEVER_USED = ("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json")
 
@@ -66,7 +77,9 @@ class Asset:
         content: where the code is in the asset, `python` for a layer.
         sources: packages of this checkout, each with its place below `content`.
         requirements: a lock whose packages are installed.
-        without: a lock whose packages a layer below has already.
+        without: locks whose packages a layer below has already.
+        kept: globs of the installed files that are kept; None keeps all of them.
+        dropped: folders of the installed packages that the code cannot load.
         runtime_path: where Lambda mounts `content`; it is in stack traces.
     """
 
@@ -74,17 +87,21 @@ class Asset:
     content: str
     sources: tuple[tuple[str, str], ...]
     requirements: str | None = None
-    without: str | None = None
+    without: tuple[str, ...] = ()
+    kept: tuple[str, ...] | None = None
+    dropped: tuple[str, ...] = ()
     runtime_path: str = "/opt/python"
 
 
-def _function(name: str, requirements: str | None = None) -> Asset:
+def _function(name: str, *, kept: tuple[str, ...] | None = None, dropped: tuple[str, ...] = ()) -> Asset:
     return Asset(
         name=f"functions/{name}",
         content="",
         sources=(("functions/__init__.py", "functions/__init__.py"), (f"functions/{name}", f"functions/{name}")),
-        requirements=requirements,
-        without="requirements/sharding.txt",
+        requirements="requirements/functions.txt",
+        without=("requirements/sharding.txt", "requirements/serving.txt"),
+        kept=kept,
+        dropped=dropped,
         runtime_path="/var/task",
     )
 
@@ -96,14 +113,16 @@ ASSETS = (
         "serving",
         "python",
         (("layers/serving/python/dynashard_serving", "dynashard_serving"),),
+        "requirements/serving.txt",
+        without=("requirements/sharding.txt",),
+        dropped=("boto3/examples",),
     ),
     Asset("domain", "python", (("layers/domain/python/domain", "domain"),)),
-    _function("api", "requirements/api.txt"),
-    _function("changes"),
-    _function("commands"),
-    _function("prewarm"),
-    _function("reshard"),
-    _function("writer"),
+    _function("api", kept=(f"{SWAGGER_UI}/*.min.*",)),
+    *(
+        _function(name, dropped=(HANDLERS_OF_EVENTS,))
+        for name in ("changes", "commands", "prewarm", "reshard", "writer")
+    ),
 )
 
 
@@ -134,9 +153,9 @@ def _assemble(asset: Asset, target: Target, folder: Path, root: Path) -> Path:
     content = folder / asset.content
     content.mkdir(parents=True)
     if asset.requirements is not None:
-        excluded = _names((root / asset.without).read_text()) if asset.without else frozenset()
+        excluded = frozenset(name for lock in asset.without for name in _names((root / lock).read_text()))
         _install(list(_blocks((root / asset.requirements).read_text(), excluded)), target, content)
-    _trim(content)
+        _trim(content, asset)
     for source, place in asset.sources:
         _copy(root / source, content / place)
     return folder
@@ -154,14 +173,30 @@ def _install(blocks: Sequence[str], target: Target, content: Path) -> None:
         _run([sys.executable, "-m", "pip", "install", *options, *wheels, *where])
 
 
-def _trim(content: Path) -> None:
+def _trim(content: Path, asset: Asset) -> None:
+    """Remove the installed files that the code of an asset cannot load."""
     for pattern in NEVER_USED:
         for path in list(content.rglob(pattern)):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for folder in asset.dropped:
+        shutil.rmtree(content / folder)
     for package in ("botocore", "boto3"):
         for path in (content / package / "data").glob("*"):
             if path.is_dir() and path.name not in SERVICES:
                 shutil.rmtree(path)
+    if asset.kept is not None:
+        kept = [path for pattern in asset.kept for path in content.glob(pattern)]
+        if not kept:
+            raise BuildError(f"nothing in {asset.name} matches {', '.join(asset.kept)}: the package has changed")
+        _keep_only(kept, content)
+
+
+def _keep_only(kept: Iterable[Path], folder: Path) -> None:
+    wanted = {each for path in kept for each in (path, *path.parents)}
+    # The deepest first, so that a folder is empty when its turn comes.
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path not in wanted:
+            path.rmdir() if path.is_dir() else path.unlink()
 
 
 def _copy(source: Path, destination: Path) -> None:

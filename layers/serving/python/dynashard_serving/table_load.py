@@ -16,7 +16,7 @@ from typing import Any, Final
 from dynashard.errors import DynashardError
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Transport
-from dynashard_serving.aws_services import cloudwatch_client, metric_data
+from dynashard_serving.aws_services import client, metric_data
 
 ON_DEMAND_LIMIT: Final = 40_000
 """Units per second of an on-demand table or index, unless the account's quota or a maximum says otherwise."""
@@ -201,13 +201,13 @@ def table_load(
     table: str,
     *,
     clock: Callable[[], float] = time.time,
-    **client: Any,
+    **options: Any,
 ) -> TableLoad:
     """What asks CloudWatch about the load of a table; see `TableLoad`.
 
     Cost: nothing until it is asked.
     """
-    return TableLoad(transport, table, metrics=partial(cloudwatch_client, **client), clock=clock)
+    return TableLoad(transport, table, metrics=partial(client, "cloudwatch", **options), clock=clock)
 
 
 def _by_cause(series: _Series) -> Load | None:

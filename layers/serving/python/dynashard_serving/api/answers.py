@@ -1,7 +1,4 @@
-"""What Powertools' resolver does with a response and with the path of an event, without its general machinery.
-
-A test compares both with the resolver's own.
-"""
+"""The path of an event of API Gateway, and the answer that it expects; a test compares both with Powertools'."""
 
 import base64
 from collections.abc import Mapping

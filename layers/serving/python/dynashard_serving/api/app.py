@@ -1,7 +1,6 @@
-"""The composed API: one resolver a thread, and around every request its errors, its log line and its metrics."""
+"""The composed API: the route of every request, and around it its errors, its log line and its metrics."""
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +31,6 @@ from dynashard_serving.shedding import LoadSignal
 if TYPE_CHECKING:
     from dynashard_serving.api.deferred import Deferred
     from dynashard_serving.api.queue_sender import QueueSender
-    from dynashard_serving.api.resolver import Resolver
     from dynashard_serving.idempotency import IdempotentCreates
 
 Answer = dict[str, Any]
@@ -76,7 +74,6 @@ class App:
         self._max_queries = max_queries
         self._clock = clock
         self._load = load or LoadSignal(clock)
-        self._local = threading.local()
 
     def handle(self, event: Mapping[str, Any], context: Any = None) -> Answer:
         """Answer one event of an HTTP API (payload format 2.0).
@@ -90,23 +87,10 @@ class App:
         path, method = path_of(event), str(event["requestContext"]["http"]["method"])
         endpoint = self._routes.find(path)
         perform = None if endpoint is None else endpoint.handler(method)
-        if perform is None:
-            # Powertools' resolver refuses it, or lets something answer that was added to it.
-            return self._resolver().resolve(event, context)
         request = _Request(event, context, method, path, endpoint)
+        if perform is None:
+            return answer_of(self._answered(request, lambda: self._routes.refuse(method, path)))
         return answer_of(self._answered(request, lambda: perform(event, path, context)))
-
-    def _resolver(self) -> "Resolver":
-        found: Resolver | None = getattr(self._local, "resolver", None)
-        if found is None:
-            from dynashard_serving.api.resolver import resolver_of  # noqa: PLC0415 - few processes get such a request
-
-            found = self._local.resolver = resolver_of(self._routes, self._around)
-        return found
-
-    def _around(self, event: Mapping[str, Any], path: str, context: Any, perform: Callable[[], Any]) -> Any:
-        method = str(event["requestContext"]["http"]["method"])
-        return self._answered(_Request(event, context, method, path, self._routes.find(path)), perform)
 
     def _answered(self, request: "_Request", perform: Callable[[], Response[Any]]) -> Response[Any]:
         """Answer a request within its time and its allowance, and leave its line in the log."""
@@ -174,7 +158,12 @@ def build_app(
     sender: "QueueSender | None" = None,
 ) -> App:
     """Compose the API; a path that cannot be one raises `ConfigurationError`."""
-    observer = Observer(settings.environment, metrics=settings.environment != "local", item_keys=settings.log_item_keys)
+    observer = Observer(
+        settings.environment,
+        metrics=settings.environment != "local",
+        item_keys=settings.log_item_keys,
+        level=settings.log_level,
+    )
     backend = open_backend(settings, transport, ExposedEntities(exposed), observer, runtime=runtime)
     clock = runtime.clock
 

@@ -16,13 +16,6 @@ COMPRESSED_FROM: Final = 64 * 1024
 """Bytes from which an answer with attachments is compressed for clients that take it so."""
 
 
-class _Compressed(Response[bytes]):
-    """JSON that Powertools is to hand on as the bytes that it is."""
-
-    def is_json(self) -> bool:
-        return False
-
-
 def body_limit(resource: Resource) -> int:
     """The largest body that a resource takes, in bytes, before Lambda's own limit."""
     return MAX_BODY_BYTES + sum(each.max_bytes for each in resource.definition.attachments.values())
@@ -51,7 +44,7 @@ def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:
         squeezed = gzip.compress(text.encode(), compresslevel=6, mtime=0)
         if len(squeezed) * 4 / 3 <= MAX_ANSWER_BYTES:
             every = {**answer.headers, "Content-Encoding": "gzip"}
-            return _Compressed(answer.status_code, content_type=JSON, body=squeezed, headers=every)
+            return Response(answer.status_code, content_type=JSON, body=squeezed, headers=every)
     elif len(json.dumps(text)) <= MAX_ANSWER_BYTES:
         return answer
     raise AnswerTooLargeError(

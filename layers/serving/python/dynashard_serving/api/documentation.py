@@ -4,6 +4,7 @@ import gzip
 from collections.abc import Mapping
 from functools import lru_cache
 from http import HTTPStatus
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +51,7 @@ const ui = SwaggerUIBundle({url: "openapi.json", dom_id: "#swagger-ui", deepLink
 </body>
 </html>
 """
+_SWAGGER_UI: Final = ("event_handler", "openapi", "swagger_ui")
 _DAY: Final = "public, max-age=86400"
 
 
@@ -80,7 +82,17 @@ def asset(name: str, event: Mapping[str, Any]) -> Response[bytes]:
 
 @lru_cache(maxsize=len(ASSETS) * 2)
 def _content(file: str, *, compressed: bool) -> bytes:
-    from aws_lambda_powertools.event_handler.openapi import swagger_ui  # noqa: PLC0415 - imports pydantic models
-
-    raw = (Path(swagger_ui.__file__).parent / file).read_bytes()
+    raw = (_folder() / file).read_bytes()
     return gzip.compress(raw, mtime=0) if compressed else raw
+
+
+def _folder() -> Path:
+    """Return the folder of the Swagger UI within Powertools, which is not imported: a bundle has these files alone."""
+    package = find_spec("aws_lambda_powertools")
+    places = () if package is None else package.submodule_search_locations or ()
+    for place in places:
+        if (folder := Path(place, *_SWAGGER_UI)).is_dir():
+            return folder
+    raise FileNotFoundError(
+        "There is no Swagger UI: install the Powertools of requirements/functions.txt."
+    )

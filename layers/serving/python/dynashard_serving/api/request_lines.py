@@ -19,7 +19,8 @@ from dynashard.errors import (
 )
 from dynashard.transport.interface import Meter
 from dynashard_serving import metric_names as names
-from dynashard_serving.log_lines import API, LogLines, line_text
+from dynashard_serving.api.log_lines import ERROR, INFO, LogLines
+from dynashard_serving.log_text import line_text
 
 _SERVER_ERROR: Final = 500
 _COUNTED: Final[Mapping[str, str]] = {
@@ -60,12 +61,13 @@ class RequestLines:
     def __init__(self, environment: str, *, metrics: bool, item_keys: bool = True) -> None:
         self._environment = environment
         self._metrics = metrics
-        self._lines = LogLines(API, item_keys=item_keys)
+        self._lines = LogLines(item_keys=item_keys)
         self._directives: dict[tuple[str, ...], orjson.Fragment] = {}
 
     def line(self, observed: Observed, now: float) -> str:
         """Return the line of a request that was answered at `now`, in epoch seconds."""
-        fields = self._lines.members("request", _logged(observed), now, _LOCATION)
+        level = INFO if observed.error is None else ERROR
+        fields = self._lines.members("request", _logged(observed), now, level, _LOCATION)
         if self._metrics:
             fields |= self._measured(observed, now)
         return line_text(fields)
@@ -77,6 +79,19 @@ class RequestLines:
             directive = self._directives[found] = _directive(found)
         head = {"Timestamp": int(now * 1000), "CloudWatchMetrics": directive}
         return {"_aws": head, names.ENVIRONMENT: self._environment, **values}
+
+    def event(self, message: str, about: Mapping[str, Any], now: float, level: int, counted: str | None = None) -> str:
+        """Return the line of something besides a request; with metrics on, it counts in the metric `counted`.
+
+        That metric has no dimension `service`, so that one alarm covers the events of all functions.
+        """
+        fields = self._lines.members(message, about, now, level, _LOCATION)
+        if counted is not None and self._metrics:
+            metric = {"Name": counted, "Unit": "Count"}
+            found = {"Namespace": names.NAMESPACE, "Dimensions": [[names.ENVIRONMENT]], "Metrics": [metric]}
+            head = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [found]}
+            fields |= {"_aws": head, names.ENVIRONMENT: self._environment, counted: [1.0]}
+        return line_text(fields)
 
 
 def _logged(observed: Observed) -> dict[str, Any]:

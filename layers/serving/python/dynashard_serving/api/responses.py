@@ -10,9 +10,7 @@ Body = TypeVar("Body", bound=str | bytes)
 
 
 class Response(Generic[Body]):
-    """An answer, as Powertools' class of this name has it; `resolver` makes one of those where Powertools answers.
-
-    Powertools' own comes with its resolver and all of its events, which take longer to import than a GET needs here.
+    """An answer.
 
     Attributes:
         status_code: HTTP's.

@@ -49,7 +49,7 @@ class Endpoint:
 
     Attributes:
         template: the path as documentation writes it.
-        rule: a regular expression for the paths. Powertools' own placeholders would refuse most of Unicode.
+        rule: a regular expression for the paths.
         handlers: by method.
         expensive: reading here costs many times what a single item costs: it is refused first when load is shed.
     """

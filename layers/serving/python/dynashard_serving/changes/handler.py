@@ -1,11 +1,12 @@
 """Entry of the function: a batch of the table's stream to every consumer that the domain declares."""
 
-import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
 
 from domain import ENTITIES
 from dynashard.transport.deadline import within
@@ -18,12 +19,13 @@ from dynashard_serving.changes.lines import Described
 from dynashard_serving.changes.settings import Settings
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.growth.log import GrowthLog
-from dynashard_serving.log_lines import CHANGES, LogLines
-from dynashard_serving.metrics import Figure, metrics_line, write_line
+from dynashard_serving.log_text import loggable
+from dynashard_serving.logs import CHANGES, open_logger
+from dynashard_serving.metrics import open_metrics
 from dynashard_serving.operations.served import Served
 from dynashard_serving.transports import open_transport
 
-logger = logging.getLogger("changes")
+logger = open_logger(CHANGES)
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -32,25 +34,24 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
         outcome = _dispatcher().dispatch(event["Records"])
     for about in _described().records(event["Records"], outcome.again):
         about["invocation"] = getattr(context, "aws_request_id", None)
-        write_line(_lines().line("change", about, time.time()))
-    write_line(metrics(_settings().environment, outcome, event["Records"], time.time()))
+        logger.info("change", extra=loggable(about, item_keys=_settings().log_item_keys))
+    write_metrics(_settings().environment, outcome, event["Records"], time.time())
     if outcome.again is None:
         return {"batchItemFailures": []}
     logger.warning("records come again from %s on: %s", outcome.again, outcome.reason)
     return {"batchItemFailures": [{"itemIdentifier": outcome.again}]}
 
 
-def metrics(environment: str, outcome: Outcome, records: Sequence[Mapping[str, Any]], now: float) -> str:
-    """Return the line of metrics for a batch that has ended at a time in epoch seconds."""
-    figures = [
-        Figure(names.CHANGES_HANDLED, outcome.changes),
-        Figure(names.CHANGES_DEAD, outcome.dead_letters),
-        Figure(names.CHANGE_BATCHES_AGAIN, int(outcome.again is not None)),
-    ]
+def write_metrics(environment: str, outcome: Outcome, records: Sequence[Mapping[str, Any]], now: float) -> None:
+    """Write the metrics of a batch that has ended at a time in epoch seconds into the log."""
+    metrics = open_metrics(environment)
+    metrics.add_metric(names.CHANGES_HANDLED, MetricUnit.Count, outcome.changes)
+    metrics.add_metric(names.CHANGES_DEAD, MetricUnit.Count, outcome.dead_letters)
+    metrics.add_metric(names.CHANGE_BATCHES_AGAIN, MetricUnit.Count, int(outcome.again is not None))
     times = [each["dynamodb"].get("ApproximateCreationDateTime") for each in records]
     if written := [float(at) for at in times if at is not None]:
-        figures.append(Figure(names.CHANGES_LAG, round(max(0.0, now - min(written)), 3), "Seconds"))
-    return metrics_line(environment, figures, now)
+        metrics.add_metric(names.CHANGES_LAG, MetricUnit.Seconds, round(max(0.0, now - min(written)), 3))
+    metrics.flush_metrics()
 
 
 @cache
@@ -61,11 +62,6 @@ def _settings() -> Settings:
 @cache
 def _described() -> Described:
     return Described([Served(each) for each in ENTITIES])
-
-
-@cache
-def _lines() -> LogLines:
-    return LogLines(CHANGES, item_keys=_settings().log_item_keys)
 
 
 @cache

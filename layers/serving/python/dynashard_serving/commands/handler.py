@@ -1,6 +1,5 @@
 """Entry of the function for direct invocation."""
 
-import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,8 @@ from typing import Any, Final
 from dynashard_serving.start import uncollected
 
 with uncollected():
+    from aws_lambda_powertools.metrics import MetricUnit
+
     from domain import ENTITIES, Exposed
     from dynashard import RetryPolicy
     from dynashard.errors import OutcomeUnknownError, OverloadedError, UndecodableItemError
@@ -22,14 +23,14 @@ with uncollected():
     from dynashard_serving.environment import seconds_left
     from dynashard_serving.growth.log import GrowthLog
     from dynashard_serving.idempotency import IdempotentCreates
-    from dynashard_serving.log_lines import COMMANDS, LogLines
-    from dynashard_serving.logs import log_error
-    from dynashard_serving.metrics import Figure, metrics_line, write_line
+    from dynashard_serving.log_text import loggable
+    from dynashard_serving.logs import COMMANDS, log_error, open_logger
+    from dynashard_serving.metrics import open_metrics
     from dynashard_serving.settings import ServingSettings
     from dynashard_serving.shedding import LoadSignal
     from dynashard_serving.transports import open_transport
 
-logger = logging.getLogger("commands")
+logger = open_logger(COMMANDS)
 
 COUNTED: Final[Mapping[str, str]] = {
     OutcomeUnknownError.code: names.OUTCOME_UNKNOWN,
@@ -79,11 +80,6 @@ def _settings() -> ServingSettings:
 
 
 @cache
-def _lines() -> LogLines:
-    return LogLines(COMMANDS, item_keys=_settings().log_item_keys)
-
-
-@cache
 def _commands() -> Commands:
     settings = _settings()
     return build_commands(settings, open_transport(settings))
@@ -98,16 +94,18 @@ def handler(event: Any, context: Any) -> dict[str, Any]:
         "milliseconds": round((time.monotonic() - begun) * 1000, 1),
     }
     for about in described(event, answer, _commands().entities):
-        write_line(_lines().line("request", {**common, **about}, time.time()))
-    if line := metrics(_settings().environment, answer, time.time()):
-        write_line(line)
+        logger.info("request", extra=loggable({**common, **about}, item_keys=_settings().log_item_keys))
+    write_metrics(_settings().environment, answer)
     return answer
 
 
-def metrics(environment: str, answer: Mapping[str, Any], now: float) -> str | None:
-    """Return the line of metrics for an answer at a time in epoch seconds; None if it is not counted."""
-    metric = COUNTED.get(answer["error"]["code"]) if not answer["ok"] else None
-    figures = [Figure(metric, 1)] if metric else []
+def write_metrics(environment: str, answer: Mapping[str, Any]) -> None:
+    """Write the metric of an answer into the log, if it is counted and somebody reads it."""
+    metric, number = None if answer["ok"] else COUNTED.get(answer["error"]["code"]), 1
     if "undecodable" in answer:
-        figures = [Figure(names.UNDECODABLE, answer["undecodable"]["number"])]
-    return metrics_line(environment, figures, now) if figures and environment != "local" else None
+        metric, number = names.UNDECODABLE, answer["undecodable"]["number"]
+    if metric is None or environment == "local":
+        return
+    metrics = open_metrics(environment)
+    metrics.add_metric(metric, MetricUnit.Count, number)
+    metrics.flush_metrics()

@@ -1,7 +1,6 @@
 """Entries of the pre-warm function: `begin` for CloudFormation, `step` for the state machine."""
 
 import json
-import logging
 import os
 import time
 from collections.abc import Mapping
@@ -9,15 +8,16 @@ from functools import cache
 from typing import Any
 from urllib.request import Request, urlopen
 
+from aws_lambda_powertools.utilities.data_classes import CloudFormationCustomResourceEvent
+
+from dynashard_serving.aws_services import READ_SECONDS, client
+from dynashard_serving.logs import PREWARM, open_logger
 from dynashard_serving.prewarm.answer import Outcome, Send, answer
 from dynashard_serving.prewarm.errors import PrewarmError
 from dynashard_serving.prewarm.plan import Limits
 from dynashard_serving.prewarm.steps import Clients, Config, Steps
 
-logger = logging.getLogger("prewarm")
-
-CONNECT_SECONDS = 3
-READ_SECONDS = 5
+logger = open_logger(PREWARM)
 
 
 def step(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -35,29 +35,29 @@ def step(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 def begin(event: Mapping[str, Any], _context: object) -> None:
     """Start a run for a request of CloudFormation, which the run answers when it ends."""
-    _log_at_info()
-    start(event, client=_client("stepfunctions"), machine=os.environ["STATE_MACHINE_ARN"], send=put)
+    asked = CloudFormationCustomResourceEvent(dict(event))
+    start(asked, machines=client("stepfunctions"), machine=os.environ["STATE_MACHINE_ARN"], send=put)
 
 
-def start(event: Mapping[str, Any], *, client: Any, machine: str, send: Send) -> None:
+def start(event: CloudFormationCustomResourceEvent, *, machines: Any, machine: str, send: Send) -> None:
     """Start a run, once for each request however often it is delivered."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 -- imported where it is needed
 
     kept = ("ResponseURL", "RequestType", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
     request = {key: event[key] for key in kept if key in event}
     data = {
-        "mode": "restore" if event["RequestType"] == "Delete" else "warm",
+        "mode": "restore" if event.request_type == "Delete" else "warm",
         "request": request,
-        "wanted": event.get("ResourceProperties", {}),
+        "wanted": event.resource_properties,
     }
     try:
         # The name makes a second delivery of the same request the same run.
-        client.start_execution(stateMachineArn=machine, name=event["RequestId"], input=json.dumps(data))
-    except client.exceptions.ExecutionAlreadyExists:
-        logger.info("a second delivery of request %s: its run answers it", event["RequestId"])
+        machines.start_execution(stateMachineArn=machine, name=event.request_id, input=json.dumps(data))
+    except machines.exceptions.ExecutionAlreadyExists:
+        logger.info("a second delivery of request %s: its run answers it", event.request_id)
     except (BotoCoreError, ClientError) as error:
         outcome = Outcome(ok=False, deployed=False, reason=f"no run could be started: {error}", dollars=0.0)
-        send(event["ResponseURL"], answer(request, outcome))
+        send(event.response_url, answer(request, outcome))
 
 
 def config_from(environ: Mapping[str, str]) -> Config:
@@ -94,28 +94,10 @@ def put(url: str, body: bytes) -> None:
 
 @cache
 def _steps() -> Steps:
-    _log_at_info()
     return Steps(
-        Clients(dynamodb=_client("dynamodb"), ssm=_client("ssm"), scheduler=_client("scheduler")),
+        Clients(dynamodb=client("dynamodb"), ssm=client("ssm"), scheduler=client("scheduler")),
         config_from(os.environ),
         clock=time.time,
         send=put,
         log=logger.info,
     )
-
-
-def _client(service: str) -> Any:
-    """A client that gives up well before the function does, so that no request outlives its step."""
-    from botocore.config import Config as ClientConfig  # noqa: PLC0415 -- imported where it is needed
-    from botocore.session import get_session  # noqa: PLC0415
-
-    config = ClientConfig(
-        connect_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
-        retries={"mode": "standard", "total_max_attempts": 2},
-    )
-    return get_session().create_client(service, config=config)
-
-
-def _log_at_info() -> None:
-    logger.setLevel(logging.INFO)

@@ -37,7 +37,7 @@ LAST_LOOK_SECONDS: Final = 900
 SETTLED_SECONDS: Final = 600
 """A switch that no answer has shown by then was not executed."""
 
-Client = Any  # botocore makes its clients' methods at run time
+Client = Any  # boto3 makes its clients' methods at run time
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import DynamoDBRecord, StreamRecord
+
 from dynashard.schema import (
     TOPOLOGY_CHANGE,
     TOPOLOGY_COUNT,
@@ -15,7 +19,7 @@ from dynashard.schema import (
 
 Start = Callable[[str, str], bool]
 """Starts the execution for a record's key and the stamp of its write; whether it did not exist yet."""
-Image = Mapping[str, Mapping[str, Any]]
+Image = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,33 +29,38 @@ class Dispatcher:
     start: Start
     log: Callable[[str], None]
 
-    def dispatch(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a batch of stream records in their order.
+    def dispatch(self, event: Mapping[str, Any]) -> PartialItemFailureResponse:
+        """Start what the records of a batch ask for.
+
+        A record that fails does not keep later ones from starting. It comes again, and those behind it with it: one
+        write of a record starts one execution, however often it is asked for.
 
         Returns:
-            What Lambda expects: from which record on the batch has to come again, if one could not be started.
+            What Lambda expects: the records that could not be started.
         """
-        for record in event["Records"]:
-            image = wanted(record["dynamodb"])
-            if image is None:
-                continue
-            key, stamp = image[TOPOLOGY_KEY]["S"], image[TOPOLOGY_UPDATED]["N"]
-            try:
-                begun = self.start(key, stamp)
-            except Exception as error:  # noqa: BLE001 -- whatever it is, this record has to come again
-                self.log(f"no execution could be started for {key}: {error}")
-                return {"batchItemFailures": [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]}]}
-            self.log(f"{'started' if begun else 'already started'}: the change of {key}")
-        return {"batchItemFailures": []}
+        processor = BatchProcessor(EventType.DynamoDBStreams, raise_on_entire_batch_failure=False)
+        return process_partial_response(dict(event), self._started, processor)
+
+    def _started(self, record: DynamoDBRecord) -> None:
+        change = record.dynamodb
+        image = None if change is None else wanted(change)
+        if image is None:
+            return
+        key, stamp = image[TOPOLOGY_KEY], str(image[TOPOLOGY_UPDATED])
+        try:
+            begun = self.start(key, stamp)
+        except Exception as error:
+            self.log(f"no execution could be started for {key}: {error}")
+            raise
+        self.log(f"{'started' if begun else 'already started'}: the change of {key}")
 
 
-def wanted(change: Mapping[str, Any]) -> Image | None:
+def wanted(change: StreamRecord) -> Image | None:
     """Return the present record, if this write of it asks for work: a change that begins, or resumes after a pause.
 
     Other items of the table, such as the progress of tasks, have no count.
     """
-    new: Image = change.get("NewImage") or {}
-    old: Image = change.get("OldImage") or {}
+    new, old = change.new_image, change.old_image
     if TOPOLOGY_COUNT not in new or paused(new):
         return None
     # One that was aborted while it stood still has a last wait to come, though nothing is wanted of it any more.
@@ -60,10 +69,9 @@ def wanted(change: Mapping[str, Any]) -> Image | None:
 
 def busy(image: Image) -> bool:
     """Whether a change is wanted, under way or not swept."""
-    return TOPOLOGY_TARGET in image or image.get(TOPOLOGY_SWEPT, {}).get("BOOL") is False
+    return TOPOLOGY_TARGET in image or image.get(TOPOLOGY_SWEPT) is False
 
 
 def paused(image: Image) -> bool:
     """Whether an operator or an error has paused the change."""
-    kept: Mapping[str, Any] = image.get(TOPOLOGY_CHANGE, {}).get("M", {})
-    return bool(kept.get("paused", {}).get("BOOL"))
+    return bool(image.get(TOPOLOGY_CHANGE, {}).get("paused"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
-Client = Any  # botocore makes its clients' methods at run time
+Client = Any  # boto3 makes its clients' methods at run time
 
 _READABLE: Final = 36
 """An execution's name has 80 characters: the record's key, shortened; a digest of the key; a stamp; a part."""

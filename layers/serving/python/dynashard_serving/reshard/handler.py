@@ -1,25 +1,25 @@
 """Entries of the functions, their settings, and the clients that they share."""
 
-import logging
 import os
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools.metrics import MetricUnit
 
 from dynashard.errors import EngineUnavailableError
 from dynashard.resharding import Resharder
 from dynashard.transport import Transport
 from dynashard.transport.deadline import within
 from dynashard_serving import metric_names as names
-from dynashard_serving.aws_services import cloudwatch_client, lambda_client, streams_client
+from dynashard_serving.aws_services import client
 from dynashard_serving.environment import required, seconds_left, time_to_answer
 from dynashard_serving.growth.connection import cloudwatch
-from dynashard_serving.logs import log_error, without_traceback
-from dynashard_serving.metrics import Figure, metrics_line, write_line
+from dynashard_serving.logs import RESHARD, log_error, open_logger, without_traceback
+from dynashard_serving.metrics import open_metrics
 from dynashard_serving.reshard.backend import resharder_of
-from dynashard_serving.reshard.dispatch import Dispatcher
 from dynashard_serving.reshard.executions import Executions
 from dynashard_serving.reshard.operations import Operator
 from dynashard_serving.reshard.settings import Settings
@@ -29,7 +29,10 @@ from dynashard_serving.reshard.stream_age import Clients, StreamAge
 from dynashard_serving.reshard.watch import Seen, Watch
 from dynashard_serving.transports import open_transport
 
-logger = logging.getLogger("reshard")
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+
+logger = open_logger(RESHARD)
 
 
 @without_traceback
@@ -53,9 +56,12 @@ def stop(event: Mapping[str, Any], context: object) -> dict[str, Any]:
         return _steps().stop(event["input"])
 
 
-def dispatch(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+def dispatch(event: Mapping[str, Any], _context: object) -> "PartialItemFailureResponse":
     """Stream of the topology table: start what was asked for."""
-    return Dispatcher(_executions().start, _log).dispatch(event)
+    # Powertools' batches bring asyncio and 30 kinds of events with them, 60 ms that the other entries save.
+    from dynashard_serving.reshard.dispatch import Dispatcher  # noqa: PLC0415
+
+    return Dispatcher(_executions().start, logger.info).dispatch(event)
 
 
 def operate(event: Any, context: object) -> dict[str, Any]:
@@ -69,30 +75,29 @@ def watch(event: object, _context: object) -> list[str]:
     """Schedule: find changes without a driver and changes that take long; with `look: shrink`, quiet counts."""
     if isinstance(event, Mapping) and event.get("look") == "shrink":
         settings, transport = _settings(), _transport()
-        return shrink(settings, _resharder(), log=_log, load=cloudwatch(settings, transport))
+        return shrink(settings, _resharder(), log=logger.info, load=cloudwatch(settings, transport))
     environment = _settings().environment
     _measure_stream(_settings())
     return Watch(
         _resharder(),
         _executions(),
         clock=time.time,
-        measure=lambda seen: write_line(metrics(environment, seen, time.time())),
-        log=_log,
+        measure=lambda seen: write_metrics(environment, seen),
+        log=logger.info,
     ).look()
 
 
-def metrics(environment: str, seen: Seen, now: float) -> str:
-    """Return the line of metrics about the changes that are not complete, at a time in epoch seconds."""
-    figures = [
-        Figure(names.RESHARDS_RUNNING, seen.running),
-        Figure(names.RESHARDS_PAUSED, seen.paused),
-        Figure(names.RESHARD_WORK, seen.handled),
-        Figure(names.RESHARD_UNITS, seen.units),
-        Figure(names.OLDEST_RESHARD, seen.hours, "None"),
-    ]
+def write_metrics(environment: str, seen: Seen) -> None:
+    """Write metrics about the changes that are not complete into the log."""
+    metrics = open_metrics(environment)
+    metrics.add_metric(names.RESHARDS_RUNNING, MetricUnit.Count, seen.running)
+    metrics.add_metric(names.RESHARDS_PAUSED, MetricUnit.Count, seen.paused)
+    metrics.add_metric(names.RESHARD_WORK, MetricUnit.Count, seen.handled)
+    metrics.add_metric(names.RESHARD_UNITS, MetricUnit.Count, seen.units)
+    metrics.add_metric(names.OLDEST_RESHARD, MetricUnit.NoUnit, seen.hours)
     if seen.percent is not None:
-        figures.append(Figure(names.RESHARD_PERCENT, seen.percent, "Percent"))
-    return metrics_line(environment, figures, now)
+        metrics.add_metric(names.RESHARD_PERCENT, MetricUnit.Percent, seen.percent)
+    metrics.flush_metrics()
 
 
 def measure_stream(age: StreamAge, environment: str) -> None:
@@ -104,18 +109,16 @@ def measure_stream(age: StreamAge, environment: str) -> None:
     except (BotoCoreError, ClientError, EngineUnavailableError) as error:
         log_error(logger, "the age of the stream cannot be measured", error)
         return
-    write_line(stream_metrics(environment, seconds, age.clock()))
-
-
-def stream_metrics(environment: str, age: float, now: float) -> str:
-    """Return the line of metrics about the stream's age in seconds, at a time in epoch seconds."""
-    return metrics_line(environment, [Figure(names.STREAM_AGE, age, "Seconds")], now)
+    metrics = open_metrics(environment)
+    metrics.add_metric(names.STREAM_AGE, MetricUnit.Seconds, seconds)
+    metrics.flush_metrics()
 
 
 def _measure_stream(settings: Settings) -> None:
     if settings.table_stream:
-        clients = Clients(lambda_client(), cloudwatch_client(), streams_client())
-        measure_stream(StreamAge(clients, settings.table_stream, settings.table, time.time, _log), settings.environment)
+        clients = Clients(client("lambda"), client("cloudwatch"), client("dynamodbstreams"))
+        age = StreamAge(clients, settings.table_stream, settings.table, time.time, logger.info)
+        measure_stream(age, settings.environment)
 
 
 @cache
@@ -136,23 +139,13 @@ def _resharder() -> Resharder:
 
 @cache
 def _steps() -> Steps:
-    return Steps(_resharder(), slice_seconds=_settings().slice_seconds, log=_log)
+    return Steps(_resharder(), slice_seconds=_settings().slice_seconds, log=logger.info)
 
 
 @cache
 def _executions() -> Executions:
-    from botocore.config import Config  # noqa: PLC0415 -- imported where it is needed
-    from botocore.session import get_session  # noqa: PLC0415
-
-    config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
-    client = get_session().create_client("stepfunctions", config=config)
-    return Executions(client, required(os.environ, "STATE_MACHINE_ARN"))
+    return Executions(client("stepfunctions", attempts=3), required(os.environ, "STATE_MACHINE_ARN"))
 
 
 def _until_answer(context: object) -> AbstractContextManager[None]:
     return within(time_to_answer(seconds_left(context)))
-
-
-def _log(line: str) -> None:
-    logger.setLevel(logging.INFO)
-    logger.info(line)

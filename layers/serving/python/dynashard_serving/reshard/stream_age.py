@@ -21,7 +21,7 @@ MOST_READS: Final = 100
 EMPTY_READS: Final = 3
 """Reads without records after which an open shard is taken for read: a read may return none before the newest."""
 
-Client = Any  # botocore makes its clients' methods at run time
+Client = Any  # boto3 makes its clients' methods at run time
 
 
 class Consumer(NamedTuple):

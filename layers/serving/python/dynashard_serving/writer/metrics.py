@@ -1,18 +1,20 @@
 """The writer's metrics."""
 
+from aws_lambda_powertools.metrics import MetricUnit
+
 from dynashard_serving import metric_names as names
-from dynashard_serving.metrics import Figure, metrics_line
+from dynashard_serving.metrics import open_metrics
 from dynashard_serving.writer.outcomes import Tally
 
 
-def line(environment: str, tally: Tally, now: float) -> str:
-    """Return the line for a batch at a time in epoch seconds."""
-    figures = [
-        Figure(names.WRITER_STORED, tally.stored),
-        Figure(names.WRITER_DUPLICATES, tally.duplicates),
-        Figure(names.WRITER_LEFT, tally.left),
-        Figure(names.WRITER_DEAD_LETTERS, tally.poison),
-    ]
-    if tally.lags:
-        figures.append(Figure(names.WRITER_LAG, [round(lag, 3) for lag in tally.lags], "Seconds"))
-    return metrics_line(environment, figures, now)
+def write_metrics(environment: str, tally: Tally) -> None:
+    """Write the metrics of a batch into the log."""
+    metrics = open_metrics(environment)
+    for lag in tally.lags:
+        # Powertools begins another line after a hundred values, so these come first: no line is left without a metric.
+        metrics.add_metric(names.WRITER_LAG, MetricUnit.Seconds, round(lag, 3))
+    metrics.add_metric(names.WRITER_STORED, MetricUnit.Count, tally.stored)
+    metrics.add_metric(names.WRITER_DUPLICATES, MetricUnit.Count, tally.duplicates)
+    metrics.add_metric(names.WRITER_LEFT, MetricUnit.Count, tally.left)
+    metrics.add_metric(names.WRITER_DEAD_LETTERS, MetricUnit.Count, tally.poison)
+    metrics.flush_metrics()

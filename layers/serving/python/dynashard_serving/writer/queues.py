@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
 from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES, NOT_SENDABLE, as_text
 
 LONGEST_PAUSE_SECONDS: Final = 900
@@ -18,7 +20,7 @@ _EMPTIED: Final[Mapping[str, Any]] = {"item": {}, "items": [{}], "patch": {}}
 
 
 class Sqs(Protocol):
-    """As much of botocore's client as is used here."""
+    """As much of boto3's client as is used here."""
 
     def send_message(self, **request: Any) -> Mapping[str, Any]:
         """Send a message."""
@@ -48,13 +50,17 @@ class Received:
     queue: str
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> "Received":
+    def of(cls, record: SQSRecord) -> "Received":
         """Read a record of an SQS event."""
-        attributes = record.get("attributes", {})
-        queue = str(record.get("eventSourceARN", "")).rpartition(":")[2]
-        receives = int(attributes.get("ApproximateReceiveCount", 1))
-        group = attributes.get("MessageGroupId")
-        return cls(record["messageId"], record["receiptHandle"], record["body"], receives, group, queue)
+        attributes = record.attributes
+        return cls(
+            id=record.message_id,
+            receipt=record.receipt_handle,
+            body=record.body,
+            receives=int(attributes.approximate_receive_count),
+            group=attributes.message_group_id,
+            queue=record.event_source_arn.rpartition(":")[2],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
 from domain import ENTITIES
 from dynashard.transport.deadline import within
 from dynashard_serving.environment import time_to_answer
@@ -51,7 +53,7 @@ class Writer:
     tenants: TenantRule = DEFAULT_TENANTS
 
     def work(
-        self, records: Sequence[Mapping[str, Any]], remaining: Callable[[], int] = lambda: LAST_MILLISECONDS
+        self, records: Iterable[SQSRecord], remaining: Callable[[], int] = lambda: LAST_MILLISECONDS
     ) -> tuple[list[str], Tally]:
         """Do a batch.
 
@@ -157,7 +159,7 @@ class Writer:
 
     def _buried(self, received: Received, message: Message | PoisonError, poison: Sequence[Outcome]) -> bool:
         first = poison[0]
-        fields = {"message_id": received.id, "reason": first.reason, "message": first.message, "items": len(poison)}
+        fields = {"message_id": received.id, "reason": first.reason, "detail": first.message, "items": len(poison)}
         self.log("dead letter", fields)
         body: Mapping[str, Any] = {"unreadable": received.body}
         if isinstance(message, Message):
