@@ -53,8 +53,9 @@ def _plan(templates: Templates, resource: Resource) -> TablePlan:
 
 
 def engine_client(endpoint: str, service: str = "dynamodb", **options: Any) -> Any:
-    """Return botocore's client of a service of the local engine, with `options` of its configuration."""
-    # Importing botocore takes a fifth of a second, and most commands and workers do not need it.
+    """Return boto3's client of a service of the local engine, with `options` of its configuration."""
+    # Importing the SDK takes a fifth of a second, and most commands and workers do not need it.
+    import boto3  # noqa: PLC0415
     import botocore.session  # noqa: PLC0415
     from botocore.config import Config  # noqa: PLC0415
 
@@ -63,7 +64,8 @@ def engine_client(endpoint: str, service: str = "dynamodb", **options: Any) -> A
     session = botocore.session.Session(session_vars=nothing)
     session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
     config = Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=30, proxies={}, **options)
-    return session.create_client(service, region_name=REGION, endpoint_url=endpoint, config=config)
+    ours = boto3.session.Session(botocore_session=session, region_name=REGION)
+    return ours.client(service, endpoint_url=endpoint, config=config)
 
 
 def ensure_tables(client: Any, plans: Iterable[TablePlan], *, data: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from dynashard.errors import ConfigurationError
-from dynashard.transport.aws import sdk_client, stack_outputs
+from dynashard.transport.aws import stack_outputs
 from dynashard_local.settings import ROOT
 from dynashard_tools.failure import CommandError
 
@@ -29,11 +29,12 @@ class Environment:
         return f"Dynashard-{self.name}-{part}"
 
     def client(self, service: str, **options: Any) -> Any:
-        """Return botocore's client of a service; options as in `create_client`. Raises `CommandError`."""
+        """Return boto3's client of a service; options as of `Session.client`. Raises `CommandError`."""
+        import boto3  # noqa: PLC0415 - the local stack needs no SDK
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - the local stack needs no SDK
 
         try:
-            return sdk_client(service, region_name=self.region, **options)
+            return boto3.session.Session(region_name=self.region).client(service, **options)
         except (BotoCoreError, ValueError) as error:
             raise CommandError(f"{service} of the environment {self.name} cannot be used: {error}") from error
 
@@ -115,11 +116,11 @@ def _region(name: str, environ: Mapping[str, str]) -> str:
 
 
 def _configured_region(name: str) -> str:
-    import botocore.session  # noqa: PLC0415 - the local stack needs no SDK
+    import boto3  # noqa: PLC0415 - the local stack needs no SDK
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
     try:
-        region = botocore.session.get_session().get_config_variable("region")
+        region = boto3.session.Session().region_name
     except BotoCoreError as error:
         raise CommandError(f"the region of the environment {name} cannot be read: {error}") from error
     if not region:
@@ -130,9 +131,12 @@ def _configured_region(name: str) -> str:
 
 
 def _require_account(environment: Environment, account: str) -> None:
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
+    from botocore.config import Config  # noqa: PLC0415 - the local stack needs no SDK
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
-    client = environment.client("sts", attempts=2)
+    # A person waits for it, before anything else is done.
+    config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
+    client = environment.client("sts", config=config)
     if is_local(client.meta.endpoint_url):
         print(f"the account is not checked: {client.meta.endpoint_url} is a local AWS", file=sys.stderr)
         return

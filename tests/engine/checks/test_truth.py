@@ -1,6 +1,5 @@
 """Answers of the API under faults, judged by a linearizability checker. See `make check-truth`."""
 
-import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +12,6 @@ from dynashard_checks.truth.counter import Count, count_together
 from dynashard_checks.truth.proxy import Rates
 from dynashard_checks.truth.running import Plan, run_in_process
 from dynashard_checks.truth.world import FaultyEngine, create_api_tables, faulty_engine
-from dynashard_serving.api.observing import Observer
 from tests.depth import examples
 from tests.roles import as_function
 
@@ -31,16 +29,6 @@ def _role(monkeypatch: pytest.MonkeyPatch) -> None:
         return as_function("api", connect(*arguments, **options), *api_clients.TABLES)
 
     monkeypatch.setattr(api_clients, "connect", allowed)
-
-
-@pytest.fixture(autouse=True)
-def _log_level() -> Iterator[None]:
-    """Restore the level of the API's log. The bench silences it for its process, and other tests read it."""
-    Observer("local", metrics=False)  # the first one of a process sets the level
-    logger = logging.getLogger("dynashard-api")
-    before = logger.level
-    yield
-    logger.setLevel(before)
 
 
 @pytest.mark.sampled(3)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
 from domain import ENTITIES, Ping, User
 from dynashard import Dynashard, Entity, definition
 from dynashard.runtime import Runtime
@@ -166,12 +168,12 @@ class RoleWorld:
                 "receiptHandle": str(number),
                 "body": entry["MessageBody"],
                 "eventSourceARN": f"arn:aws:sqs:us-east-1:111122223333:{queue}",
-                "attributes": {"MessageGroupId": entry["MessageGroupId"]} if "MessageGroupId" in entry else {},
+                "attributes": {"ApproximateReceiveCount": "1", "MessageGroupId": entry.get("MessageGroupId")},
             }
             for number, (queue, entry) in enumerate(sent)
             if queue in QUEUES
         ]
-        left, _ = writer.work(records, lambda: PLENTY_MILLISECONDS)
+        left, _ = writer.work(map(SQSRecord, records), lambda: PLENTY_MILLISECONDS)
         self.services.messages += [sent[int(each)] for each in left]
 
     def store_queued(self) -> None:

@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+
 from domain import ENTITIES, Operation, Ping
 from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
@@ -114,7 +116,7 @@ class QueueWorld:
         writer = self.writer(faults)
 
         def handle(event: Mapping[str, Any], context: Any) -> Mapping[str, Any]:
-            left, tally = writer.work(event["Records"], context.get_remaining_time_in_millis)
+            left, tally = writer.work(SQSEvent(dict(event)).records, context.get_remaining_time_in_millis)
             self.tallies.append(tally)
             return {"batchItemFailures": [{"itemIdentifier": each} for each in left]}
 

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -107,10 +108,11 @@ def test_no_message_is_started_when_the_time_runs_out(world: QueueWorld) -> None
     world.send(INTAKE, message(world, world.ping(0), world.ping(1)))
     (delivery,) = world.store.receive(INTAKE, 10)
     left = iter([LAST_MILLISECONDS, LAST_MILLISECONDS - 1])
-    record = {"messageId": delivery.id, "receiptHandle": delivery.receipt, "body": delivery.body}
+    record: dict[str, Any] = {"messageId": delivery.id, "receiptHandle": delivery.receipt, "body": delivery.body}
     record["eventSourceARN"] = f"arn:aws:sqs:us-east-1:000000000000:{INTAKE}"
+    record["attributes"] = {"ApproximateReceiveCount": "1"}
 
-    failed, tally = world.writer().work([record], lambda: next(left))
+    failed, tally = world.writer().work([SQSRecord(record)], lambda: next(left))
 
     assert failed == [delivery.id]
     assert (tally.stored, tally.left, ids(world)) == (1, 1, ["p0"])

@@ -17,7 +17,7 @@ class Account:
     """An account in a region.
 
     Args:
-        client: returns botocore's client of a service.
+        client: returns boto3's client of a service.
     """
 
     def __init__(self, client: Callable[[str], Any]) -> None:

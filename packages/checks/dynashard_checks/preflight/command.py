@@ -58,7 +58,7 @@ def _settings(environment: str, **sign_in: str | None) -> Settings:
 
 def _client(service: str, region: str | None) -> Any:
     # Other commands need no SDK.
-    import botocore.session  # noqa: PLC0415
+    import boto3  # noqa: PLC0415
     from botocore.config import Config  # noqa: PLC0415
 
     config = Config(
@@ -66,4 +66,4 @@ def _client(service: str, region: str | None) -> Any:
         read_timeout=READ_SECONDS,
         retries={"mode": "standard", "total_max_attempts": 3},
     )
-    return botocore.session.get_session().create_client(service, region_name=region, config=config)
+    return boto3.session.Session(region_name=region).client(service, config=config)

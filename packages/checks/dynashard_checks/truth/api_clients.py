@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from dynashard.transport import connect
 from dynashard_local.events import HttpRequest, Invocation, build_event, build_response
 from dynashard_serving.api.app import App, build_app
+from dynashard_serving.api.log_lines import CRITICAL
 from dynashard_serving.api.settings import Settings
 
 _TIMEOUT: Final = 40.0
@@ -101,9 +101,8 @@ def app_on(endpoint: str) -> App:
         environment="local",
         cursor_keys=("a key of the bench",),
         growth_mode="off",
+        # A line for each request and a traceback for each injected failure would hide all other output.
+        log_level=CRITICAL,
     )
     transport = connect(endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106 - checks none
-    app = build_app(settings, transport)
-    # A line for each request and a traceback for each injected failure would hide all other output.
-    logging.getLogger("dynashard-api").setLevel(logging.CRITICAL)
-    return app
+    return build_app(settings, transport)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import botocore.session
+import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -25,17 +25,17 @@ class Account:
     """
 
     in_region: str | None = None
-    _session: Any = field(default_factory=botocore.session.get_session)
+    _session: Any = field(default_factory=boto3.session.Session)
     _clients: dict[tuple[str, bool], Any] = field(default_factory=dict)
 
     def client(self, service: str, *, retries: bool = True) -> Any:
-        """Return botocore's client of a service; without retries it sends each request once."""
+        """Return boto3's client of a service; without retries it sends each request once."""
         if (service, retries) not in self._clients:
             attempts = {"mode": "standard", "total_max_attempts": 5 if retries else 1}
             # Limits are tested with requests that botocore would refuse itself.
             config = Config(retries=attempts, max_pool_connections=CONNECTIONS, parameter_validation=False)
             try:
-                self._clients[service, retries] = self._session.create_client(
+                self._clients[service, retries] = self._session.client(
                     service, region_name=self.in_region, config=config
                 )
             except BotoCoreError as error:

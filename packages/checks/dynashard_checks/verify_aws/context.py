@@ -18,7 +18,7 @@ class ClientFactory(Protocol):
     """Makes clients of AWS's services."""
 
     def __call__(self, service: str, *, retries: bool = True) -> Any:
-        """Return botocore's client of a service; without retries it sends each request once."""
+        """Return boto3's client of a service; without retries it sends each request once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final, Self
 
+import boto3
 import httpx
-from botocore.session import get_session
 
 from dynashard_local.engine import PORT_ATTEMPTS, free_port
 from dynashard_local.errors import LocalStackError
@@ -127,10 +127,10 @@ class Ministack:
         return {**own, **self.variables}
 
     def client(self, service: str, *credentials: str) -> Any:
-        """Return botocore's client of one of its services; without credentials, it acts as the root of the account."""
+        """Return boto3's client of one of its services; without credentials, it acts as the root of the account."""
         names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
         given: dict[str, Any] = dict(zip(names, credentials or ("test", "test"), strict=False))
-        return get_session().create_client(service, region_name=REGION, endpoint_url=self.url, **given)
+        return boto3.session.Session(region_name=REGION).client(service, endpoint_url=self.url, **given)
 
     def log_tail(self) -> str:
         """The last lines of its log."""

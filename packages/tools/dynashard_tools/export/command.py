@@ -156,10 +156,10 @@ def _to_s3(choice: Choice, place: Place, environment: str | None, *, as_json: bo
 
 def _client(service: str) -> Any:
     # Files and folders need no client.
-    import botocore.session  # noqa: PLC0415
+    import boto3  # noqa: PLC0415
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
     try:
-        return botocore.session.get_session().create_client(service)
+        return boto3.session.Session().client(service)
     except (BotoCoreError, ValueError) as error:
         raise CommandError(f"the client of {service} cannot be created: {error}") from error

@@ -36,7 +36,7 @@ class Export:
 
     @classmethod
     def at(cls, source: str, client: Callable[[], Any]) -> "Export":
-        """Open the export at a path, or at `s3://bucket/prefix/AWSDynamoDB/<id>` with an S3 client of botocore.
+        """Open the export at a path, or at `s3://bucket/prefix/AWSDynamoDB/<id>` with boto3's client of S3.
 
         Raises:
             CommandError: there is no export.

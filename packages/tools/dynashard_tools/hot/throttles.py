@@ -57,7 +57,7 @@ class CloudWatch:
     """Reads throttles of one table.
 
     Attributes:
-        dynamodb, cloudwatch: botocore's clients.
+        dynamodb, cloudwatch: boto3's clients.
         table: the name of the table.
         clock: the time in epoch seconds.
     """

@@ -1,8 +1,8 @@
 """Invokes a backend in this process, with the checks, bounds and errors of direct invocation."""
 
-import logging
 import os
 import secrets
+import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from dynashard_local.functions import api_environment
 from dynashard_local.settings import Settings
 from dynashard_serving.commands.handler import Log, build_commands
 from dynashard_serving.environment import tenant_rule
+from dynashard_serving.logs import open_logger
 from dynashard_serving.settings import ServingSettings
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.environments import environment_named
@@ -45,7 +46,7 @@ def invoke(
     """
     backend = open_backend(environment)
     settings = _settings(backend, environment, cursors=cursors)
-    log = _RaisingLog(logging.getLogger(__name__), settings.environment)
+    log = _RaisingLog(open_logger("dynashard-command-line", sys.stderr), settings.environment)
     answer = build_commands(settings, backend.transport, log=log).answer(dict(request))
     if not answer["ok"]:
         raise CommandError(_line(answer["error"]))

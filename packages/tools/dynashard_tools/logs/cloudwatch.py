@@ -38,7 +38,7 @@ def run(
     """Run a saved query, and return its rows.
 
     Args:
-        client: botocore's client of CloudWatch Logs.
+        client: boto3's client of CloudWatch Logs.
         query: its definition.
         window: from when until when it looks, in epoch seconds.
         sleep: waits between two looks at the results.

@@ -26,7 +26,7 @@ def halt(client: Any, environment: str, sleep: Callable[[float], None]) -> list[
     All progress is in the topology table, so a later deployment continues the changes.
 
     Args:
-        client: botocore's client of Step Functions.
+        client: boto3's client of Step Functions.
         environment: the deployed environment.
         sleep: waits between two rounds.
 

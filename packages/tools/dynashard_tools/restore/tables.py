@@ -35,7 +35,7 @@ class Tables:
     """Tables that are restored together.
 
     Args:
-        client: botocore's client of DynamoDB.
+        client: boto3's client of DynamoDB.
         pairs: the tables.
         sleep: waits between two looks at a table.
     """

@@ -13,7 +13,7 @@ class Writers:
     """The functions that write.
 
     Attributes:
-        client: botocore's client of Lambda.
+        client: boto3's client of Lambda.
         names: the functions, by the setting of their concurrency.
         concurrency: what they reserve while they run; empty if they reserve nothing.
     """

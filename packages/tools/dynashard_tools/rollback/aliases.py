@@ -38,7 +38,7 @@ def move(client: Any, step: Move) -> None:
     """Let the alias of a function point at another version.
 
     Args:
-        client: botocore's client of Lambda.
+        client: boto3's client of Lambda.
         step: the function and the version. A version that it withdraws is remembered by an alias.
 
     Raises:

@@ -93,6 +93,4 @@ def _folder() -> Path:
     for place in places:
         if (folder := Path(place, *_SWAGGER_UI)).is_dir():
             return folder
-    raise FileNotFoundError(
-        "There is no Swagger UI: install the Powertools of requirements/functions.txt."
-    )
+    raise FileNotFoundError("There is no Swagger UI: install the Powertools of requirements/functions.txt.")

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 
 from aws_lambda_powertools.utilities.data_classes import CloudFormationCustomResourceEvent
 
-from dynashard_serving.aws_services import READ_SECONDS, client
+from dynashard_serving import aws_services
 from dynashard_serving.logs import PREWARM, open_logger
 from dynashard_serving.prewarm.answer import Outcome, Send, answer
 from dynashard_serving.prewarm.errors import PrewarmError
@@ -35,29 +35,29 @@ def step(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 def begin(event: Mapping[str, Any], _context: object) -> None:
     """Start a run for a request of CloudFormation, which the run answers when it ends."""
-    asked = CloudFormationCustomResourceEvent(dict(event))
-    start(asked, machines=client("stepfunctions"), machine=os.environ["STATE_MACHINE_ARN"], send=put)
+    start(event, client=aws_services.client("stepfunctions"), machine=os.environ["STATE_MACHINE_ARN"], send=put)
 
 
-def start(event: CloudFormationCustomResourceEvent, *, machines: Any, machine: str, send: Send) -> None:
+def start(event: Mapping[str, Any], *, client: Any, machine: str, send: Send) -> None:
     """Start a run, once for each request however often it is delivered."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 -- imported where it is needed
 
     kept = ("ResponseURL", "RequestType", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
     request = {key: event[key] for key in kept if key in event}
+    asked = CloudFormationCustomResourceEvent(dict(event))
     data = {
-        "mode": "restore" if event.request_type == "Delete" else "warm",
+        "mode": "restore" if asked.request_type == "Delete" else "warm",
         "request": request,
-        "wanted": event.resource_properties,
+        "wanted": asked.resource_properties,
     }
     try:
         # The name makes a second delivery of the same request the same run.
-        machines.start_execution(stateMachineArn=machine, name=event.request_id, input=json.dumps(data))
-    except machines.exceptions.ExecutionAlreadyExists:
-        logger.info("a second delivery of request %s: its run answers it", event.request_id)
+        client.start_execution(stateMachineArn=machine, name=asked.request_id, input=json.dumps(data))
+    except client.exceptions.ExecutionAlreadyExists:
+        logger.info("a second delivery of request %s: its run answers it", asked.request_id)
     except (BotoCoreError, ClientError) as error:
         outcome = Outcome(ok=False, deployed=False, reason=f"no run could be started: {error}", dollars=0.0)
-        send(event.response_url, answer(request, outcome))
+        send(asked.response_url, answer(request, outcome))
 
 
 def config_from(environ: Mapping[str, str]) -> Config:
@@ -88,14 +88,18 @@ def put(url: str, body: bytes) -> None:
         raise ValueError("CloudFormation's address is https")
     # It is signed without a content type, so none may be sent.
     request = Request(url, data=body, method="PUT", headers={"Content-Type": ""})  # noqa: S310 -- checked above
-    with urlopen(request, timeout=READ_SECONDS):  # noqa: S310 -- checked above
+    with urlopen(request, timeout=aws_services.READ_SECONDS):  # noqa: S310 -- checked above
         pass
 
 
 @cache
 def _steps() -> Steps:
     return Steps(
-        Clients(dynamodb=client("dynamodb"), ssm=client("ssm"), scheduler=client("scheduler")),
+        Clients(
+            dynamodb=aws_services.client("dynamodb"),
+            ssm=aws_services.client("ssm"),
+            scheduler=aws_services.client("scheduler"),
+        ),
         config_from(os.environ),
         clock=time.time,
         send=put,

@@ -1,13 +1,16 @@
 """Checks of logs: metrics that CloudWatch makes of their lines, and the delivery of the gateway's access log."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final
+
+from aws_lambda_powertools.metrics import MetricUnit
 
 from dynashard_checks.verify_aws.check import Check, Outcome, differs, holds, unclear
 from dynashard_checks.verify_aws.checks.throttles import metric_sum
 from dynashard_checks.verify_aws.context import Context
 from dynashard_serving.metric_names import ENVIRONMENT, NAMESPACE
-from dynashard_serving.metrics import Figure, metrics_line
+from dynashard_serving.metrics import open_metrics
 
 _METRIC: Final = "VerifyAws"
 _VALUES: Final = (1.0, 2.0, 3.0)
@@ -22,7 +25,10 @@ def embedded_metrics(context: Context) -> Outcome:
     # Lambda's logs are read for metrics by themselves; other lines need the header.
     logs.meta.events.register("before-sign.cloudwatch-logs.PutLogEvents", _in_metric_format)
     logs.create_log_stream(logGroupName=group, logStreamName=_STREAM)
-    line = metrics_line(context.scratch.run, [Figure(_METRIC, _VALUES)], now)
+    metrics = open_metrics(context.scratch.run)
+    for value in _VALUES:
+        metrics.add_metric(_METRIC, MetricUnit.Count, value)
+    line = json.dumps(metrics.serialize_metric_set())
     logs.put_log_events(
         logGroupName=group, logStreamName=_STREAM, logEvents=[{"timestamp": int(now * 1000), "message": line}]
     )
