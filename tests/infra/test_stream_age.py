@@ -110,7 +110,7 @@ def test_the_age_is_a_metric(parcels: World, capsys: pytest.CaptureFixture[str])
 
     measure_stream(parcels.stream_age(Mappings({CONSUMER: "Enabled"}), CloudWatch(now=parcels.clock.now)), "dev")
 
-    assert json.loads(capsys.readouterr().out)["StreamAgeSeconds"] == 0
+    assert json.loads(capsys.readouterr().out)["StreamAgeSeconds"] == [0]
 
 
 def test_without_an_answer_the_metric_is_missing_and_the_error_is_logged(
