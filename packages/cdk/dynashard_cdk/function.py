@@ -101,9 +101,6 @@ class PythonFunction(Construct):
             environment={
                 RELEASE: release,
                 "LOG_LEVEL": settings.log_level,
-                "POWERTOOLS_LOG_LEVEL": settings.log_level,
-                "POWERTOOLS_SERVICE_NAME": "dynashard",
-                "POWERTOOLS_METRICS_NAMESPACE": "Dynashard",
                 **environment,
             },
             memory_size=memory_mb,
