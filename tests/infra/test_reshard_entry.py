@@ -164,11 +164,14 @@ def test_a_record_that_cannot_be_started_keeps_no_later_one_waiting() -> None:
         started.append((key, stamp))
         return True
 
-    answer = Dispatcher(start, log.append).dispatch({"Records": records})
+    dispatcher = Dispatcher(start, log.append)
+    answer, all_failed = dispatcher.dispatch({"Records": records}), dispatcher.dispatch({"Records": records[:1]})
 
+    assert answer == all_failed
     assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
     assert started == [("free", "1")]
-    assert log == ["no execution could be started for busy: later", "started: the change of free"]
+    failure = "no execution could be started for busy: later"
+    assert log == [failure, "started: the change of free", failure]
 
 
 @pytest.mark.parametrize(

@@ -185,10 +185,7 @@ def _trim(content: Path, asset: Asset) -> None:
             if path.is_dir() and path.name not in SERVICES:
                 shutil.rmtree(path)
     if asset.kept is not None:
-        kept = [path for pattern in asset.kept for path in content.glob(pattern)]
-        if not kept:
-            raise BuildError(f"nothing in {asset.name} matches {', '.join(asset.kept)}: the package has changed")
-        _keep_only(kept, content)
+        _keep_only([path for pattern in asset.kept for path in content.glob(pattern)], content)
 
 
 def _keep_only(kept: Iterable[Path], folder: Path) -> None:
