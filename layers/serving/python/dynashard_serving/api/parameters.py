@@ -20,7 +20,7 @@ class Parameters:
         query: names and values, in the order they came.
         once: names that may be given once.
         several: names that may be given several times.
-        filters: those of them that filter a listing, which errors name first; None if it is no listing.
+        filters: those of them that filter a listing, which errors name first; None if it is not a listing.
 
     Raises:
         ValidationFailedError: with every parameter that is unknown, or given too often.
