@@ -46,6 +46,9 @@ def test_the_tour_of_the_typescript_client_succeeds(
 
     assert printed == {
         "read": "Ada",
+        "part": ["ada@example.com", None],
+        "silent": [204, True, "return=minimal"],
+        "fresh": True,
         "patched": "Countess",
         "listed": 3,
         "sizes": [2, 1],
