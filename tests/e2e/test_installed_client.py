@@ -50,7 +50,7 @@ def test_a_program_that_installs_the_tarball_type_checks_and_runs(
 
     run("npm", "install", "--offline", "--install-links", "--no-audit", "--no-fund", "--ignore-scripts", cwd=tmp_path)
     strictly = ("--strict", "--exactOptionalPropertyTypes", "--module", "NodeNext", "--target", "ES2022")
-    run(BIN / "tsc", *strictly, "--lib", "ES2022,DOM,DOM.Iterable", "--types", "", "use.ts", cwd=tmp_path)
+    run(BIN / "tsc", *strictly, "--lib", "ES2022,DOM,DOM.Iterable", "use.ts", cwd=tmp_path)
     printed = json.loads(run("node", "use.js", local_stack.url, token, cwd=tmp_path))
 
     assert not (tmp_path / "node_modules" / "dynashard-client").is_symlink()
