@@ -210,6 +210,13 @@ def test_the_error_of_a_mistyped_filter_names_the_filters_of_the_listing(caller:
     assert says in error["message"]
 
 
+def test_a_mistyped_parameter_is_named_once_and_a_long_one_has_no_suggestion(caller: Caller) -> None:
+    short, long = (caller.get("/v1/users", query={"departmen" + "t" * n: "a"}).json["errors"] for n in (2, 60))
+
+    assert short[0]["message"].count("department") == 2
+    assert long[0]["message"].startswith("Unknown query parameter. This listing filters by department")
+
+
 def test_single_items_take_no_other_query(caller: Caller) -> None:
     assert caller.get("/v1/users/000", query="limit=1").fields == {"limit": "unknown_parameter"}
     assert caller.delete("/v1/users/000", query="consistent=true").fields == {"consistent": "unknown_parameter"}

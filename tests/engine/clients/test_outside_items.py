@@ -76,7 +76,8 @@ def test_what_an_answer_did_not_have_stays_when_its_item_is_put(client: Client) 
     [listed] = incidents.list()
     incidents.put(listed.model_copy(update={"title": "Slower"}))
 
-    full = incidents.get("i1", include=["details"])
+    full = incidents.find("i1", include=["details"])
+    assert full
     assert (full.title, full.details) == ("Slower", {"log": [1]})
 
 

@@ -90,4 +90,5 @@ def test_a_refused_transaction_says_which_step_and_why() -> None:
 def test_an_unknown_code_is_a_refusal_with_that_code() -> None:
     error = raised(code="of_tomorrow", message="Why.", retry_after=2)
 
-    assert (type(error), error.code, error.retryable, str(error)) == (errors.RefusedError, "of_tomorrow", True, "Why.")
+    assert (type(error), error.code, error.status) == (errors.RefusedError, "of_tomorrow", 500)
+    assert (error.retryable, str(error)) == (True, "Why.")
