@@ -23,6 +23,7 @@ from itertools import islice, takewhile
 from math import ceil, inf, sqrt
 from typing import Any, Final
 
+from dynashard.codec import item_size
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.fences import ENDED, Fences, fences_after
@@ -44,6 +45,8 @@ MAX_READ: Final = 2000
 FIRST_GUESS: Final = 1024.0
 """The size of an item in bytes that is assumed until some were read, if more items cost less than another round."""
 _ROUNDS: Final = 2
+_SAMPLE: Final = 16
+"""How many items of round 1 tell the size of items."""
 
 _Place = tuple[str, float]
 """A sort key and the rank of a source, by which the merge sorts: keys by direction, ranks always upwards."""
@@ -124,6 +127,8 @@ def list_ordered(
     reading = layouts[0].reading
     known = sum(len(run.rows) for run in runs)
     large = item_bytes is not None and item_bytes >= LARGE_BYTES
+    pays = dedup is None and (large or 3 * len(runs) > limit) and _skippable(layouts)
+    beyond = pays and _stored_bytes(runs, item_bytes) < BLOCK_BYTES
     if large and known < limit and any(0 < len(run.rows) < asked and not run.ended for run in runs):
         # DynamoDB's 1 MB a Query ended round 1. A smaller page is complete with what it has read.
         limit = max(1, 2 * known // 3)
@@ -139,9 +144,10 @@ def list_ordered(
             break
         bound, further = None, None
         if last is not None:
-            # What was left out is read beyond H, so that the next page knows where it goes on.
+            # What was left out is read beyond H, so that the next page knows where it goes on. Of small items all are:
+            # the next item is in the block that is billed anyway.
             bound, further = (reading.position(ranked[n][1]).sort for n in (limit - 1, (limit + len(ranked)) // 2 - 1))
-        bounds = [further if run.reached is None else bound for run in behind]
+        bounds = [further if beyond or run.reached is None else bound for run in behind]
         try:
             chunks = fetch.wave(layouts, [run.rest(limit, each) for run, each in zip(behind, bounds, strict=True)])
         except OvertakenError:
@@ -155,7 +161,6 @@ def list_ordered(
         # If the budget ended before an item was known to come first, the next page begins here again, without fences.
         ended = all(run.ended for run in runs)
         return rows, None if ended else [run.state for run in runs if run.number == 0], None
-    pays = dedup is None and (large or 3 * len(runs) > limit) and _skippable(layouts)
     learned = _learned(fetch, fences, runs, items, end[1].sort) if pays else None
     return rows, _positions(runs, items, end, dedup), learned
 
@@ -180,6 +185,14 @@ def _first_round(
         for run, chunk in zip(asked, chunks, strict=True):
             run.add(chunk, None)
         return layouts, runs, share
+
+
+def _stored_bytes(runs: Sequence[_Run], item_bytes: float | None) -> float:
+    """Return the average size of an item; while it is unknown, that of a few items of round 1."""
+    if item_bytes is not None:
+        return item_bytes
+    sample = list(islice((row for run in runs for row in run.rows[:1]), _SAMPLE))
+    return sum(map(item_size, sample)) / max(1, len(sample))
 
 
 def _skippable(layouts: Sequence[Layout]) -> bool:
