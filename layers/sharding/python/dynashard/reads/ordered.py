@@ -26,7 +26,7 @@ from typing import Any, Final
 from dynashard.codec import item_size
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
-from dynashard.reads.fences import ENDED, Fences, fences_after
+from dynashard.reads.fences import ENDED, LIFE_SECONDS, MOVING_LIFE_SECONDS, Ahead, Fences, fences_after
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
@@ -123,7 +123,7 @@ def list_ordered(
     is then short.
     """
     share = limit if dedup is None else min(MAX_READ, ceil(limit * dedup.excess))
-    layouts, runs, asked = _first_round(fetch, after, fences, share, item_bytes)
+    layouts, runs, asked, fences = _first_round(fetch, after, fences, share, item_bytes)
     reading = layouts[0].reading
     known = sum(len(run.rows) for run in runs)
     large = item_bytes is not None and item_bytes >= LARGE_BYTES
@@ -167,16 +167,17 @@ def list_ordered(
 
 def _first_round(
     fetch: Fetch, after: Sequence[Positions] | None, fences: Fences | None, limit: int, item_bytes: float | None
-) -> tuple[Sequence[Layout], list[_Run], int]:
-    """Return the layouts, all sources, and how many items those were asked for that were read."""
+) -> tuple[Sequence[Layout], list[_Run], int, Fences | None]:
+    """Return the layouts, all sources, how many items were asked of those that were read, and the fences if used."""
     while True:
         layouts = fetch.layouts()
         asked = runs = _runs(layouts, after)
-        if fences is not None and _skippable(layouts) and fences.holds(_shape(layouts), fetch.clock()):
-            first, others = fences.parted(limit)
+        used = fences if fences is not None and _skippable(layouts) and fences.shape == _shape(layouts) else None
+        if used is not None:
+            first, others = used.parted(limit, used.due(fetch.clock(), _fence_life(layouts)))
             asked = [runs[rank] for rank in first]
             for rank in others:
-                runs[rank].place = fences.place(rank, forward=layouts[0].reading.forward)
+                runs[rank].place = used.place(rank, forward=layouts[0].reading.forward)
         share = first_limit(limit, len(asked), item_bytes, filtered=bool(layouts[0].reading.filters.text))
         try:
             chunks = fetch.wave(layouts, [run.first(share) for run in asked])
@@ -184,7 +185,7 @@ def _first_round(
             continue
         for run, chunk in zip(asked, chunks, strict=True):
             run.add(chunk, None)
-        return layouts, runs, share
+        return layouts, runs, share, used
 
 
 def _stored_bytes(runs: Sequence[_Run], item_bytes: float | None) -> float:
@@ -199,6 +200,10 @@ def _skippable(layouts: Sequence[Layout]) -> bool:
     """Whether what was learned from a page is true of the next one, and numbers of rows can be foreseen."""
     reading = layouts[0].reading
     return not (reading.consistent or reading.filters.text or any(layout.moving for layout in layouts))
+
+
+def _fence_life(layouts: Sequence[Layout]) -> float:
+    return LIFE_SECONDS if all(layout.stationary for layout in layouts) else MOVING_LIFE_SECONDS
 
 
 def _shape(layouts: Sequence[Layout]) -> list[Any]:
@@ -317,17 +322,17 @@ def _positions(
 def _learned(
     fetch: Fetch, before: Fences | None, runs: Sequence[_Run], items: Sequence[_Ranked], end: str
 ) -> Fences | None:
-    """The fence keys after a page of these items."""
+    """The fence keys after a page of these items. `before` are those that it has used."""
     reading = runs[0].layout.reading
     returned = Counter(rank for rank, _ in items)
-    learned, ahead = fetch.clock(), list[str]()
+    learned, ahead = [fetch.clock()] * len(runs), list[Ahead]()
     for run in runs:
         if returned[run.rank] < len(run.rows):
-            ahead.append(run.rows[returned[run.rank]][reading.sort_attribute]["S"])
+            ahead.append(Ahead(run.rows[returned[run.rank]][reading.sort_attribute]["S"]))
         else:
-            ahead.append(ENDED if run.ended else run.place[0])
+            ahead.append(Ahead(ENDED if run.ended else run.place[0], beyond=run.reached is None))
         if run.reached is None and not run.ended and before is not None:
-            learned = before.learned
+            learned[run.rank] = before.since(run.rank)
     shape = _shape([run.layout for run in runs if run.number == 0])
     return fences_after(shape, learned, end, ahead, forward=reading.forward)
 
