@@ -66,6 +66,7 @@ class MemoryTransport(OneByOne):
         slot: the index slot; None for the table.
         random: decides where answers end.
         cut: the largest number of items in an answer; None for no limit.
+        size: the bytes of each item, by which an answer ends at 1 MB and consumes units; 0 if neither.
         read: how many rows were read so far.
         waves: how many requests were sent at a time.
         asked: the stored partition key of each request.
@@ -75,6 +76,7 @@ class MemoryTransport(OneByOne):
     slot: str | None
     random: Random
     cut: int | None = None
+    size: int = 0
     read: int = 0
     waves: list[int] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -125,10 +127,12 @@ class MemoryTransport(OneByOne):
             place = self._place(start)
             rows = [r for r in rows if (self._place(r) > place if forward else self._place(r) < place)]
         most = min(request["Limit"], self.random.randint(1, self.cut) if self.cut else request["Limit"])
+        if self.size:
+            most = min(most, 1024 * 1024 // self.size)
         read, left = rows[:most], rows[most:]
         self.read += len(read)
         passed = [r for r in read if r["kept"]["BOOL"]] if "FilterExpression" in request else read
-        answer: Wire = {"Items": passed, "ConsumedCapacity": {"CapacityUnits": 0.5}}
+        answer: Wire = {"Items": passed, "ConsumedCapacity": {"CapacityUnits": max(0.5, len(read) * self.size / 8192)}}
         if left or (len(read) == most and self.random.random() < 0.5):
             keys = {PK, SK, *self._names}
             answer["LastEvaluatedKey"] = {name: read[-1][name] for name in keys}

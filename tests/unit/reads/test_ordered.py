@@ -442,6 +442,46 @@ def test_a_page_whose_last_key_is_known_is_completed_although_its_read_units_are
     assert (len(items) == 50) is (rounds == 2)
 
 
+LARGE = 300 * 1024
+"""The bytes of a large item, of which a Query returns 3: 20 of them take 750 units."""
+
+
+def large_pages(limit: int, seed: int) -> list[Paged]:
+    """The pages of 160 large items in 16 shards by a process that has not read any yet."""
+    random = Random(seed)
+    transport = MemoryTransport(None, random, size=LARGE)
+    text = {"text": {"S": "x" * LARGE}}
+    transport.store(table_row(f"p:{random.randrange(16)}", f"{random.random():.15f}") | text for _ in range(160))
+    sources = [Source(number, f"p:{number}") for number in range(16)]
+    end, fences, pages = None, None, list[Paged]()
+    while end is not None or not pages:
+        fetch = Fetch(transport, AMPLE, lambda: [layout(reading(None, forward=True), sources)], clock=lambda: 1000.0)
+        known = float(LARGE) if pages else None
+        items, end, fences = list_ordered(fetch, end, fences, limit=limit, item_bytes=known)
+        pages.append(Paged(items, fetch))
+    assert sum(len(page.items) for page in pages) == 160
+    return pages
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_page_of_large_items_is_full_although_1_mb_a_query_ends_its_second_round_in_a_shard(seed: int) -> None:
+    # Both rounds use the budget's 1,000 units, and in some pages a shard has 4 items or more of the page.
+    pages = large_pages(20, seed)
+
+    assert [len(page.items) for page in pages] == [20] * 8
+    assert max(page.fetch.consumed.read_units for page in pages) <= 2.3 * 20 * LARGE / 8192
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_page_of_large_items_that_1_mb_a_query_ends_is_smaller_and_read_once(seed: int) -> None:
+    # Round 1 returns 48 items; without a smaller page, the first one returned those before the shortest shard's end.
+    pages = large_pages(50, seed)
+
+    assert len(pages[0].items) == 32
+    assert pages[0].fetch.consumed.read_units <= 2 * 32 * LARGE / 8192
+    assert sum(page.fetch.consumed.read_units for page in pages) <= 1.8 * 160 * LARGE / 8192
+
+
 def test_a_page_whose_last_key_is_known_is_not_completed_when_the_time_is_over() -> None:
     transport, sources = spread(16, 2000)
     over = Allowance(seconds=0)

@@ -126,9 +126,10 @@ def list_ordered(
     layouts, runs, asked, fences = _first_round(fetch, after, fences, share, item_bytes)
     reading = layouts[0].reading
     known = sum(len(run.rows) for run in runs)
-    large = item_bytes is not None and item_bytes >= LARGE_BYTES
+    stored = _stored_bytes(runs, item_bytes)
+    large = stored >= LARGE_BYTES
     pays = dedup is None and (large or 3 * len(runs) > limit) and _skippable(layouts)
-    beyond = pays and _stored_bytes(runs, item_bytes) < BLOCK_BYTES
+    beyond = pays and stored < BLOCK_BYTES
     if large and known < limit and any(0 < len(run.rows) < asked and not run.ended for run in runs):
         # DynamoDB's 1 MB a Query ended round 1. A smaller page is complete with what it has read.
         limit = max(1, 2 * known // 3)
@@ -136,8 +137,10 @@ def list_ordered(
     while dedup is None or rounds < _ROUNDS or reading.filters.text:
         ranked = _ranked(reading, runs, fetch, dedup)
         last = ranked[limit - 1] if len(ranked) >= limit else None
-        # Round 2 up to H reads little. Without it most of what round 1 has read would be read again.
-        if not (fetch.may_finish if last is not None and rounds < _ROUNDS else fetch.allowed):
+        # Reading up to H takes little, and without it most of what round 1 has read would be read again. So it is for
+        # a round 3, if 1 MB a Query ends round 2 before H; with a filter there may be any number of rounds.
+        completes = last is not None and (rounds < _ROUNDS or not reading.filters.text)
+        if not (fetch.may_finish if completes else fetch.allowed):
             break
         behind = [run for run in runs if not run.ended and (last is None or _before(reading, run.place, last))]
         if not behind or not fetch.fits(run.source for run in behind):
