@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ksuid import Ksuid
 
-from dynashard.reads.fences import ENDED, LIFE_SECONDS, Ahead, Fences, fences_after
+from dynashard.reads.fences import ENDED, LIFE_SECONDS, Ahead, Fences, fences_after, turn_of
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit
@@ -26,7 +26,7 @@ KEYS = st.one_of(
 
 def made(end: str, ahead: list[str], *, forward: bool, beyond: bool = False) -> Fences | None:
     places = [Ahead(key, beyond=beyond) for key in ahead]
-    fences = fences_after([None, ["", len(ahead)]], [7.9] * len(ahead), end, places, forward=forward)
+    fences = fences_after([None, ["", len(ahead)]], [7] * len(ahead), end, places, forward=forward)
     assert fences is None or Fences.unpack(orjson.loads(orjson.dumps(fences.pack()))) == fences
     return fences
 
@@ -112,30 +112,42 @@ def test_a_fence_that_is_carried_on_stays_where_it_is(*, forward: bool) -> None:
 
     # The page's end and the nearest shards go on by 50 items; the last key stays, so numbers are rounded alike.
     ahead = [*map(Ahead, keys[51:151]), *kept, Ahead(keys[256])]
-    later = fences_after(fences.shape, [0.0] * 256, keys[50], ahead, forward=forward)
+    later = fences_after(fences.shape, [7] * 256, keys[50], ahead, forward=forward)
 
     assert later is not None
     assert [later.place(shard, forward=forward)[0] for shard in range(100, 255)] == places[100:]
 
 
 def test_each_group_of_shards_is_asked_again_once_in_a_life_and_all_after_one() -> None:
-    fences = fences_after([], [1000.0] * 256, "a", [Ahead(key) for key in identifiers(256)], forward=True)
+    fences = fences_after([], [100] * 256, "a", [Ahead(key) for key in identifiers(256)], forward=True)
     assert fences is not None
-    turn = LIFE_SECONDS / 16
 
-    due = [fences.due(1000.0 + turn * turns, LIFE_SECONDS) for turns in range(1, 17)]
+    due = [fences.due(turn) for turn in range(100, 117)]
 
-    assert [len(groups) for groups in due] == list(range(1, 17))
+    assert [len(groups) for groups in due] == list(range(17))
     assert all(earlier < later for earlier, later in pairwise(due))
-    assert fences.due(1000.5, LIFE_SECONDS) <= due[0]
-    assert fences.due(10**6, LIFE_SECONDS) == set(range(16))
+
+
+def test_a_group_that_was_asked_in_its_turn_is_not_due_until_the_next() -> None:
+    asked = [100 + (shard % 16 == 5) for shard in range(256)]
+    fences = fences_after([], asked, "a", [Ahead(key) for key in identifiers(256)], forward=True)
+    assert fences is not None
+    assert Fences.unpack(orjson.loads(orjson.dumps(fences.pack()))) == fences
+
+    # Turn 101 is that of group 5.
+    assert [5 in fences.due(turn) for turn in range(101, 118)] == [False] * 16 + [True]
+
+
+def test_a_life_has_16_turns() -> None:
+    assert turn_of(1000 + LIFE_SECONDS, LIFE_SECONDS) == turn_of(1000, LIFE_SECONDS) + 16
 
 
 def test_fences_of_a_clock_that_is_ahead_are_not_used() -> None:
     fences = made("a", ["b", "c"], forward=True)
 
     assert fences is not None
-    assert fences.due(6.0, LIFE_SECONDS) == {0, 1}
+    assert fences.due(7) == set()
+    assert fences.due(6) == {0, 1}
 
 
 def test_shards_of_groups_that_are_due_are_asked_first() -> None:

@@ -22,7 +22,8 @@ shard, may be missed by the listing."""
 MOVING_LIFE_SECONDS: Final = 15
 """How long it holds in an index in which an update can give an item another sort key: that is an insert there."""
 _TURNS: Final = 16
-"""How many groups of shards are confirmed one after the other."""
+"""How many turns a life has. Groups of shards are confirmed one after the other, each in a turn of its own."""
+_TURN_BITS: Final = 5
 _MAX_SHARDS: Final = 1024
 ENDED: Final = ""
 """The next sort key of a shard that was read to its end; no stored sort key is empty."""
@@ -44,15 +45,15 @@ class Fences:
 
     Attributes:
         shape: the index slot, and for each logical partition the version of its layout and its number of shards.
-        learned: for each group of shards since when its fences hold, in epoch seconds. A shard's number modulo the
-            number of groups is its group.
+        asked: for each group of shards the turn in which all of it was asked last, counted from the epoch. A shard's
+            number modulo the number of groups is its group.
         scale: how sort keys are numbers; so many bits of them, `shift`, are left out.
         origin: the number of the page's end.
         levels: for each shard how far its fence is from there; 0 if nothing is known.
     """
 
     shape: Sequence[Any]
-    learned: Sequence[int]
+    asked: Sequence[int]
     scale: Scale
     shift: int
     origin: int
@@ -80,32 +81,28 @@ class Fences:
         last = going[min(n, ceil(n * (1 - empty) + sqrt(max(0.0, variance)))) - 1]
         first, others = list[int](), list[int]()
         for shard, level in enumerate(self.levels):
-            (first if level <= last or shard % len(self.learned) in due else others).append(shard)
+            (first if level <= last or shard % len(self.asked) in due else others).append(shard)
         return first, others
 
-    def since(self, shard: int) -> int:
-        """Return since when the fence of a shard holds."""
-        return self.learned[shard % len(self.learned)]
+    def asked_in(self, shard: int) -> int:
+        """Return the turn in which a shard was asked last, as far as is known."""
+        return self.asked[shard % len(self.asked)]
 
-    def due(self, now: float, life: float) -> set[int]:
-        """Return the groups of shards that are to be asked now, so that no fence is used for longer than its life.
-
-        Each group has its turn once in a life, at a time of its own, and is due if it was not asked since.
-        """
-        groups = len(self.learned)
-        turn = now * groups // life
-        begun = ((turn - (turn - group) % groups) * life / groups for group in range(groups))
+    def due(self, turn: int) -> set[int]:
+        """Return the groups of shards that are to be asked in a turn, so that no fence is used longer than its life."""
+        groups = len(self.asked)
         # What another clock learned in the future is not used either.
-        return {group for group, since in enumerate(begun) if not since <= self.learned[group] <= now}
+        return {group for group, asked in enumerate(self.asked) if not turn - (turn - group) % groups <= asked <= turn}
 
     def pack(self) -> list[Any]:
         """Return it as JSON values."""
+        oldest, bits = min(self.asked), _BITS * len(self.levels)
         number = sum(level << _BITS * shard for shard, level in enumerate(self.levels))
-        packed = b64encode(number.to_bytes(ceil(len(self.levels) * _BITS / 8))).decode()
-        oldest = min(self.learned)
-        ages = [learned - oldest for learned in self.learned]
+        for group, asked in enumerate(self.asked):
+            number |= min(asked - oldest, (1 << _TURN_BITS) - 1) << bits + _TURN_BITS * group
+        packed = b64encode(number.to_bytes(ceil((bits + _TURN_BITS * len(self.asked)) / 8))).decode()
         # Releases that number sort keys in one way only compare the first member with a shape, and ask every shard.
-        about = [self.shape, self.scale.prefix, self.scale.alphabets, ages]
+        about = [self.shape, self.scale.prefix, self.scale.alphabets]
         return [about, oldest, 0, self.shift, f"{self.origin:x}", len(self.levels), packed]
 
     @classmethod
@@ -114,20 +111,30 @@ class Fences:
         about, oldest, digits, shift, origin, count, packed = state
         if digits:
             return None
-        shape, prefix, alphabets, ages = about
+        shape, prefix, alphabets = about
         number = int.from_bytes(b64decode(packed))
         levels = [number >> _BITS * shard & _ENDED_LEVEL for shard in range(count)]
-        learned = [oldest + age for age in ages]
-        return cls(shape, learned, Scale(prefix, alphabets), shift, int(origin, 16), levels)
+        turns = number >> _BITS * count
+        asked = [oldest + (turns >> _TURN_BITS * group & (1 << _TURN_BITS) - 1) for group in range(_groups(count))]
+        return cls(shape, asked, Scale(prefix, alphabets), shift, int(origin, 16), levels)
+
+
+def turn_of(now: float, life: float) -> int:
+    """Return the turn at a time, in epoch seconds, of fences that hold for so long."""
+    return int(now * _TURNS // life)
+
+
+def _groups(shards: int) -> int:
+    return min(_TURNS, shards)
 
 
 def fences_after(
-    shape: Sequence[Any], learned: Sequence[float], end: str, ahead: Sequence[Ahead], *, forward: bool
+    shape: Sequence[Any], asked: Sequence[int], end: str, ahead: Sequence[Ahead], *, forward: bool
 ) -> Fences | None:
     """Return the fences after a page that ended at a sort key.
 
-    `ahead` says for each shard where it goes on at the earliest, and `learned` since when that holds. None if these are
-    too many, or share too long a beginning.
+    `ahead` says for each shard where it goes on at the earliest, and `asked` in which turn that was learned. None if
+    these are too many, or share too long a beginning.
     """
     if len(ahead) > _MAX_SHARDS:
         return None
@@ -152,6 +159,6 @@ def fences_after(
             number -= 1
         return max(0, sign * ((number >> shift) - origin))
 
-    groups = min(_TURNS, len(ahead))
-    since = [int(min(learned[group::groups])) for group in range(groups)]
-    return Fences(shape, since, scale, shift, origin, list(map(level, ahead)))
+    groups = _groups(len(ahead))
+    turns = [min(asked[group::groups]) for group in range(groups)]
+    return Fences(shape, turns, scale, shift, origin, list(map(level, ahead)))

@@ -26,7 +26,7 @@ from typing import Any, Final
 from dynashard.codec import item_size
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
-from dynashard.reads.fences import ENDED, LIFE_SECONDS, MOVING_LIFE_SECONDS, Ahead, Fences, fences_after
+from dynashard.reads.fences import ENDED, LIFE_SECONDS, MOVING_LIFE_SECONDS, Ahead, Fences, fences_after, turn_of
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
@@ -122,8 +122,9 @@ def list_ordered(
     trips, unless a filter or DynamoDB's 1 MB a Query cut a round short. With `dedup`, 2 round trips even so: the page
     is then short.
     """
+    began = fetch.clock()
     share = limit if dedup is None else min(MAX_READ, ceil(limit * dedup.excess))
-    layouts, runs, asked, fences = _first_round(fetch, after, fences, share, item_bytes)
+    layouts, runs, asked, fences = _first_round(fetch, after, fences, share, item_bytes, began=began)
     reading = layouts[0].reading
     known = sum(len(run.rows) for run in runs)
     stored = _stored_bytes(runs, item_bytes)
@@ -164,12 +165,18 @@ def list_ordered(
         # If the budget ended before an item was known to come first, the next page begins here again, without fences.
         ended = all(run.ended for run in runs)
         return rows, None if ended else [run.state for run in runs if run.number == 0], None
-    learned = _learned(fetch, fences, runs, items, end[1].sort) if pays else None
+    learned = _learned(_turn(layouts, began), fences, runs, items, end[1].sort) if pays else None
     return rows, _positions(runs, items, end, dedup), learned
 
 
 def _first_round(
-    fetch: Fetch, after: Sequence[Positions] | None, fences: Fences | None, limit: int, item_bytes: float | None
+    fetch: Fetch,
+    after: Sequence[Positions] | None,
+    fences: Fences | None,
+    limit: int,
+    item_bytes: float | None,
+    *,
+    began: float,
 ) -> tuple[Sequence[Layout], list[_Run], int, Fences | None]:
     """Return the layouts, all sources, how many items were asked of those that were read, and the fences if used."""
     while True:
@@ -177,7 +184,7 @@ def _first_round(
         asked = runs = _runs(layouts, after)
         used = fences if fences is not None and _skippable(layouts) and fences.shape == _shape(layouts) else None
         if used is not None:
-            first, others = used.parted(limit, used.due(fetch.clock(), _fence_life(layouts)))
+            first, others = used.parted(limit, used.due(_turn(layouts, began)))
             asked = [runs[rank] for rank in first]
             for rank in others:
                 runs[rank].place = used.place(rank, forward=layouts[0].reading.forward)
@@ -205,8 +212,9 @@ def _skippable(layouts: Sequence[Layout]) -> bool:
     return not (reading.consistent or reading.filters.text or any(layout.moving for layout in layouts))
 
 
-def _fence_life(layouts: Sequence[Layout]) -> float:
-    return LIFE_SECONDS if all(layout.stationary for layout in layouts) else MOVING_LIFE_SECONDS
+def _turn(layouts: Sequence[Layout], now: float) -> int:
+    """Return the turn of fences at a time."""
+    return turn_of(now, LIFE_SECONDS if all(layout.stationary for layout in layouts) else MOVING_LIFE_SECONDS)
 
 
 def _shape(layouts: Sequence[Layout]) -> list[Any]:
@@ -323,21 +331,21 @@ def _positions(
 
 
 def _learned(
-    fetch: Fetch, before: Fences | None, runs: Sequence[_Run], items: Sequence[_Ranked], end: str
+    turn: int, before: Fences | None, runs: Sequence[_Run], items: Sequence[_Ranked], end: str
 ) -> Fences | None:
-    """The fence keys after a page of these items. `before` are those that it has used."""
+    """The fence keys after a page of these items in a turn. `before` are those that it has used."""
     reading = runs[0].layout.reading
     returned = Counter(rank for rank, _ in items)
-    learned, ahead = [fetch.clock()] * len(runs), list[Ahead]()
+    asked, ahead = [turn] * len(runs), list[Ahead]()
     for run in runs:
         if returned[run.rank] < len(run.rows):
             ahead.append(Ahead(run.rows[returned[run.rank]][reading.sort_attribute]["S"]))
         else:
             ahead.append(Ahead(ENDED if run.ended else run.place[0], beyond=run.reached is None))
         if run.reached is None and not run.ended and before is not None:
-            learned[run.rank] = before.since(run.rank)
+            asked[run.rank] = before.asked_in(run.rank)
     shape = _shape([run.layout for run in runs if run.number == 0])
-    return fences_after(shape, learned, end, ahead, forward=reading.forward)
+    return fences_after(shape, asked, end, ahead, forward=reading.forward)
 
 
 def _after(any_of: _Run, run: _Run, position: Position, returned: Sequence[Wire], *, whole: bool) -> Positions:
