@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import orjson
 
+from dynashard_checks.answers import damaged
 from dynashard.keys import KeyTemplate
 from dynashard.routing import logical_partition_of
-from dynashard.schema import PK, SK
-from dynashard_checks.answers import damaged
-from dynashard_checks.reader_entities import Subject, Wire
-from dynashard_checks.reader_oddities import BEYOND, IMPOSSIBLE, MARKER, NUMBERS_BEYOND, POSSIBLE, RAW, TABLE, Draft
+from dynashard.schema import PK, REV, SK
+from tests.unit.compiled.reader_entities import Subject, Wire
+from tests.unit.compiled.reader_oddities import BEYOND, IMPOSSIBLE, MARKER, NUMBERS_BEYOND, POSSIBLE, RAW, TABLE, Draft
 
 USUAL: Final = "as it is stored"
 
@@ -66,7 +66,8 @@ def query_body(random: Random, subject: Subject, request: Mapping[str, Any], fir
     answer: dict[str, Any] = {"Count": count, "ScannedCount": count, "ConsumedCapacity": _capacity(random)}
     if random.getrandbits(1):
         answer["LastEvaluatedKey"] = {PK: items[-1][PK], SK: items[-1][SK]}
-    return _drawn(Draft(random, subject, items, answer, "Items"))
+    revised = "ProjectionExpression" not in request or REV in request["ExpressionAttributeNames"].values()
+    return _drawn(Draft(random, subject, items, answer, "Items", revised))
 
 
 def batch_body(random: Random, subject: Subject, request: Mapping[str, Any]) -> Body:

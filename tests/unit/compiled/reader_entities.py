@@ -1,4 +1,4 @@
-"""Entities whose answers `fuzz_readers` reads: those of the sample domain, and some with fields of every type."""
+"""Entities whose answers `bench.fuzz_readers` reads: those of the sample domain, and some with fields of every type."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class Checked(Entity, name="fuzz.v1.Checked", key=Key("{tenant_id}", "{id}"), re
 
     @model_validator(mode="after")
     def _no_seven(self) -> "Checked":
-        if self.whole == 7:  # noqa: PLR2004 - any number would do
+        if self.whole == 7:
             raise ValueError("no seven")
         return self
 
@@ -229,7 +229,7 @@ def _item(random: Random, model: type[Entity]) -> Entity:
         values = {}
         for name, field in model.model_fields.items():
             # Functions that make defaults would take the time of day.
-            wanted = field.is_required() or field.default_factory or random.random() < 0.7  # noqa: PLR2004 - most
+            wanted = field.is_required() or field.default_factory or random.random() < 0.7
             if wanted and name in _VALUES:
                 values[name] = random.choice(_VALUES[name])
         try:
@@ -241,7 +241,7 @@ def _item(random: Random, model: type[Entity]) -> Entity:
 def _stored(random: Random, entity: EntityDefinition[Any], item: Entity) -> Wire:
     stored = {"Type": {"S": entity.name}, "Rev": {"S": f"r-{random.randrange(100)}"}}
     stored |= entity.encode({name: value for name, value in item.__dict__.items() if name not in entity.attachments})
-    if random.random() < 0.2:  # noqa: PLR2004 - most were not changed since they were created
+    if random.random() < 0.2:
         stored["Prev"] = {"S": random.choice(["r-old", "r-2 r-1 r-0"])}
         stored |= random.choice([{}, {"Born": {"S": "r-0"}}])
     return stored
