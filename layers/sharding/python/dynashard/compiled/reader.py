@@ -10,10 +10,9 @@ value that is refused. The reference codec reads those, and has the errors.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import floor, inf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, convert
 from msgspec import ValidationError as OtherStructureError
@@ -46,8 +45,7 @@ _SURELY_STORABLE: Final = (MAX_PARTITION_KEY_BYTES - len(f":{MAX_SHARDS}")) // 4
 """Characters of a partition key whose bytes need not be counted: each has at most 4."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowReader:
+class RowReader(NamedTuple):
     """How the stored items of an entity are read in one way.
 
     Attributes:

@@ -176,7 +176,7 @@ class Fetch:
         self, layouts: Sequence[Layout], reads: Sequence[StreamRead], chunks: Sequence[Chunk]
     ) -> list[Chunk]:
         """The chunks without markers that lead nowhere, and without second entries of an item that moves."""
-        # What a reader has made of an answer is no marker.
+        # A chunk with an end has items that a reader has made, and no markers.
         followed = [chunk for read, chunk in zip(reads, chunks, strict=True) if layouts[read.part].follows]
         markers = [row for chunk in followed if chunk.end is None for row in chunk.rows if MOVED_TO in row]
         if markers and self.moved_items:
