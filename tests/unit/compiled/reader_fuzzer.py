@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, Final
 
 from dynashard import Dynashard, EntityDefinition
+from dynashard.entity import IndexDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.runtime import Runtime
 from dynashard.topology import View
@@ -34,8 +35,8 @@ class _Counts:
         del partition
         return View(UNSHARDED if entity.shards is None else self._count)
 
-    def index_view(self, *_: Any) -> View:
-        return View(self._count)
+    def index_view(self, _: Any, index: IndexDefinition) -> View:
+        return View(UNSHARDED if index.shards is None else self._count)
 
     def refresh(self, *_: Any) -> None:
         """Views are not cached."""
@@ -99,6 +100,8 @@ def _asked(random: Random, subject: Subject) -> Asked:
     view = random.choice(
         ["entities", "entities", "fields", "fields", "documents", "documents", "scan", "batch", "batch"]
     )
+    of_index = view != "batch" and subject.listings and random.getrandbits(1)
+    listing = random.choice(subject.listings) if of_index else (None, subject.partition)
     arguments: dict[str, Any] = {"limit": random.choice([1, 2, 2, 3, 5])}
     arguments |= random.choice([{}, {}, {}, {"order": "shard"}])
     near, far = 1, random.randrange(2, 6)
@@ -106,11 +109,13 @@ def _asked(random: Random, subject: Subject) -> Asked:
         arguments["direction"] = "desc"
         near, far = 999_999, 999_999 - far
     low, high = (f"{each:06d}" for each in sorted([near, far]))
-    arguments |= random.choice([{}, {}, {}, {"start": low, "end": high}, {"prefix": low[:5]}])
+    if listing[0] is None:
+        arguments |= random.choice([{}, {}, {}, {"start": low, "end": high}, {"prefix": low[:5]}])
     fields = None
     if view == "fields" or (view == "scan" and not random.randrange(3)):
         fields = random.choice(subject.selections)
-    return Asked(view, arguments, fields, random.sample(subject.keys, random.randrange(1, 4)), random.choice([1, 2]))
+    keys = random.sample(subject.keys, random.randrange(1, 4))
+    return Asked(view, *listing, arguments, fields, keys, random.choice([1, 2]))
 
 
 def _allowed(trial: Trial, found: Outcome, wanted: Outcome) -> str | None:
@@ -120,6 +125,8 @@ def _allowed(trial: Trial, found: Outcome, wanted: Outcome) -> str | None:
     parsed = trial.of_parsed(plain=True)
     if found in (parsed, trial.of_parsed(plain=False)):
         return "the same items as of parsed answers, which the reference refuses"
+    if trial.asked.index is not None and not wanted.declared:
+        return "a malformed key that only the reference reads"
     if trial.asked.view in ("documents", "fields") and not (wanted.declared and parsed.declared):
         return "a malformed system attribute that only the reference reads"
     return None

@@ -31,6 +31,8 @@ class Draft:
     within: Literal["Items", "Responses"]
     revised: bool = True
     """Whether the request asks for revisions."""
+    of_index: bool = False
+    """Whether the items are entries of an index."""
 
     def whole(self) -> dict[str, Any]:
         """Return the answer with its items, without their revisions if it is not to have them."""

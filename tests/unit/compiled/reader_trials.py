@@ -184,6 +184,8 @@ class Asked:
 
     Attributes:
         view: what is returned: entities, fields, documents, a scan or a batch.
+        index: the index that is listed; None for the table.
+        partition: the fields of a logical partition of it.
         arguments: those of a page.
         fields: those that are asked for; None for whole items.
         keys: those of a batch.
@@ -191,6 +193,8 @@ class Asked:
     """
 
     view: str
+    index: str | None
+    partition: Mapping[str, Any]
     arguments: Mapping[str, Any]
     fields: Sequence[str] | None
     keys: Sequence[Mapping[str, Any]]
@@ -254,7 +258,7 @@ class Trial:
             yield from map(_seen, batch)
             yield batch.left_out
             return
-        query = Query(items.entity, self.subject.partition, fields=asked.fields, **asked.arguments)
+        query = Query(items.entity, asked.partition, asked.index, fields=asked.fields, **asked.arguments)
         if asked.view == "scan":
             yield from map(_seen, scan := items.listing.scan(query, workers=1))
             yield scan.undecodable

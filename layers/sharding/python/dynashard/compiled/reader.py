@@ -93,7 +93,8 @@ def fields_reader(entity: Declared, names: Sequence[str], index: DeclaredIndex |
     read = list(dict.fromkeys([*names, *keys]))
     if asks_for_others([[parts.fields[name] for name in read], list(parts.definitions.values())]):
         return None
-    reader = _Reader(entity, parts, read, index, judges_revision=False)
+    # Listings of the table do not ask for the revision.
+    reader = _Reader(entity, parts, read, index, judges_revision=index is not None)
     reader.select({name: name for name in names}, whole=False)
     return reader.made()
 
