@@ -224,7 +224,7 @@ def test_a_time_is_written_as_it_would_be_after_parsing(field: str, text: str) -
 def test_what_orjson_does_not_write_is_written_by_pydantic() -> None:
     page = [{**SYSTEM, "Rev": {"S": "r"}, "whole": {"N": "18446744073709551616"}, "at": {"S": "2021-02-24T19:28:41Z"}}]
 
-    # An item that is no document stands beside it.
+    # Beside it is an item that pydantic writes.
     page.append({**SYSTEM, "few": {"NULL": True}, "Rev": {"S": "r"}})
 
     assert [type(row) for row in as_read(Plain, page)] == [tuple, Plain]
