@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import orjson
 
-from dynashard_checks.answers import damaged
 from dynashard.entity.item_keys import KeyTemplates
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate
 from dynashard.schema import PK, REV, SK, index_pk, index_sk
+from dynashard_checks.answers import damaged
 from tests.unit.compiled.reader_entities import Subject, Wire
 from tests.unit.compiled.reader_oddities import BEYOND, IMPOSSIBLE, MARKER, NUMBERS_BEYOND, POSSIBLE, RAW, TABLE, Draft
 

@@ -101,7 +101,7 @@ def _asked(random: Random, subject: Subject) -> Asked:
         ["entities", "entities", "fields", "fields", "documents", "documents", "scan", "batch", "batch"]
     )
     of_index = view != "batch" and subject.listings and random.getrandbits(1)
-    listing = random.choice(subject.listings) if of_index else (None, subject.partition)
+    index, partition = random.choice(subject.listings) if of_index else (None, subject.partition)
     arguments: dict[str, Any] = {"limit": random.choice([1, 2, 2, 3, 5])}
     arguments |= random.choice([{}, {}, {}, {"order": "shard"}])
     near, far = 1, random.randrange(2, 6)
@@ -109,13 +109,13 @@ def _asked(random: Random, subject: Subject) -> Asked:
         arguments["direction"] = "desc"
         near, far = 999_999, 999_999 - far
     low, high = (f"{each:06d}" for each in sorted([near, far]))
-    if listing[0] is None:
+    if index is None:
         arguments |= random.choice([{}, {}, {}, {"start": low, "end": high}, {"prefix": low[:5]}])
     fields = None
     if view == "fields" or (view == "scan" and not random.randrange(3)):
         fields = random.choice(subject.selections)
     keys = random.sample(subject.keys, random.randrange(1, 4))
-    return Asked(view, *listing, arguments, fields, keys, random.choice([1, 2]))
+    return Asked(view, index, partition, arguments, fields, keys, random.choice([1, 2]))
 
 
 def _allowed(trial: Trial, found: Outcome, wanted: Outcome) -> str | None:
