@@ -57,12 +57,12 @@ def stored(**attributes: dict[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in wire.items() if value is not None}
 
 
-@pytest.fixture(params=["first", "later"])
-def entity(request: pytest.FixtureRequest) -> EntityDefinition[Part]:
-    """The definition, before and after it has generated its readers."""
-    known = definition(Part)
-    known._has_decoded = request.param == "later"
-    return known
+@pytest.fixture(params=["compiled", "reference"])
+def entity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> EntityDefinition[Part]:
+    """The definition, whose items are read by the compiled reader first, or by the reference alone."""
+    if request.param == "reference":
+        monkeypatch.setattr(EntityDefinition, "decode", EntityDefinition.reference_decode)
+    return definition(Part)
 
 
 TOLERATED: dict[str, tuple[dict[str, Any], str, Any]] = {

@@ -11,7 +11,6 @@ from dynashard.transport.interface import Consumed
 from dynashard_serving.documents import written
 from dynashard_serving.limits import MAX_ANSWER_BYTES
 from dynashard_serving.pages import answer_bytes, page_that_fits
-from dynashard_serving.stored_texts import Written
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +36,7 @@ def test_a_page_is_shortened_until_it_fits_with_its_cursor() -> None:
         assert len(limits) < 20, "it reads the same page again and again"
         return Page(["x" * 100_000] * min(200, limit), "c" * 300_000, Consumed(), 1)
 
-    answer = page_that_fits(read, {"limit": 1000}, lambda items: Written(written(items).encode()))
+    answer = page_that_fits(read, {"limit": 1000}, lambda items: written(items).encode())
 
     assert answer_bytes(answer.text) <= MAX_ANSWER_BYTES
     assert limits == sorted(set(limits), reverse=True)

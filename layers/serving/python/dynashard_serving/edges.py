@@ -13,7 +13,6 @@ from dynashard_patterns.edges import NODE, Edge, Edges, EdgeStore
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import item_texts, list_text
 from dynashard_serving.pages import Answer, page_that_fits
-from dynashard_serving.stored_texts import Written
 
 Way = Literal["forward", "backward"]
 WAYS: Final[tuple[Way, Way]] = ("forward", "backward")
@@ -100,5 +99,5 @@ def _named_of() -> Iterator[None]:
         raise InvalidValueError(str(error), field="of" if error.field == "node" else error.field) from error
 
 
-def _text(items: Sequence[Any]) -> Written:
-    return Written(list_text(item_texts(items)))
+def _text(items: Sequence[Any]) -> bytes:
+    return list_text(item_texts(items))

@@ -10,10 +10,8 @@ from typing import Any, Final
 from dynashard.entity import Undecodable
 from dynashard.errors import FieldError, InvalidQueryError, ValidationFailedError
 from dynashard.reads import Page
-from dynashard.repository.left_out import leave_out
 from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES
-from dynashard_serving.stored_texts import Text
 
 _CURSOR_BYTES: Final = 64 * 1024
 """Room for a cursor that is longer than that of the previous page."""
@@ -47,7 +45,7 @@ class Answer:
 def page_that_fits(
     read: Callable[..., Page[Any]],
     options: dict[str, Any],
-    text_of: Text,
+    text_of: Callable[[Sequence[Any]], bytes],
 ) -> Answer:
     """Read a page that Lambda can answer. A page that is too large is read again with a lower `limit`.
 
@@ -63,15 +61,12 @@ def page_that_fits(
     while True:
         with named_outside():
             page = read(**options)
-        items, left_out = text_of(page.items)
-        text = f'{{"items":{items.decode()},"cursor":{written(page.cursor)}}}'
+        text = f'{{"items":{text_of(page.items).decode()},"cursor":{written(page.cursor)}}}'
         # A character takes at most 4 bytes, so that most pages need not be counted.
         if 4 * len(text) <= MAX_ANSWER_BYTES or answer_bytes(text) <= MAX_ANSWER_BYTES or options["limit"] == 1:
-            leave_out(left_out, strict=options.get("strict", False))
-            undecodable = (*page.undecodable, *left_out)
-            return Answer(text, page.cursor, len(page.items) - len(left_out), undecodable)
+            return Answer(text, page.cursor, len(page.items), page.undecodable)
         room = MAX_ANSWER_BYTES - _CURSOR_BYTES - len(page.cursor or "")
-        sizes = (answer_bytes(text_of([item]).text.decode()) - 1 for item in page.items)
+        sizes = (answer_bytes(text_of([item]).decode()) - 1 for item in page.items)
         options["limit"] = max(1, min(_fitting(sizes, room), options["limit"] - 1))
 
 

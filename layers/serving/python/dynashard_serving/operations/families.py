@@ -12,7 +12,6 @@ from dynashard_serving.operations.exposed import Exposed, FamilyListing
 from dynashard_serving.operations.requests import Choice, Paging
 from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer, page_that_fits
-from dynashard_serving.stored_texts import Written
 
 TYPE: Final = "type"
 """The name of an item's entity in its document."""
@@ -95,5 +94,5 @@ class Family:
         return self._owners[above]
 
 
-def _text(items: Sequence[Any]) -> Written:
-    return Written(list_text(item_texts(items, with_type=True)))
+def _text(items: Sequence[Any]) -> bytes:
+    return list_text(item_texts(items, with_type=True))

@@ -7,13 +7,13 @@ from typing import Any
 from dynashard import Collection
 from dynashard.entity import Entity
 from dynashard.reads import Page, Partitions, Query
-from dynashard_serving.documents import REVISION, item_texts, list_text, part, written
+from dynashard_serving.documents import REVISION, list_text, part, written
 from dynashard_serving.operations.choosing import chosen, listed
 from dynashard_serving.operations.item_reads import CollectionOf
 from dynashard_serving.operations.requests import Choice, List
 from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer, named_outside, page_that_fits
-from dynashard_serving.stored_texts import Written, stored_text
+from dynashard_serving.stored_texts import stored_text
 
 
 class Listings:
@@ -34,10 +34,9 @@ class Listings:
         """
         served.require("list")
         items, options = self._collection_of(served.entity), listed(served, request)
-        text = None if request.fields is not None else stored_text(served.entity)
-        if text is not None:
-            return page_that_fits(partial(_as_stored, items), options, text)
-        return page_that_fits(items.list, options, partial(_text, served.entity, request.fields))
+        if request.fields is None:
+            return page_that_fits(partial(_documents, items), options, stored_text)
+        return page_that_fits(items.list, options, partial(_parts, served.entity))
 
     def count(self, served: Served, choice: Choice) -> int:
         """How many items there are.
@@ -53,11 +52,10 @@ class Listings:
             return int(self._collection_of(served.entity).count(**options))
 
 
-def _as_stored(items: Collection[Any], partition: Partitions, *, cursor: str | None, **arguments: Any) -> Page[Any]:
+def _documents(items: Collection[Any], partition: Partitions, *, cursor: str | None, **arguments: Any) -> Page[Any]:
     query = Query(items.entity, partition, **arguments)
     return items.listing.page(query, cursor, revision_as=REVISION)
 
 
-def _text(model: type[Entity], fields: Sequence[str] | None, items: Sequence[Any]) -> Written:
-    texts = item_texts(items) if fields is None else [written(part(model, item)).encode() for item in items]
-    return Written(list_text(texts))
+def _parts(model: type[Entity], items: Sequence[Any]) -> bytes:
+    return list_text(written(part(model, item)).encode() for item in items)

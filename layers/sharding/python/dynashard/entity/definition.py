@@ -1,12 +1,11 @@
 """A declaration, checked and compiled: from an item's fields to its keys and stored attributes, and back."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache, partial
 from math import floor
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import PydanticUndefined
@@ -34,6 +33,9 @@ from dynashard.nearest import hint
 from dynashard.placement import CALCULATED
 from dynashard.record import Record, revision_in, with_revision
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
+
+if TYPE_CHECKING:
+    from dynashard.compiled.writer import ItemWriter
 
 T = TypeVar("T", bound=Record)
 
@@ -96,9 +98,9 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         # Models in an item refuse unknown fields, and stored ones may have fields that have been removed since.
         self._options: dict[str, Any] = {"extra": "ignore"} if nested else {}
         self._validate: Callable[..., T] = partial(model.__pydantic_validator__.validate_python, **self._options)
-        self._fields_validator = lru_cache(maxsize=64)(partial(self._validator, "fields_validator"))
+        self._parts = lru_cache(maxsize=64)(self._part_reader)
+        self._documents = lru_cache(maxsize=4)(self._document_reader)
         self.checks: dict[str, Callable[[Mapping[str, Any]], object]] = {}
-        self._made_key = self._has_decoded = False
 
     @cached_property
     def replicas(self) -> tuple[IndexDefinition, ...]:
@@ -108,7 +110,8 @@ class EntityDefinition(KeyTemplates, Generic[T]):
     def reserve_characters(self, characters: frozenset[str]) -> None:
         """Refuse these characters in sort key fields from now on: they divide the keys of entities in one partition."""
         self.sort = replace(self.sort, reserved=characters)
-        self.__dict__.pop("_form_key", None)
+        for compiled in ("_compiled", "_compiled_key"):
+            self.__dict__.pop(compiled, None)
         refuse(f"sort {problem}" for problem in sample_problems(self.model, self.sort))
 
     def add_check(self, name: str, check: Callable[[Mapping[str, Any]], object]) -> None:
@@ -131,24 +134,20 @@ class EntityDefinition(KeyTemplates, Generic[T]):
                     raise InvalidKeyError(message, field=str(name))
         else:
             values = values.__dict__
-        # Generating a function takes longer than the one key that a process makes when it starts.
-        formed = self._form_key(values) if self._made_key else None
-        self._made_key = True
-        return formed or self._key(values, "sort")
+        return self._compiled_key(values) or self._key(values, "sort")
 
     @cached_property
-    def form(self) -> Callable[..., dict[str, Any] | None]:
-        """The function that makes stored items, index keys included; see `dynashard.compiled.written_form`."""
-        # Generated code is loaded when first needed, which is not when a class is declared.
-        from dynashard.compiled.written_form import item_former  # noqa: PLC0415
+    def writer(self) -> "ItemWriter":
+        """The compiled writer of stored items, index keys included; see `dynashard.compiled.writer`."""
+        from dynashard.compiled.writer import item_writer  # noqa: PLC0415 - as in `_compiled`
 
-        return item_former(self, CALCULATED, plain_types)
+        return item_writer(self, CALCULATED, plain_types)
 
     @cached_property
-    def _form_key(self) -> Callable[[Mapping[str, Any]], ItemKey | None]:
-        from dynashard.compiled.written_form import key_former  # noqa: PLC0415 - as in `form`
+    def _compiled_key(self) -> Callable[[Mapping[str, Any]], ItemKey | None]:
+        from dynashard.compiled.writer import key_writer  # noqa: PLC0415 - as in `_compiled`
 
-        return key_former(self, partial(tuple.__new__, ItemKey))
+        return key_writer(self, partial(tuple.__new__, ItemKey))
 
     def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the stored attributes of an item's fields, without system attributes except `ExpiresAt`.
@@ -216,30 +215,6 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
         Those that are not stored have their defaults, or None if they have none, or one that a function makes.
         """
-        names = tuple(fields)
-        if (validator := self._fields_validator(names)) is not None:
-            try:
-                return cast("dict[str, Any]", validator.validate_python(wire, extra="ignore")[0])
-            except (ValidationError, UndecodableItemError):
-                return self.decode_fields_singly(wire, names)
-        return self.decode_fields_singly(wire, names)
-
-    def part(self, wire: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-        """Return what `decode_fields` returns of an item that was read with its key and the fields of the key.
-
-        Raises as `decode`; other fields are not looked at.
-        """
-        try:
-            values = self.decode_fields(wire, dict.fromkeys((*fields, *self.key_fields)))
-            problem = self.problem(values, wire)
-        except MALFORMED as error:
-            problem = f"its attributes are not as the layer stores them: {error!r}"
-        if problem:
-            raise self._undecodable(wire, problem)
-        return {name: values[name] for name in fields}
-
-    def decode_fields_singly(self, wire: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-        """Return what `decode_fields` returns, by decoding each attribute before it is checked. Takes more CPU time."""
         values: dict[str, Any] = {}
         for name in fields:
             attribute = wire.get(self._attribute(name))
@@ -250,43 +225,65 @@ class EntityDefinition(KeyTemplates, Generic[T]):
                 values[name] = self._expiry(wire)
             else:
                 try:
-                    values[name] = self.assignment.check(name, self._decoded(name, attribute), stored=True)
+                    values[name] = self.assignment.check(name, self.decode_field(name, attribute), stored=True)
                 except InvalidValueError as error:
-                    found = self.tolerance.field(wire, name, self._decoded(name, attribute), error.__cause__)
+                    found = self.tolerance.field(wire, name, self.decode_field(name, attribute), error.__cause__)
                     if found is None:
                         raise self._undecodable(wire, str(error)) from error
                     [values[name]] = found
         return values
+
+    def part(self, wire: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+        """Return what `decode_fields` returns of an item that was read with its key and the fields of the key.
+
+        Raises as `decode`; other fields are not looked at.
+        """
+        if (found := self._parts(tuple(fields))(wire)) is not None:
+            return found[0]
+        return self.reference_part(wire, fields)
+
+    def reference_part(self, wire: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+        """Return what `part` returns, by decoding and checking field by field, which takes every item."""
+        try:
+            values = self.decode_fields(wire, dict.fromkeys((*fields, *self.key_fields)))
+            problem = self.problem(values, wire)
+        except MALFORMED as error:
+            problem = f"its attributes are not as the layer stores them: {error!r}"
+        if problem:
+            raise self._undecodable(wire, problem)
+        return {name: values[name] for name in fields}
 
     def decode(self, wire: Mapping[str, Any]) -> T:
         """Return the item from its stored attributes, which include its key.
 
         Raises `UndecodableItemError` if they do not fit its fields, or its fields contradict its key.
         """
+        if (item := self._compiled(wire)) is not None:
+            return item
+        return self.reference_decode(wire)
+
+    def document(self, wire: Mapping[str, Any], revision: str) -> T | tuple[dict[str, Any]]:
+        """Return what is written as JSON of a stored item; raises as `decode`.
+
+        That is a mapping of its fields and its revision, by this name, as the only member of a tuple; or the item, if
+        its JSON is more than that.
+        """
+        return self._documents(revision)(wire) or self.decode(wire)
+
+    def reference_decode(self, wire: Mapping[str, Any]) -> T:
+        """Return what `decode` returns, by decoding and checking attribute by attribute, which takes every item."""
         if MOVED_TO in wire and (damage := marker_problem(wire)):
             raise self._undecodable(wire, damage)
         try:
-            first, item = not self._has_decoded, self._decode(wire)
-            if PK in wire and (problem := self.problem(item.__dict__, wire, slowly=first)):
+            item = self._decode(wire)
+            if PK in wire and (problem := self.problem(item.__dict__, wire)):
                 raise self._undecodable(wire, problem)
         except MALFORMED as error:
             raise self._undecodable(wire, f"its attributes are not as the layer stores them: {error!r}") from error
         return item
 
     def _decode(self, wire: Mapping[str, Any]) -> T:
-        # What decodes many quickly takes longer to make than the one item that a process decodes when it starts.
-        if self._has_decoded:
-            if (item := self._form_item(wire)) is not None:
-                return item
-            with suppress(ValidationError, UndecodableItemError):
-                if self._item_validator is not None:
-                    return with_revision(self._item_validator(wire), revision_in(wire))
-        self._has_decoded = True
-        return self.decode_singly(wire)
-
-    def decode_singly(self, wire: Mapping[str, Any]) -> T:
-        """Return what `decode` returns, by decoding each attribute before all are checked. Takes twice the CPU time."""
-        values = {name: self._decoded(name, wire[name]) for name in wire if name in self._stored}
+        values = {name: self.decode_field(name, wire[name]) for name in wire if name in self._stored}
         if self.expires is not None and EXPIRES_AT in wire:
             values[self.expires] = self._expiry(wire)
         try:
@@ -306,25 +303,25 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         return Tolerance(self.model, self.key_fields)
 
     @cached_property
-    def _form_item(self) -> Callable[[Mapping[str, Any]], T | None]:
-        """Makes items whose fields are all plain; see `dynashard.compiled.item_form`."""
-        from dynashard.compiled.item_form import item_form  # noqa: PLC0415 - as in `form`
+    def _compiled(self) -> Callable[[Mapping[str, Any]], T | None]:
+        """The compiled reader, which returns None for what only the reference reads; see `dynashard.compiled`."""
+        # Generated code is loaded when first needed, which is not when a class is declared.
+        from dynashard.compiled.reader import entity_reader  # noqa: PLC0415
 
-        return item_form(self) or _unknown
+        return reader.read if (reader := entity_reader(self)) else _unknown
 
-    @cached_property
-    def _item_validator(self) -> Callable[[Mapping[str, Any]], T] | None:
-        """The validator of stored items; built when first needed. None if there is none for this model."""
-        made = self._validator("item_validator", {*self._stored, self.expires or ""} - {""})
-        return None if made is None else partial(made.validate_python, **self._options)
+    def _document_reader(self, revision: str) -> Callable[[Mapping[str, Any]], tuple[dict[str, Any]] | None]:
+        from dynashard.compiled.reader import document_reader  # noqa: PLC0415 - as in `_compiled`
 
-    def _validator(self, kind: str, names: Iterable[str]) -> Any:
-        from dynashard.compiled import stored_form  # noqa: PLC0415 - as in `form`
+        return reader.read if (reader := document_reader(self, revision)) else _unknown
 
-        made = {"item_validator": stored_form.item_validator, "fields_validator": stored_form.fields_validator}[kind]
-        return made(self.model, {name: self._attribute(name) for name in names}, self._decoded)
+    def _part_reader(self, fields: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[dict[str, Any]] | None]:
+        from dynashard.compiled.reader import fields_reader  # noqa: PLC0415 - as in `_compiled`
 
-    def _decoded(self, name: str, attribute: Any) -> Any:
+        return reader.read if (reader := fields_reader(self, fields)) else _unknown
+
+    def decode_field(self, name: str, attribute: Any) -> Any:
+        """Return the value of a stored attribute, before its field validates it."""
         is_expiry = name == self.expires
         return self._expiry({EXPIRES_AT: attribute}) if is_expiry else self._restored(name, decode_value(attribute))
 
@@ -333,17 +330,14 @@ class EntityDefinition(KeyTemplates, Generic[T]):
             return duration(value)
         return json_numbers(value) if name in self._free else value
 
-    def problem(self, values: Mapping[str, Any], wire: Mapping[str, Any], *, slowly: bool = False) -> str | None:
-        """Return why a stored item with these fields is not one of the entity; None if it is. See `misplaced`."""
-        return system_problem(self.name, wire) or self.misplaced(values, wire, slowly=slowly)
+    def problem(self, values: Mapping[str, Any], wire: Mapping[str, Any]) -> str | None:
+        """Return why a stored item with these fields is not one of the entity; None if it is."""
+        return system_problem(self.name, wire) or self.misplaced(values, wire)
 
-    def misplaced(self, values: Mapping[str, Any], wire: Mapping[str, Any], *, slowly: bool = False) -> str | None:
-        """Return how the fields of a stored item contradict its key; None if they do not.
-
-        A function for many keys is generated unless it is to be done `slowly`.
-        """
+    def misplaced(self, values: Mapping[str, Any], wire: Mapping[str, Any]) -> str | None:
+        """Return how the fields of a stored item contradict its key; None if they do not."""
         try:
-            key = (None if slowly else self._form_key(values)) or self._key(values, "sort")
+            key = self._key(values, "sort")
         except InvalidKeyError as error:
             return f"its fields form no key: {error}"
         place, sort = wire[PK]["S"], wire[SK]["S"]
@@ -365,5 +359,5 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         return UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {problem}")
 
 
-def _unknown(*_: Any) -> None:
-    """In place of a generated function, and of what makes one: it knows nothing."""
+def _unknown(_: Mapping[str, Any]) -> None:
+    """In place of a compiled reader: it knows nothing."""

@@ -70,7 +70,8 @@ class Tolerance(Generic[T]):
 
     def field(self, wire: Mapping[str, Any], name: str, value: Any, error: object) -> tuple[Any] | None:
         """Return a field's value in a stored item that was refused, in a tuple; None if no version wrote it so."""
-        if not isinstance(error, ValidationError) or not self._at_fault(wire, error):
+        # The revision is not read for some fields only. An item that has a type has one.
+        if not isinstance(error, ValidationError) or TYPE not in wire or not self._refused(error):
             return None
         # A default may be made of other fields, which nobody has read.
         blank = self._model.model_construct(None, **dict.fromkeys(self._model.model_fields))

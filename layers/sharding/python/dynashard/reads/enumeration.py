@@ -22,7 +22,7 @@ from dynashard.reads.sources import Convert, Reading, Sources
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_damaged, is_live, is_marker
 from dynashard.routing import hash_of, home, logical_partition_of, shard_keys
-from dynashard.schema import BORN, PK, PREV, SK, TYPE, index_pk, index_sk
+from dynashard.schema import BORN, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
 
@@ -163,7 +163,8 @@ class Enumeration:
         reading = self._passing(self._entered) if moving else self._reading(self._entered)
         members = [(each, own) for each in self._decoders.values() if (own := self._index_of(each)) is not None]
         needed = [name for each, own in members for name in each.attributes_of(own.fields)]
-        reading = replace(reading, needed=tuple(dict.fromkeys(needed)))
+        # The entry of an adopted item, which has no revision, may contradict it.
+        reading = replace(reading, needed=(REV, *dict.fromkeys(needed)))
         return Layout(
             streams=index_streams(index, partition, view),
             reading=reading if view.stable else replace(reading, change=f"{view.count}>{view.new_count}"),
@@ -184,7 +185,7 @@ class Enumeration:
         if self._query.fields is not None or self._query.order == Order.ORDERED:
             return None
         entities = self._decoders.values()
-        wanted = [name for each in entities for name in (*each.attributes_of(each.model.model_fields), PREV, BORN)]
+        wanted = [name for each in entities for name in (*each.attributes_of(each.model.model_fields), REV, PREV, BORN)]
         return None if len(wanted) > _MOST_WANTED else tuple(wanted)
 
     def _live(self, row: Wire) -> bool:
@@ -232,6 +233,7 @@ class Enumeration:
             filters=self.filters,
             fields=fields,
             consistent=query.consistent,
+            now=self._now,
         )
 
     def _returned(self, marker: Wire, item: Wire) -> bool:

@@ -85,7 +85,7 @@ class Fetch:
             # All of them are of one index, and are read alike.
             chunks = read_groups(partial(self._query, layouts), layouts[0].reading, reads)
         else:
-            chunks = self._query(layouts, reads, states if still else None)
+            chunks = self._query(layouts, reads, states)
         if not still:
             if self.moved_items is not None:
                 self.moved_items.require_whole(partial(self.send, layouts), layouts, reads, chunks)
@@ -129,9 +129,10 @@ class Fetch:
             reading = layouts[read.part].reading
             call = reading.call(cast("Source", read.source), read.limit, read.start, read.bounds)
             if call is not None:
-                # A merged shard holds items that were returned, which only the hashes of stored items tell.
-                new = states is not None and states[read.part].size == len(layouts[read.part].streams)
-                sent[i] = call._replace(reader=self.convert(reading, read)) if self.convert and new else call
+                converts = (
+                    self.convert and states and layouts[read.part].converts(states[read.part], read.source.number)
+                )
+                sent[i] = call._replace(reader=self.convert(reading, read)) if self.convert and converts else call
         answers = self.send(layouts, list(sent.values())) if sent else []
         for i, answer in zip(sent, answers, strict=True):
             chunks[i] = layouts[reads[i].part].reading.chunk(answer, reads[i])
@@ -175,13 +176,17 @@ class Fetch:
         self, layouts: Sequence[Layout], reads: Sequence[StreamRead], chunks: Sequence[Chunk]
     ) -> list[Chunk]:
         """The chunks without markers that lead nowhere, and without second entries of an item that moves."""
-        followed = [chunk.rows for read, chunk in zip(reads, chunks, strict=True) if layouts[read.part].follows]
-        markers = [row for rows in followed for row in rows if MOVED_TO in row]
+        # A chunk with an end has items that a reader has made, and no markers.
+        followed = [chunk for read, chunk in zip(reads, chunks, strict=True) if layouts[read.part].follows]
+        markers = [row for chunk in followed if chunk.end is None for row in chunk.rows if MOVED_TO in row]
         if markers and self.moved_items:
             self._followed |= self.moved_items.follow(partial(self.send, layouts), markers)
         kept = []
         for read, chunk in zip(reads, chunks, strict=True):
             rows = chunk.rows
+            if chunk.end is not None:
+                kept.append(chunk)
+                continue
             if markers and self.moved_items:
                 rows = [row for row in rows if MOVED_TO not in row or stored_key(row) in self._followed]
             kept.append(Chunk(layouts[read.part].distinct(rows), chunk.last))

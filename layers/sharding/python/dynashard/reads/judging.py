@@ -16,33 +16,30 @@ class Judge:
     `decoders` are the entities that are listed, by name, the first of which has rows without a type.
     """
 
-    def __init__(self, decoders: Mapping[str, EntityDefinition[Any]], query: Query) -> None:
+    def __init__(
+        self, decoders: Mapping[str, EntityDefinition[Any]], query: Query, revision_as: str | None = None
+    ) -> None:
         self._first = next(iter(decoders.values()))
         self._decoders = decoders
         self._fields = query.fields
+        self._revision_as = revision_as
         self._strict = query.strict
 
     def split(self, rows: Iterable[Any]) -> tuple[list[Any], list[Undecodable]]:
         """Return what a caller gets, and what is left out.
 
-        Rows are stored items, or what a reader made of them: entities, verdicts, or fields as members of tuples.
+        Rows are stored items, or what a reader made of them: entities, verdicts, or fields and documents as members of
+        tuples.
 
         Raises `UndecodableItemError` if it is strict and something would be left out.
         """
-        items, undecodable = self._without(self._judged(row) if row.__class__ is dict else row for row in rows)
-        return items if self._fields is None else [item[0] for item in items], undecodable
-
-    def parted(self, rows: Iterable[Any]) -> tuple[list[Any], list[Undecodable]]:
-        """Return the rows without verdicts, and the verdicts; raises as `split`. Stored items are not decoded."""
-        return self._without(rows)
-
-    def _without(self, rows: Iterable[Any]) -> tuple[list[Any], list[Undecodable]]:
         items: list[Any] = []
         undecodable: list[Undecodable] = []
         for row in rows:
-            (undecodable if row.__class__ is Undecodable else items).append(row)
+            found = self._judged(row) if row.__class__ is dict else row
+            (undecodable if found.__class__ is Undecodable else items).append(found)
         leave_out(undecodable, strict=self._strict)
-        return items, undecodable
+        return items if self._fields is None else [item[0] for item in items], undecodable
 
     def fits(self, row: Mapping[str, Any]) -> bool:
         """Whether a stored item fits its entity."""
@@ -54,7 +51,9 @@ class Judge:
 
     def _judged(self, row: Mapping[str, Any]) -> Any:
         entity = self._entity_of(row)
-        if self._fields is None:
-            return judged(entity.decode, row)
-        found = judged(partial(entity.part, fields=self._fields), row)
-        return found if isinstance(found, Undecodable) else (found,)
+        if self._fields is not None:
+            found = judged(partial(entity.part, fields=self._fields), row)
+            return found if isinstance(found, Undecodable) else (found,)
+        if self._revision_as is not None:
+            return judged(partial(entity.document, revision=self._revision_as), row)
+        return judged(entity.decode, row)

@@ -72,6 +72,13 @@ class Layout:
             positions = positions.as_of(self.version)
         return positions.among(count) if self.hash_of is None else positions.under(count)
 
+    def converts(self, state: Positions, stream: int) -> bool:
+        """Return whether a reader may put other things in place of the items that the next read of a stream returns.
+
+        All of them are new, and nothing moves, so nobody has to look at a stored item.
+        """
+        return not (self.foreign or self.moving) and self.continues_exactly(state, stream)
+
     @property
     def still(self) -> bool:
         """Whether no item moves or has moved, so that stored items are returned as they are."""
@@ -132,14 +139,18 @@ class Layout:
         self, state: Positions, stream: int, chunk: Chunk, room: int = sys.maxsize
     ) -> tuple[list[Wire], Positions]:
         """Return the rows of a chunk that were not returned before, at most `room`, and the positions after them."""
-        rows, last, count = self.unseen(state, stream, chunk.rows), chunk.last, len(self.streams)
+        read_whole = chunk.end is not None
+        rows = chunk.rows if read_whole else self.unseen(state, stream, chunk.rows)
+        last, count = chunk.last, len(self.streams)
         if len(rows) > room:
             if room == 0:
                 return [], state
             rows = rows[:room]
             last = self.reading.position(rows[-1])
         if last is not None and self.identity is not None:
-            last = self.with_seen(last, state.last(stream, count, last.sort), rows, positions=min(WINDOW, state.size))
+            returned = chunk.tied if read_whole else rows
+            before = state.last(stream, count, last.sort)
+            last = self.with_seen(last, before, returned, positions=min(WINDOW, state.size))
         return rows, state.read(1 << stream, count, last, forward=self.reading.forward)
 
     def unseen(self, state: Positions, stream: int, rows: list[Wire]) -> list[Wire]:

@@ -58,13 +58,13 @@ class Listing(Generic[E]):
     def page(self, query: Query, cursor: str | None = None, *, revision_as: str | None = None) -> Page[Any]:
         """Return one page; `Collection.list` has errors and costs.
 
-        With `revision_as`, its items are tuples of a JSON document with a revision of this name; or as they are stored,
-        and not judged yet.
+        With `revision_as`, its items are tuples of a JSON document with a revision of this name; or entities, if their
+        JSON is more than that of their fields.
         Raises `QueryTooWideError` if it has more shards than the request may send Queries; none was sent.
         """
         if query.distinct is not None and len(self._decoders) > 1:
             raise InvalidQueryError("distinct lists one entity; several have no value in common", field="distinct")
-        judge = self._judge(query)
+        judge = self._judge(query, revision_as)
         asked = Enumeration(self._store, self._decoders, query, fits=judge.fits)
         fingerprint = query.fingerprint(asked.filters)
         positions: States = None
@@ -88,8 +88,7 @@ class Listing(Generic[E]):
             known = fences and fences.pack()
             recent = {} if dedup is None else dedup.recent
             state = [recent, known, *map(encode_positions, after, query.partitions)]
-        # Documents are written from stored items, which are judged then.
-        items, undecodable = (judge.parted if revision_as else judge.split)(fetch.items(rows))
+        items, undecodable = judge.split(fetch.items(rows))
         return Page(
             items=items,
             cursor=None if state is None else self._cursors.issue(state, fingerprint),
@@ -144,8 +143,8 @@ class Listing(Generic[E]):
                 for rows in scan_shards(fetch, self._store.retry_policy, workers):
                     yield judge.split(rows)
 
-    def _judge(self, query: Query) -> Judge:
-        return Judge(self._decoders, query)
+    def _judge(self, query: Query, revision_as: str | None = None) -> Judge:
+        return Judge(self._decoders, query, revision_as)
 
     def shards(self, query: Query, *, workers: int) -> list[ShardLoad]:
         """Return what each shard holds; see `Collection.shards`."""
@@ -216,13 +215,13 @@ class Listing(Generic[E]):
         """What makes entities, fields or documents of answers, so no stored items are held; None if nothing does."""
         if len(self._decoders) > 1:
             return None
-        from dynashard.reads import page_form  # noqa: PLC0415 - with msgspec, which single items do not need
+        from dynashard.reads import answers  # noqa: PLC0415 - with msgspec, which is loaded when something is read
 
         if fields is not None:
-            return page_form.fields_of(self._entity, tuple(fields))
+            return answers.fields_of(self._entity, tuple(fields))
         if revision_as is not None:
-            return page_form.documents_of(self._entity, revision_as)
-        return page_form.entities_of(self._entity)
+            return answers.documents_of(self._entity, revision_as)
+        return answers.entities_of(self._entity)
 
 
 def _refuse_wide(fetch: Fetch, query: Query) -> None:

@@ -6,16 +6,17 @@ Where a source continues is a keyset position: the last sort key, and in an inde
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from dynashard.placement import Placement
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
 from dynashard.routing import shard_key
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, index_pk, index_sk
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Call, Reader, Wire
 
-ALWAYS_READ: Final = (PK, SK, TYPE, REV, EXPIRES_AT, MOVED_TO)
+ALWAYS_READ: Final = (PK, SK, TYPE, EXPIRES_AT, MOVED_TO)
 """Attributes that a listing needs of each item, whatever fields the caller asked for."""
 
 
@@ -132,12 +133,14 @@ class StreamRead:
 class Chunk:
     """The stored items, and markers of moved items, that a read returned; `last` is None at the stream's end.
 
-    If a reader has put other things in place of the items, `end` is the position of the last of them.
+    If a reader has put other things in place of the items, `end` is the position of the last of them, and `tied` are
+    the stored keys of those at the end that have the sort key of `last` in an index.
     """
 
     rows: list[Any]
     last: Position | None
     end: Position | None = None
+    tied: Sequence[Wire] = ()
 
 
 Convert = Callable[["Reading", StreamRead], Reader]
@@ -150,7 +153,8 @@ class Reading:
 
     `visible` returns whether readers may see a stored item, for which it looks at the attributes `needed`. `fields` are
     projected, None for whole items. `change` goes into positions. `unique` says that sort keys alone are positions, as
-    in the table.
+    in the table. `now` is the time in epoch seconds by which items have expired; those that ever do are left to
+    `visible` if it is not known.
     """
 
     table: str
@@ -164,6 +168,7 @@ class Reading:
     change: str = ""
     unique: bool = False
     needed: tuple[str, ...] = ()
+    now: float = inf
 
     @property
     def sort_attribute(self) -> str:

@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Reading(NamedTuple):
     """Whether a read is consistent, and its projection, which includes `LIVENESS`; None for whole items.
 
-    `reader` reads answers of BatchGetItem. In place of a stored item it may return the key, and under `ENTITY` the
-    entity, if the item never expires. `names` are the placeholders in `fields`.
+    `reader` reads answers of BatchGetItem. In place of a stored item it may return the key, the time of expiry, and
+    under `ENTITY` the entity. `names` are the placeholders in `fields`.
     """
 
     consistent: bool

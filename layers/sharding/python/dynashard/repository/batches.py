@@ -47,7 +47,7 @@ class Batches(Items[E]):
         # Two items of one key are two objects, so each is decoded by itself.
         reader = None
         if len(names) == len(keys):
-            from dynashard.repository.batch_form import entities_of  # noqa: PLC0415 - with msgspec
+            from dynashard.repository.batch_answers import entities_of  # noqa: PLC0415 - with msgspec
 
             reader = entities_of(self._entity)
         try:

@@ -191,7 +191,7 @@ class Items(Generic[E]):
         """The item as it will be stored, without its stored key: stamped, and with a new revision."""
         entity, now, revision = self._entity, stamp or self._store.stamp(), self._store.new_revision()
         counts = IndexCounts(self._store.router, entity) if counts is None else counts
-        formed = entity.form(item.__dict__, key, now, created or now, revision, counts)
+        formed = entity.writer(item.__dict__, key, now, created or now, revision, counts)
         wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": revision}} if formed is None else formed
         if formed is None:
             stamps = dict.fromkeys(entity.updated_fields, now) | dict.fromkeys(entity.created_fields, created or now)

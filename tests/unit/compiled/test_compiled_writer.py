@@ -159,7 +159,7 @@ def items(draw: st.DrawFn, model: type[Entity]) -> Entity:
 @contextmanager
 def step_by_step(entity: EntityDefinition[Any]) -> Iterator[None]:
     """Make items and keys without the generated functions."""
-    nothing = {"form": lambda *_: None, "_form_key": lambda _: None}
+    nothing = {"writer": lambda *_: None, "_compiled_key": lambda _: None}
     with patch.dict(entity.__dict__, nothing):
         yield
 
@@ -189,7 +189,7 @@ def test_a_generated_function_has_the_attributes_keys_sizes_and_errors_of_each_s
         "stamp": data.draw(st.sampled_from([NOW, LATER])),
         "replaces": data.draw(st.none() | st.just("before")),
     }
-    assert definition(model).form is not None
+    assert definition(model).writer is not None
     made = outcome(model, item, **more)
 
     with step_by_step(definition(model)):
@@ -255,7 +255,7 @@ def declared(draw: st.DrawFn) -> tuple[type[Entity], Entity]:
 @given(drawn=declared())
 def test_this_holds_for_any_declaration(drawn: tuple[type[Entity], Entity]) -> None:
     model, item = drawn
-    assert definition(model).form is not None
+    assert definition(model).writer is not None
     made = outcome(model, item)
 
     with step_by_step(definition(model)):
@@ -285,7 +285,7 @@ def test_what_is_usual_is_made_at_once_and_the_rest_step_by_step(item: Entity, *
     key = entity.key_of(item)
     counts = IndexCounts(STORE.router, entity)
 
-    assert (entity.form(item.__dict__, key, NOW, NOW, "revision", counts) is not None) == known
+    assert (entity.writer(item.__dict__, key, NOW, NOW, "revision", counts) is not None) == known
 
 
 def test_characters_that_divide_a_family_are_refused_from_its_second_entity_on() -> None:

@@ -3,18 +3,20 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
 import orjson
 
+from dynashard.entity.item_keys import KeyTemplates
+from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate
-from dynashard.routing import logical_partition_of
-from dynashard.schema import PK, SK
+from dynashard.schema import PK, REV, SK, index_pk, index_sk
 from dynashard_checks.answers import damaged
-from dynashard_checks.reader_entities import Subject, Wire
-from dynashard_checks.reader_oddities import BEYOND, IMPOSSIBLE, MARKER, NUMBERS_BEYOND, POSSIBLE, RAW, TABLE, Draft
+from tests.unit.compiled.reader_entities import Subject, Wire
+from tests.unit.compiled.reader_oddities import BEYOND, IMPOSSIBLE, MARKER, NUMBERS_BEYOND, POSSIBLE, RAW, TABLE, Draft
 
 USUAL: Final = "as it is stored"
 
@@ -52,6 +54,8 @@ _LETTER: Final = re.compile(rb'(?<=[A-Za-z"])[A-Z](?=[A-Za-z"])')
 
 
 _OF_BYTES: Final = ("cut", "damaged", "inserted bytes", "escaped letters", "blanks", "more around it", "something else")
+_WITHOUT_KEYS: Final = frozenset({MARKER, "an attribute of no field", "another LastEvaluatedKey", "an empty page"})
+"""What may replace or leave out the keys of index entries, which DynamoDB does not do."""
 _HARMLESS: Final = frozenset({"escaped letters", "blanks"})
 _KINDS: Final = (*POSSIBLE, *POSSIBLE, *IMPOSSIBLE, *_OF_BYTES)
 
@@ -61,12 +65,19 @@ def query_body(random: Random, subject: Subject, request: Mapping[str, Any], fir
     forward = request.get("ScanIndexForward", True)
     partition = request["ExpressionAttributeValues"][":partition"]["S"]
     count = min(request["Limit"], random.choice([1, 1, 2, 2, 3]))
-    numbers = range(first, first + count) if forward else range(999_999 - first, 999_999 - first - count, -1)
-    items = [_item(random, subject, partition, _sort(random, number)) for number in numbers]
+    slot = request.get("IndexName")
+    if slot is None:
+        numbers = range(first, first + count) if forward else range(999_999 - first, 999_999 - first - count, -1)
+        items = [_item(random, subject, partition, _sort(random, number)) for number in numbers]
+    else:
+        entries = _entries(subject, slot, partition)[:: 1 if forward else -1][first - 1 :]
+        items = [_perhaps_stale(random, subject, slot, entry) for entry in entries[:count]]
     answer: dict[str, Any] = {"Count": count, "ScannedCount": count, "ConsumedCapacity": _capacity(random)}
-    if random.getrandbits(1):
-        answer["LastEvaluatedKey"] = {PK: items[-1][PK], SK: items[-1][SK]}
-    return _drawn(Draft(random, subject, items, answer, "Items"))
+    if items and random.getrandbits(1):
+        keys = (PK, SK) if slot is None else (PK, SK, index_pk(slot), index_sk(slot))
+        answer["LastEvaluatedKey"] = {name: items[-1][name] for name in keys}
+    revised = "ProjectionExpression" not in request or REV in request["ExpressionAttributeNames"].values()
+    return _drawn(Draft(random, subject, items, answer, "Items", revised, of_index=slot is not None))
 
 
 def batch_body(random: Random, subject: Subject, request: Mapping[str, Any]) -> Body:
@@ -85,24 +96,54 @@ def batch_body(random: Random, subject: Subject, request: Mapping[str, Any]) -> 
 
 def _item(random: Random, subject: Subject, partition: str, sort: str) -> Wire:
     """A stored item, at times with an index entry, and in any order, because DynamoDB keeps none."""
-    item = {PK: {"S": partition}, **random.choice(subject.items), SK: {"S": sort}}
+    number = subject.sorts.index(sort) if sort in subject.sorts else random.randrange(len(subject.items))
+    stored = subject.items[number]
+    item = {PK: {"S": partition}, **stored, SK: {"S": sort}}
     if random.random() < _AT_ITS_KEY:
-        item |= _texts_in(subject.entity.sort, sort) | _texts_in(
-            subject.entity.partition, _fields_of(subject, partition)
-        )
+        item |= _texts_in(subject.entity.partition, _fields_of(subject.entity, partition), stored)
+        item |= _texts_in(subject.entity.sort, sort, stored) or {SK: {"S": subject.sorts[number]}}
     if not random.getrandbits(2):
         item = {"GSI1PK": {"S": "g"}, **item, "GSI1SK": {"S": sort}}
     return item if random.getrandbits(2) else dict(random.sample(list(item.items()), len(item)))
 
 
-def _fields_of(subject: Subject, stored: str) -> str:
-    """The part of a stored partition key that is made of fields."""
+def _entries(subject: Subject, slot: str, partition: str) -> list[Wire]:
+    """The entries of all items that have one in this shard of an index, in its order."""
     entity = subject.entity
-    return logical_partition_of(entity, stored).removeprefix(f"{entity.prefix}{entity.separator}")
+    index = next(index for index in entity.indexes.values() if index.slot == slot)
+    shard = "" if entity.shards is None else f"{entity.separator}{entity.rule.first}"
+    entries: dict[tuple[str, str, str], Wire] = {}
+    for stored in subject.items:
+        item = stored | _texts_in(index.partition, _fields_of(index, partition), stored)
+        key = entity.key_of(entity.decode_fields(item, entity.key_fields))
+        with suppress(InvalidKeyError):
+            if entry := index.entry(entity.decode_fields(item, index.fields)):
+                own = {PK: {"S": key.partition + shard}, SK: {"S": key.sort}}
+                of_index = {index_pk(slot): {"S": partition}, index_sk(slot): {"S": entry.sort}}
+                entries.setdefault((entry.sort, *key), {**own, **item, **of_index})
+    return [entries[key] for key in sorted(entries)]
 
 
-def _texts_in(template: KeyTemplate, text: str) -> Wire:
-    """The fields of a key that are stored as the text in it."""
+def _perhaps_stale(random: Random, subject: Subject, slot: str, entry: Wire) -> Wire:
+    """The entry, at times with a field of its key changed by a version that does not declare the index."""
+    index = next(index for index in subject.entity.indexes.values() if index.slot == slot)
+    others = sorted(index.fields - {*subject.entity.key_fields})
+    if not others or random.random() < _AT_ITS_KEY:
+        return dict(entry)
+    return {**entry, random.choice(others): {"S": "2021-02-24T19:28:41.000077Z"}}
+
+
+def _fields_of(key: KeyTemplates, stored: str) -> str:
+    """The part of a stored partition key that is made of fields."""
+    fields = stored.removeprefix(f"{key.prefix}{key.separator}") if key.prefix else stored
+    before, _, shard = fields.rpartition(key.separator)
+    return before if before and shard.isdecimal() else fields
+
+
+def _texts_in(template: KeyTemplate, text: str, item: Wire) -> Wire:
+    """The fields of a key that are stored as the text in it, and as other texts in an item."""
+    if any(not isinstance(part, str) and (part.spec or "S" not in item.get(part.name, ())) for part in template.parts):
+        return {}
     parts = [re.escape(part) if isinstance(part, str) else f"(?P<{part.name}>.+)" for part in template.parts]
     found = re.fullmatch("".join(parts), text, re.DOTALL)
     return {name: {"S": value} for name, value in found.groupdict().items()} if found else {}
@@ -140,11 +181,17 @@ def _drawn(draft: Draft) -> Body:
     for kind in kinds:
         if kind in _OF_BYTES:
             plain = sent = _with_other_bytes(random, kind, sent)
-    possible = _HARMLESS.union(POSSIBLE).issuperset(kinds)
+    return Body(sent, plain, kinds or [USUAL], _is_possible(draft, kinds))
+
+
+def _is_possible(draft: Draft, kinds: Sequence[str]) -> bool:
+    """Whether DynamoDB could send an answer to which these things have happened."""
     if draft.within == "Responses" and MARKER in kinds:
         # Nothing moves, so there is nothing where a marker leads to.
-        possible = False
-    return Body(sent, plain, kinds or [USUAL], possible)
+        return False
+    if draft.of_index and not _WITHOUT_KEYS.isdisjoint(kinds):
+        return False
+    return _HARMLESS.union(POSSIBLE).issuperset(kinds)
 
 
 def _written(random: Random, answer: Mapping[str, Any], kinds: Sequence[str]) -> bytes:

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, Final, Literal
 
 from dynashard.schema import BORN, EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, PREV, REV, SK, TYPE
-from dynashard_checks.reader_entities import TEXTS, Subject, Wire
+from tests.unit.compiled.reader_entities import TEXTS, Subject, Wire
 
 NOW: Final = 1_800_000_000
 """The time of all reads, in epoch seconds."""
@@ -29,10 +29,19 @@ class Draft:
     items: list[Any]
     answer: dict[str, Any]
     within: Literal["Items", "Responses"]
+    revised: bool = True
+    """Whether the request asks for revisions."""
+    of_index: bool = False
+    """Whether the items are entries of an index."""
 
     def whole(self) -> dict[str, Any]:
-        """Return the answer with its items."""
-        return {self.within: self.items if self.within == "Items" else {TABLE: self.items}, **self.answer}
+        """Return the answer with its items, without their revisions if it is not to have them."""
+        unread = () if self.revised else (REV,)
+        items = [
+            {name: each for name, each in item.items() if name not in unread} if isinstance(item, dict) else item
+            for item in self.items
+        ]
+        return {self.within: items if self.within == "Items" else {TABLE: items}, **self.answer}
 
     def item(self) -> Any:
         """Return an item to change."""

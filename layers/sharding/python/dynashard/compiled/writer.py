@@ -1,20 +1,25 @@
-"""Functions that make an item's key, and its stored attributes with all index keys, generated once for each entity.
+"""The compiled writer: functions that make an item's key, and its stored attributes with all index keys.
 
-The layer's codec finds out the type of every value, and walks through the parts of every key template, for each item
-again. Both are known from the declaration, so a generated function only checks that the values are as declared. It
-returns exactly what the layer makes of the same values, or None if it does not know: for a value that is refused or
-unusual, and for a large item. Then the layer makes it step by step, which has the errors.
+The codec finds out the type of every value, and walks through the parts of every key template, for each item again.
+Both are known from the declaration, so a generated function only checks that the values are as declared. It returns
+exactly what the codec and the key templates make of the same values, or None if it does not know: for a value that is
+refused or unusual, and for a large item. Then the layer makes it step by step, which has the errors.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from functools import partial
+from enum import Enum
 from types import NoneType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import orjson
 
+from dynashard.codec import encode_value
+from dynashard.compiled.declared import Declared, DeclaredIndex, Templates
+from dynashard.compiled.function import Function, escaped, refusal
+from dynashard.compiled.key_text import KeyField, KeyTexts, UnknownValueError, time_text
 from dynashard.errors import InvalidKeyError, InvalidValueError
+from dynashard.placement import Placement
 from dynashard.schema import (
     EXPIRES_AT,
     MAX_ITEM_BYTES,
@@ -36,39 +41,55 @@ _LONGEST_OTHER: Final = 60
 _MOST_PARTITION_BYTES: Final = MAX_PARTITION_KEY_BYTES - len(f":{MAX_SHARDS}")
 _TAGS: Final = {str: "S", int: "N", datetime: "S", bool: "BOOL"}
 """How values of these classes, but not of their subclasses, are stored."""
+_UNKNOWN: Final = (
+    UnknownValueError, InvalidKeyError, InvalidValueError, AttributeError, KeyError, UnicodeEncodeError,
+    orjson.JSONEncodeError,
+)  # fmt: skip
+"""Errors of generated functions, for which the layer has a better one."""
 
-Former = Callable[..., Any]
+K = TypeVar("K")
 
 
-class _UnknownFormError(Exception):
-    """A generated function does not know how the value is stored."""
+class Counts(Protocol):
+    """The shard counts of indexes by name, 0 for the unsharded layout."""
+
+    def __getitem__(self, name: str, /) -> int:
+        """Return the count of an index."""
+        ...
 
 
-def key_former(entity: Any, make: Callable[[tuple[str, str]], Any]) -> Former:
+ItemWriter = Callable[[Mapping[str, Any], tuple[str, str], datetime, datetime, str, Counts], dict[str, Any] | None]
+"""Makes a stored item, without its stored key; None if it does not know.
+
+Takes an item's fields and key, the times of the write and of the item's creation, the new revision, and the counts.
+"""
+
+
+def key_writer(entity: Declared, make: Callable[[tuple[str, str]], K]) -> Callable[[Mapping[str, Any]], K | None]:
     """Return a function from a mapping with the fields of an item's key to that key, or to None.
 
     `make` returns a key from its logical partition and its sort key.
     """
-    source = _Source(whole=False)
+    source = _Source(Function("values", __name__, _UNKNOWN), whole=False)
     for name in entity.key_fields:
         source.take(name, frozenset({str}) if entity.model.model_fields[name].annotation is str else frozenset())
     partition, sort = source.key(entity, source.lines)
-    source.lines.append(f"return {source.use(make)}(({partition}, {sort}))")
-    return source.function("values")
+    source.lines.append(f"return {source.function.use(make)}(({partition}, {sort}))")
+    return source.function.made()
 
 
-def item_former(entity: Any, rule: Any, classes_of: Callable[[Any], frozenset[type]]) -> Former:
-    """Return a function that makes a stored item, without its stored key, or None.
+def item_writer(entity: Declared, rule: Placement, classes_of: Callable[[Any], frozenset[type]]) -> ItemWriter:
+    """Return the function that makes stored items of an entity.
 
-    Its arguments are the fields of an item, the item's key, the times of the write and of the item's creation, the
-    new revision, and the shard counts of indexes by name, 0 for the unsharded layout. `rule` is their placement;
-    `classes_of` returns the classes that an annotation allows, or none if it is not plain.
+    `rule` is the placement of index entries; `classes_of` returns the classes that an annotation allows, or none if it
+    is not plain.
     """
-    source = _Source(whole=True)
+    source = _Source(Function("values, key, stamp, created, revision, counts", __name__, _UNKNOWN), whole=True)
+    use = source.function.use
     stamps = dict.fromkeys(entity.updated_fields, "stamp") | dict.fromkeys(entity.created_fields, "created")
     source.lines.append(f"if len(values) != {len(entity.model.model_fields)}: return None")
     if stamps:
-        source.lines.append(f"stamped = {source.use(_LastTime().text)}(stamp)")
+        source.lines.append(f"stamped = {use(_LastTime().text)}(stamp)")
     for name, field in entity.model.model_fields.items():
         plain = name != entity.expires and name not in entity.attachments
         source.take(name, classes_of(field.annotation) if plain else frozenset(), stamps.get(name))
@@ -92,19 +113,19 @@ def item_former(entity: Any, rule: Any, classes_of: Callable[[Any], frozenset[ty
     source.lines.append(f"wire = {{{', '.join(f'{name!r}: {stored}' for name, stored in always.items())}}}")
     source.lines += later
     fields = ", ".join(["**values", *(f"{name!r}: {stamp}" for name, stamp in stamps.items())])
-    source.lines.append(f"for check in {source.use(entity.checks)}.values(): check({{{fields}}})")
+    source.lines.append(f"for check in {use(entity.checks)}.values(): check({{{fields}}})")
     source.lines.append(f"return wire if {_fits(entity, source)} else None")
-    if not stamps.keys().isdisjoint(source.rendered):
+    if not stamps.keys().isdisjoint(source.texts.rendered):
         source.lines.insert(0, f"values = {{{fields}}}")
-    return source.function("values, key, stamp, created, revision, counts")
+    return source.function.made()
 
 
-def _fits(entity: Any, source: "_Source") -> str:
+def _fits(entity: Declared, source: "_Source") -> str:
     """Return the condition that an item fits: by the lengths of its texts, or else by all of it as JSON.
 
     The lengths take a tenth of the time. They suffice for ASCII, of which JSON has at most six bytes a character.
     """
-    exact = f"len({source.use(orjson.dumps)}(wire)) <= {MOST_BYTES}"
+    exact = f"len({source.function.use(orjson.dumps)}(wire)) <= {MOST_BYTES}"
     fields = source.fields.values()
     if not all(field.tag for field in fields):
         return exact
@@ -112,12 +133,13 @@ def _fits(entity: Any, source: "_Source") -> str:
     others = sum(len(orjson.dumps(name)) + _LONGEST_OTHER for name in (*source.fields, entity.name, TYPE, REV))
     keys = 2 * _LONGEST_OTHER + MAX_PARTITION_KEY_BYTES + MAX_SORT_KEY_BYTES
     most = (MOST_BYTES - others) // _JSON_BYTES - keys * len(entity.indexes)
-    joined = f"{source.use(''.join)}(({', '.join(['revision', *texts])}))"
+    joined = f"{source.function.use(''.join)}(({', '.join(['revision', *texts])}))"
     return f"(texts := {joined}).isascii() and len(texts) <= {most} or {exact}"
 
 
-def _attributes(entity: Any, source: "_Source", always: dict[str, str]) -> Iterable[str]:
+def _attributes(entity: Declared, source: "_Source", always: dict[str, str]) -> Iterable[str]:
     """Add the attributes of the fields that are always set; return the lines that set the others."""
+    use = source.function.use
     for name, field in source.fields.items():
         if field.tag and not field.optional:
             always[name] = f"{{{field.tag!r}: {field.text}}}"
@@ -131,9 +153,9 @@ def _attributes(entity: Any, source: "_Source", always: dict[str, str]) -> Itera
             stored = name
             if name == entity.expires:
                 stored = EXPIRES_AT
-                yield f"if {field.value} is not None and {field.value}.__class__ is not datetime: return None"
-            encoded = f"{source.use(entity.encode_field)}({name!r}, {field.value})"
-            yield f"if not {source.use(entity.left_out)}({name!r}, {field.value}): wire[{stored!r}] = {encoded}"
+                yield f"if {field.value} is not None and {field.value}.__class__ is not {use(datetime)}: return None"
+            encoded = f"{use(entity.encode_field)}({name!r}, {field.value})"
+            yield f"if not {use(entity.left_out)}({name!r}, {field.value}): wire[{stored!r}] = {encoded}"
 
 
 class _Field(NamedTuple):
@@ -142,7 +164,7 @@ class _Field(NamedTuple):
     Attributes:
         value: the variable with its value.
         text: the variable with what is stored, which is the text in keys unless it is a bool.
-        tag: of what is stored; empty if only the layer knows how.
+        tag: of what is stored; empty if only the codec knows how.
         optional: whether it may be None.
     """
 
@@ -153,59 +175,57 @@ class _Field(NamedTuple):
 
 
 class _Source:
-    """The lines of a function, which return None for what they do not know, and the objects that they use."""
+    """The lines of a function that takes the fields of an item, or with `whole` False only those of its key."""
 
-    def __init__(self, *, whole: bool) -> None:
-        self.lines: list[str] = []
+    def __init__(self, function: Function, *, whole: bool) -> None:
+        self.function, self.lines = function, function.lines
         self.fields: dict[str, _Field] = {}
-        self.rendered: set[str] = set()
-        """The fields whose texts in keys the layer makes."""
+        self._in_keys: dict[str, KeyField] = {}
+        self.texts = KeyTexts(function, self._in_keys)
         self._whole = whole
-        """Whether the function makes a whole item, and not only its key."""
-        self._used: dict[str, Any] = {}
-        self._bound: dict[str, str] = {}
-
-    def use(self, thing: Any) -> str:
-        """Return the name under which the function finds an object."""
-        name = next((known for known, each in self._used.items() if each == thing), f"used{len(self._used)}")
-        self._used[name] = thing
-        return name
+        self._bound = 0
 
     def take(self, name: str, classes: frozenset[type], given: str | None = None) -> None:
         """Take a field's value, or the argument `given` for it, and check that it is of one of these classes."""
         number = len(self.fields)
         kinds = classes - {NoneType}
         kind = next(iter(kinds)) if len(kinds) == 1 else NoneType
-        value, tag, optional = f"value{number}", _TAGS.get(kind, ""), not classes or NoneType in classes
-        text = f"text{number}" if kind in (int, datetime) else value
+        chosen = _is_choice_of_texts(kind)
+        tag, optional = "S" if chosen else _TAGS.get(kind, ""), not classes or NoneType in classes
+        value = f"value{number}"
+        text = f"text{number}" if chosen or kind in (int, datetime) else value
         self.fields[name] = _Field(value, text, tag, optional)
-        self.lines.append(f"{value} = values[{name!r}]")
-        if given:
-            self.lines.append(f"{value} = {given}")
+        self._in_keys[name] = KeyField(text if tag in ("S", "N") else "", value if kind is int else "")
+        self.lines.append(f"{value} = {given or f'values[{name!r}]'}")
         if not tag:
             return
-        checks = [f"if {value}.__class__ is not {kind.__name__}: return None"]
-        if kind is int:
+        checks = [f"if {value}.__class__ is not {self.function.use(kind)}: return None"]
+        if chosen:
+            checks.append(f"{text} = {value}._value_")
+        elif kind is int:
             # Longer ones are not stored as Python writes them.
             checks += [f"if not -{10**38} < {value} < {10**38}: return None", f"{text} = repr({value})"]
         elif kind is datetime:
             known = f"stamped if {value} is stamp else " if given else ""
-            checks = [f"{text} = {known}{self.use(_time_text)}({value})"]
+            checks = [f"{text} = {known}{self.function.use(time_text)}({value})"]
         if optional:
             checks = [f"if {value} is not None:", *(f"    {check}" for check in checks)]
         self.lines += checks
 
-    def key(self, templates: Any, lines: list[str]) -> tuple[str, str]:
+    def key(self, templates: Templates, lines: list[str]) -> tuple[str, str]:
         """Return the variables with the two parts of a key; add the lines that make and check them."""
-        sort = self._bind(self._text(templates.sort, lines), MAX_SORT_KEY_BYTES, lines)
-        before = _escaped(f"{templates.prefix}{templates.separator}") if templates.prefix else ""
-        return self._bind(before + self._text(templates.partition, lines), _MOST_PARTITION_BYTES, lines), sort
+        text, checks = self.texts.text(templates.sort)
+        self._add(checks, lines)
+        sort = self._bind(text, MAX_SORT_KEY_BYTES, lines)
+        text, checks = self.texts.logical_partition(templates)
+        self._add(checks, lines)
+        return self._bind(text, _MOST_PARTITION_BYTES, lines), sort
 
-    def hashed(self, rule: Any, partition: str, sort: str) -> str:
+    def hashed(self, rule: Placement, partition: str, sort: str) -> str:
         """Return the expression for the hash of a key."""
-        return f'{self.use(rule.hash)}(f"{partition}{_escaped(rule.joiner)}{sort}")'
+        return f'{self.function.use(rule.hash)}(f"{partition}{escaped(rule.joiner)}{sort}")'
 
-    def shard(self, index: Any, rule: Any, entry: tuple[str, str], lines: list[str]) -> str:
+    def shard(self, index: DeclaredIndex, rule: Placement, entry: tuple[str, str], lines: list[str]) -> str:
         """Return the expression for the stored partition key of an index entry; add a line for its own hash."""
         partition, sort = entry
         if not index.shards:
@@ -215,69 +235,32 @@ class _Source:
             hashed = f"hashed{index.slot}"
             lines.append(f"{hashed} = {self.hashed(rule, f'{{{partition}}}', f'{{{sort}}}')}")
         count = f"count{index.slot}"
-        number = f"{{{self.use(rule.shard)}({hashed}, {count})}}"
-        sharded = f'f"{{{partition}}}{_escaped(index.separator)}{number}"'
+        number = f"{{{self.function.use(rule.shard)}({hashed}, {count})}}"
+        sharded = f'f"{{{partition}}}{escaped(index.separator)}{number}"'
         return f"({sharded} if ({count} := counts[{index.name!r}]) else {partition})"
-
-    def _text(self, template: Any, lines: list[str]) -> str:
-        """Return the inside of an f-string that renders a template; add the lines that check its fields."""
-        return "".join(
-            _escaped(part) if isinstance(part, str) else f"{{{self._part(template, part, lines)}}}"
-            for part in template.parts
-        )
-
-    def _part(self, template: Any, part: Any, lines: list[str]) -> str:
-        field = self.fields[part.name]
-        # What ends a field is one character, or the layer looks for it.
-        excluded = {*template.reserved, part.after, part.before} - {""}
-        if not field.tag or field.tag == "BOOL" or part.spec or max(map(len, excluded), default=1) > 1:
-            self.rendered.add(part.name)
-            return f"{self.use(partial(template.field_text, part))}(values)"
-        problems = [f"not {field.text}", *(f"{each!r} in {field.text}" for each in sorted(excluded))]
-        self._check(" or ".join(problems), lines)
-        return field.text
 
     def _bind(self, text: str, most: int, lines: list[str]) -> str:
         """Return the variable of a text, which is the inside of an f-string, after checking its bytes."""
         name = text[1:-1]
         if text != f"{{{name}}}" or not name.isidentifier():
-            name = f"key{len(self._bound)}"
+            name = f"key{self._bound}"
+            self._bound += 1
             lines.append(f'{name} = f"{text}"')
-        self._bound[name] = text
         problem = f"len({name} if {name}.isascii() else {name}.encode()) > {most}"
         # No character has more than 4 bytes; halves of surrogate pairs are found when the item is written as JSON.
-        self._check(f"len({name}) > {most // 4} and {problem}" if self._whole else problem, lines)
+        self._add(refusal([f"len({name}) > {most // 4} and {problem}" if self._whole else problem]), lines)
         return name
 
-    def _check(self, problem: str, lines: list[str]) -> None:
-        line = f"if {problem}: return None"
-        if line not in self.lines:
-            lines.append(line)
-
-    def function(self, arguments: str) -> Former:
-        """Return the function."""
-        body = "\n".join(f"        {line}" for line in self.lines)
-        text = f"def former({arguments}):\n    try:\n{body}\n    except unknown:\n        return None\n"
-        names = {**self._used, "datetime": datetime, "unknown": _UNKNOWN}
-        exec(compile(text, "<generated by dynashard.compiled.written_form>", "exec"), names)  # noqa: S102 - our own text
-        former: Former = names["former"]
-        return former
+    def _add(self, checks: Iterable[str], lines: list[str]) -> None:
+        """Add checks that the function does not make already."""
+        lines += [check for check in checks if check not in self.lines]
 
 
-_UNKNOWN: Final = (
-    _UnknownFormError, InvalidKeyError, InvalidValueError, KeyError, UnicodeEncodeError, orjson.JSONEncodeError,
-)  # fmt: skip
-"""Errors of generated functions, for which the layer has a better one."""
-
-
-def _time_text(value: Any) -> str:
-    """Return the text of a time in UTC as it is stored; raises `_UnknownFormError` for anything else."""
-    if value.__class__ is datetime and not value.utcoffset():
-        # In half the time that `isoformat` takes.
-        text = orjson.dumps(value, option=orjson.OPT_UTC_Z).decode()[1:-1]
-        if text[-1] == "Z":
-            return text if value.microsecond else f"{text[:-1]}.000000Z"
-    raise _UnknownFormError
+def _is_choice_of_texts(kind: type) -> bool:
+    """Whether a class is an enumeration whose members are stored as their values, which are texts."""
+    return issubclass(kind, Enum) and all(
+        type(each.value) is str and encode_value(each) == {"S": each.value} for each in kind
+    )
 
 
 class _LastTime:
@@ -288,15 +271,9 @@ class _LastTime:
         self._last: tuple[object, str] = (None, "")
 
     def text(self, value: Any) -> str:
-        """Return what `_time_text` returns."""
+        """Return what `time_text` returns."""
         last, text = self._last
         if last is not value:
-            text = _time_text(value)
+            text = time_text(value)
             self._last = (value, text)
         return text
-
-
-def _escaped(text: str) -> str:
-    """Return a text as it stands inside an f-string in double quotes."""
-    plain = text.encode("unicode_escape", "surrogatepass").decode("ascii")
-    return plain.replace('"', '\\"').replace("{", "{{").replace("}", "}}")

@@ -1,35 +1,26 @@
-"""Read random answers by readers of bytes and by the codec; no socket is opened.
-
-    python -m dynashard_checks.fuzz_readers --help
+"""Random answers that compiled readers and the reference codec read; no socket is opened.
 
 Collections of the sample domain's entities, and of some with fields of every type, are asked for entities, fields and
 API documents by page, for scans and for batches. Most bodies of answers are as DynamoDB sends them, with one or two odd
-things in them. What the readers make of the bytes must be what the codec makes of the parsed answers: the same items,
-mappings, texts and cursors, or the same error. A call that fails is printed with its number, and
-`--from NUMBER --answers 1` makes it again.
+things in them. What compiled readers make of the bytes must be what the reference makes of the parsed answers: the same
+items, mappings, texts and cursors, or the same error.
 """
 
-import argparse
-import sys
-import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from random import Random
 from typing import Any, Final
 
 from dynashard import Dynashard, EntityDefinition
+from dynashard.entity import IndexDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.runtime import Runtime
 from dynashard.topology import View
-from dynashard_checks.reader_entities import Subject, subjects
-from dynashard_checks.reader_oddities import BEYOND, NOW, TABLE
-from dynashard_checks.reader_trials import WAYS, Asked, Outcome, Script, Trial, watched
-from dynashard_serving.stored_texts import stored_text
+from tests.unit.compiled.reader_entities import Subject, subjects
+from tests.unit.compiled.reader_oddities import BEYOND, NOW, TABLE
+from tests.unit.compiled.reader_trials import Asked, Outcome, Script, Trial
 
-SHOWN: Final = 10
-_STEP: Final = 10_000
 _CURSOR_KEYS: Final = ("the key of the cursors of this command",)
 _INSTANT: Final = Runtime(lambda: NOW, lambda _: None, lambda: 0.0)
 
@@ -44,8 +35,8 @@ class _Counts:
         del partition
         return View(UNSHARDED if entity.shards is None else self._count)
 
-    def index_view(self, *_: Any) -> View:
-        return View(self._count)
+    def index_view(self, _: Any, index: IndexDefinition) -> View:
+        return View(UNSHARDED if index.shards is None else self._count)
 
     def refresh(self, *_: Any) -> None:
         """Views are not cached."""
@@ -66,12 +57,6 @@ class Report:
     outcomes: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
-    def table(self, counts: Counter[tuple[str, str]]) -> Iterator[str]:
-        """Return the lines of a table of counts."""
-        yield f"{'':40}" + "".join(f"{way:>17}" for way in WAYS)
-        for row in sorted({row for row, _ in counts}):
-            yield f"{row:40}" + "".join(f"{counts[row, way]:17,d}" for way in WAYS)
-
 
 class Fuzzer:
     """Makes calls by number, each from its own random numbers. They must be `watched`."""
@@ -80,19 +65,16 @@ class Fuzzer:
         self._seed = seed
         self._subjects = subjects()
         self.report = Report()
-        for subject in self._subjects:
-            # The first item of a process is decoded by the codec.
-            subject.entity.decode(subject.items[0])
 
     def call(self, number: int) -> None:
-        """Make one call by the codec and by the readers, and report what differs."""
+        """Make one call by the reference and by compiled readers, and report what differs."""
         random = Random(f"{self._seed}:{number}")
         subject = random.choice(self._subjects)
         script = Script(random, subject)
         counts = _Counts(random.choice([1, 1, 2]))
         db = Dynashard(script, table=TABLE, topology=counts, cursor_keys=_CURSOR_KEYS, runtime=_INSTANT)
         trial = Trial(script, db.collection(subject.model), subject, _asked(random, subject))
-        wanted, found = trial.by_codec(plain=True), trial.by_readers()
+        wanted, found = trial.by_reference(plain=True), trial.by_readers()
         self._count(trial)
         said = f"the same error, {found.error[0]}" if found.error else "the same items"
         if wrong := wrong_with(found, wanted, possible=script.possible):
@@ -112,15 +94,14 @@ class Fuzzer:
         bodies = " ".join(f"{body.kinds} {body.sent!r}" for _, body in trial.script.served)
         failure = f"call {number}, {trial.asked.view} of {trial.subject.entity.name}: {why}: {trial.asked} {bodies}"
         self.report.failures.append(failure)
-        print(f"wrong: {failure}")
 
 
 def _asked(random: Random, subject: Subject) -> Asked:
     view = random.choice(
         ["entities", "entities", "fields", "fields", "documents", "documents", "scan", "batch", "batch"]
     )
-    if view == "documents" and stored_text(subject.model) is None:
-        view = "entities"
+    of_index = view != "batch" and subject.listings and random.getrandbits(1)
+    index, partition = random.choice(subject.listings) if of_index else (None, subject.partition)
     arguments: dict[str, Any] = {"limit": random.choice([1, 2, 2, 3, 5])}
     arguments |= random.choice([{}, {}, {}, {"order": "shard"}])
     near, far = 1, random.randrange(2, 6)
@@ -128,22 +109,26 @@ def _asked(random: Random, subject: Subject) -> Asked:
         arguments["direction"] = "desc"
         near, far = 999_999, 999_999 - far
     low, high = (f"{each:06d}" for each in sorted([near, far]))
-    arguments |= random.choice([{}, {}, {}, {"start": low, "end": high}, {"prefix": low[:5]}])
+    if index is None:
+        arguments |= random.choice([{}, {}, {}, {"start": low, "end": high}, {"prefix": low[:5]}])
     fields = None
     if view == "fields" or (view == "scan" and not random.randrange(3)):
         fields = random.choice(subject.selections)
-    return Asked(view, arguments, fields, random.sample(subject.keys, random.randrange(1, 4)), random.choice([1, 2]))
+    keys = random.sample(subject.keys, random.randrange(1, 4))
+    return Asked(view, index, partition, arguments, fields, keys, random.choice([1, 2]))
 
 
 def _allowed(trial: Trial, found: Outcome, wanted: Outcome) -> str | None:
-    """Why readers may differ from the codec about malformed bodies; None if they may not."""
-    if trial.by_codec(plain=False) == found:
+    """Why compiled readers may differ from the reference about malformed bodies; None if they may not."""
+    if trial.by_reference(plain=False) == found:
         return f"refused, {BEYOND}"
-    one_pass = trial.in_one_pass(plain=True)
-    if found in (one_pass, trial.in_one_pass(plain=False)):
-        return "the same items as in one pass over parsed answers, which the codec refuses"
-    if trial.asked.view in ("documents", "fields") and not (wanted.declared and one_pass.declared):
-        return "a malformed system attribute that only the codec reads"
+    parsed = trial.of_parsed(plain=True)
+    if found in (parsed, trial.of_parsed(plain=False)):
+        return "the same items as of parsed answers, which the reference refuses"
+    if trial.asked.index is not None and not wanted.declared:
+        return "a malformed key that only the reference reads"
+    if trial.asked.view in ("documents", "fields") and not (wanted.declared and parsed.declared):
+        return "a malformed system attribute that only the reference reads"
     return None
 
 
@@ -160,34 +145,3 @@ def wrong_with(found: Outcome, wanted: Outcome, *, possible: bool) -> str | None
     if possible and not found.declared:
         return f"{found.error} is not an error of the layer"
     return None
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command, and return its exit status: 1 if anything was wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m dynashard_checks.fuzz_readers", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("--answers", type=int, default=1_000_000, help="how many answers (default: 1,000,000)")
-    parser.add_argument("--seed", type=int, default=0, help="of all calls (default: 0)")
-    parser.add_argument("--from", dest="first", type=int, default=0, help="the first call (default: 0)")
-    given = parser.parse_args(arguments)
-    fuzzer, began, number = Fuzzer(given.seed), time.process_time(), given.first
-    report = fuzzer.report
-    with watched():
-        while report.answers < given.answers and len(report.failures) < SHOWN:
-            fuzzer.call(number)
-            number += 1
-            if number % _STEP == 0:
-                print(f"{report.answers} answers, {len(report.failures)} wrong", file=sys.stderr)
-    print(*report.table(report.kinds), "", *report.table(report.views), "", sep="\n")
-    for outcome, count in sorted(report.outcomes.items()):
-        print(f"{count:10,d}  {outcome}")
-    print(
-        f"{report.answers:,} answers in calls {given.first} to {number - 1} of seed {given.seed}: "
-        f"{len(report.failures)} wrong, {time.process_time() - began:.0f} s of CPU"
-    )
-    return 1 if report.failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

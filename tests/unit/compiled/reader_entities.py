@@ -1,4 +1,4 @@
-"""Entities whose answers `fuzz_readers` reads: those of the sample domain, and some with fields of every type."""
+"""Entities whose random answers are read: those of the sample domain, and some with fields and rules of every kind."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,10 +6,22 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from random import Random
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, JsonValue, PrivateAttr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    JsonValue,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from domain import declared
 from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, created_at, definition, new_id, updated_at
@@ -87,7 +99,7 @@ class Checked(Entity, name="fuzz.v1.Checked", key=Key("{tenant_id}", "{id}"), re
 
     @model_validator(mode="after")
     def _no_seven(self) -> "Checked":
-        if self.whole == 7:  # noqa: PLR2004 - any number would do
+        if self.whole == 7:
             raise ValueError("no seven")
         return self
 
@@ -118,6 +130,87 @@ class Nested(Entity, name="fuzz.v1.Nested", key=Key("{tenant_id}", "{id}"), expi
     mapped: dict[str, Decimal] = Field(default_factory=dict)
     free: JsonValue = None
     until: datetime | None = None
+
+
+def _in_utc(time: datetime) -> datetime:
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time
+
+
+class Ruled(
+    Entity,
+    name="fuzz.v1.Ruled",
+    key=Key("{tenant_id}", "{colour}#{few:02d}#{id}"),
+    shards=Shards(4),
+    indexes=[Index("GSI2", "by_time", "{tenant_id}:{kind}", "{at}#{few:02d}", shards=Shards(2))],
+    expires="until",
+    registry=_OWN,
+):
+    """An entity with literals, unions, validators of single fields, and a key of several types."""
+
+    tenant_id: str
+    colour: Colour
+    few: int = 0
+    id: str
+    kind: Literal["a", "b"] = "a"
+    at: Annotated[datetime, AfterValidator(_in_utc)]
+    number: Literal[1, 2] = 1
+    either: int | str = 0
+    bounded: str = Field(default="long enough", min_length=4, validate_default=True)
+    upper: str = "X"
+    rounded: Decimal = Decimal(1)
+    exact: int = Field(default=3, strict=True)
+    until: datetime | None = None
+
+    @field_validator("upper")
+    @classmethod
+    def _in_capitals(cls, value: str) -> str:
+        return value.upper()
+
+    @field_validator("rounded", mode="before")
+    @classmethod
+    def _round(cls, value: Any) -> Any:
+        return round(value, 1) if isinstance(value, Decimal) else value
+
+
+class Informed(Entity, name="fuzz.v1.Informed", key=Key("{tenant_id}", "{id}"), registry=_OWN):
+    """An entity with a validator that asks for another field, and a setting that replaces members by their values."""
+
+    model_config = ConfigDict(use_enum_values=True, frozen=True)
+
+    tenant_id: str
+    id: str
+    colour: Colour = Colour.RED
+    text: str = ""
+
+    @field_validator("text")
+    @classmethod
+    def _with_colour(cls, value: str, info: ValidationInfo) -> str:
+        return f"{value}{info.data.get('colour')}" if value == "x" else value
+
+
+class Exact(Entity, name="fuzz.v1.Exact", key=Key("{tenant_id}", "{id}"), registry=_OWN):
+    """An entity that converts nothing."""
+
+    model_config = ConfigDict(strict=True)
+
+    tenant_id: str
+    id: str
+    text: str = ""
+    whole: int = 0
+    flag: bool = False
+
+
+class Prepared(Entity, name="fuzz.v1.Prepared", key=Key("{tenant_id}", "{id}"), registry=_OWN):
+    """An entity whose validator must see all values decoded."""
+
+    tenant_id: str
+    id: str
+    whole: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count(cls, values: Any) -> Any:
+        return {"whole": len(values), **values}
 
 
 TEXTS: Final = (
@@ -173,6 +266,12 @@ _VALUES: Final[Mapping[str, Sequence[Any]]] = {
     "raw": [b"", b"\x00\x01\x02", b"x" * 40],
     "span": [None, timedelta(days=3, microseconds=1), timedelta(seconds=-1)],
     "size": list(Size),
+    "kind": ["a", "b"],
+    "exact": [0, 7],
+    "either": [0, 7, "x"],
+    "bounded": ["long enough", "four"],
+    "upper": ["X", "ABC"],
+    "rounded": [Decimal(1), Decimal("2.5")],
     "names": [None, {"a"}, {"a", "b", "é"}],
     "prices": [None, {Decimal(1), Decimal("2.5")}],
     "blobs": [None, frozenset({b"a", b"\xff"})],
@@ -191,7 +290,9 @@ class Subject:
     Attributes:
         items: with system attributes, without table keys.
         keys: the key fields of the items.
+        sorts: the sort keys of the items.
         partition: the fields of a logical partition.
+        listings: the names of indexes, each with the fields of one of their logical partitions.
         selections: some fields that callers ask for.
     """
 
@@ -199,18 +300,18 @@ class Subject:
     entity: EntityDefinition[Any]
     items: Sequence[Wire]
     keys: Sequence[Mapping[str, Any]]
+    sorts: Sequence[str]
     partition: Mapping[str, Any]
+    listings: Sequence[tuple[str, Mapping[str, Any]]]
     selections: Sequence[tuple[str, ...]]
 
 
 def subjects() -> list[Subject]:
-    """Return all entities, each with the same items in every process. Those that readers know are there more often."""
+    """Return all entities, each with the same items in every process."""
     found = {each for each in vars(declared).values() if isinstance(each, type) and issubclass(each, Entity)}
     in_order: list[type[Entity]] = sorted(found, key=lambda model: definition(model).name)
-    read: list[type[Entity]] = [Plain, Trimmed, Checked, declared.User, declared.Follow, declared.Licence]
-    known = [_subject(model) for model in read]
-    others: list[type[Entity]] = [Nested, *in_order]
-    return [*known * 3, *map(_subject, others)]
+    own: list[type[Entity]] = [Plain, Trimmed, Checked, Nested, Ruled, Informed, Exact, Prepared]
+    return list(map(_subject, [*own, *in_order]))
 
 
 def _subject(model: type[Entity]) -> Subject:
@@ -220,7 +321,21 @@ def _subject(model: type[Entity]) -> Subject:
     partition = {name: keys[0][name] for name in entity.partition_fields}
     names = [name for name in model.model_fields if name not in entity.attachments]
     selections = [tuple(names), *(tuple(random.sample(names, random.randrange(min(4, len(names))))) for _ in range(3))]
-    return Subject(model, entity, [_stored(random, entity, item) for item in made], keys, partition, selections)
+    listings = []
+    for index in entity.indexes.values():
+        fields = [{name: getattr(item, name) for name in index.partition.fields} for item in made]
+        whole = [each for each in fields if None not in each.values()]
+        listings += [(index.name, whole[0])] if whole and not index.replica else []
+    return Subject(
+        model=model,
+        entity=entity,
+        items=[_stored(random, entity, item) for item in made],
+        keys=keys,
+        sorts=[entity.key_of(key).sort for key in keys],
+        partition=partition,
+        listings=listings,
+        selections=selections,
+    )
 
 
 def _item(random: Random, model: type[Entity]) -> Entity:
@@ -229,7 +344,7 @@ def _item(random: Random, model: type[Entity]) -> Entity:
         values = {}
         for name, field in model.model_fields.items():
             # Functions that make defaults would take the time of day.
-            wanted = field.is_required() or field.default_factory or random.random() < 0.7  # noqa: PLR2004 - most
+            wanted = field.is_required() or field.default_factory or random.random() < 0.7
             if wanted and name in _VALUES:
                 values[name] = random.choice(_VALUES[name])
         try:
@@ -241,7 +356,7 @@ def _item(random: Random, model: type[Entity]) -> Entity:
 def _stored(random: Random, entity: EntityDefinition[Any], item: Entity) -> Wire:
     stored = {"Type": {"S": entity.name}, "Rev": {"S": f"r-{random.randrange(100)}"}}
     stored |= entity.encode({name: value for name, value in item.__dict__.items() if name not in entity.attachments})
-    if random.random() < 0.2:  # noqa: PLR2004 - most were not changed since they were created
+    if random.random() < 0.2:
         stored["Prev"] = {"S": random.choice(["r-old", "r-2 r-1 r-0"])}
         stored |= random.choice([{}, {"Born": {"S": "r-0"}}])
     return stored

@@ -1,4 +1,4 @@
-"""Calls that can be made again and again with the same random answers: by readers of bytes, and by the codec."""
+"""Calls that can be made again and again with the same random answers: by compiled readers, and by the reference."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,17 +12,17 @@ from zlib import crc32
 from dynashard import EntityDefinition
 from dynashard.entity import Entity
 from dynashard.errors import DynashardError
-from dynashard.reads import Query, page_form
-from dynashard.repository import batch_form
+from dynashard.reads import Query, answers
+from dynashard.repository import batch_answers
 from dynashard.service import Collection
 from dynashard.transport.direct.http1 import Answer
 from dynashard.transport.direct.sending import read_answer
 from dynashard.transport.interface import Call, Reader, Resend, Wire
-from dynashard_checks.reader_cases import Body, batch_body, query_body
-from dynashard_checks.reader_entities import Subject
-from dynashard_checks.reader_oddities import BEYOND, NOW
 from dynashard_serving.documents import REVISION, item_texts, list_text
-from dynashard_serving.stored_texts import Text, stored_text
+from dynashard_serving.stored_texts import stored_text
+from tests.unit.compiled.reader_cases import Body, batch_body, query_body
+from tests.unit.compiled.reader_entities import Subject
+from tests.unit.compiled.reader_oddities import BEYOND, NOW
 
 _DRAWN: Final = 4
 """Bodies of a call; whatever it reads after them is at its end."""
@@ -160,7 +160,7 @@ class _Stopped(datetime):
 def watched() -> Iterator[None]:
     """Count what readers parse, and let functions that make defaults return the same each time."""
     with ExitStack() as patches:
-        for module in (page_form, batch_form):
+        for module in (answers, batch_answers):
             patches.enter_context(patch.object(module, "loads", _Parses.counting(module.loads)))
         for name in ("dynashard.entity.declaration.datetime", "domain.audit.datetime"):
             patches.enter_context(patch(name, _Stopped))
@@ -168,20 +168,14 @@ def watched() -> Iterator[None]:
         yield
 
 
-_ONE_PASS: Final = {name: getattr(EntityDefinition, name) for name in ("_decode", "decode_fields")}
-_SINGLY: Final = {name: getattr(EntityDefinition, f"{name.strip('_')}_singly") for name in _ONE_PASS}
-
-
 @contextmanager
-def _decoding_singly() -> Iterator[None]:
-    """Let the codec decode each attribute of an item before its fields are checked."""
-    try:
-        for name, method in _SINGLY.items():
-            setattr(EntityDefinition, name, method)
+def _by_reference() -> Iterator[None]:
+    """Let the reference codec read all items."""
+    with ExitStack() as patches:
+        for name in ("decode", "part"):
+            reference = getattr(EntityDefinition, f"reference_{name}")
+            patches.enter_context(patch.object(EntityDefinition, name, reference))
         yield
-    finally:
-        for name, method in _ONE_PASS.items():
-            setattr(EntityDefinition, name, method)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +184,8 @@ class Asked:
 
     Attributes:
         view: what is returned: entities, fields, documents, a scan or a batch.
+        index: the index that is listed; None for the table.
+        partition: the fields of a logical partition of it.
         arguments: those of a page.
         fields: those that are asked for; None for whole items.
         keys: those of a batch.
@@ -197,6 +193,8 @@ class Asked:
     """
 
     view: str
+    index: str | None
+    partition: Mapping[str, Any]
     arguments: Mapping[str, Any]
     fields: Sequence[str] | None
     keys: Sequence[Mapping[str, Any]]
@@ -228,22 +226,23 @@ class Trial:
     def by_readers(self) -> Outcome:
         """Return what the call returns if readers read the answers."""
         self.script.rewind(by_readers=True, plain=False)
-        return self._outcome(stored_text(self.subject.model) if self.asked.view == "documents" else None)
+        return self._outcome(documents=self.asked.view == "documents")
 
-    def by_codec(self, *, plain: bool) -> Outcome:
-        """Return what it returns if answers are parsed, and each attribute of their items is decoded by itself."""
-        with _decoding_singly():
-            return self.in_one_pass(plain=plain)
-
-    def in_one_pass(self, *, plain: bool) -> Outcome:
-        """Return what it returns if answers are parsed, and their items are decoded and validated in one pass."""
+    def by_reference(self, *, plain: bool) -> Outcome:
+        """Return what it returns if answers are parsed, and the reference codec reads their items."""
         self.script.rewind(by_readers=False, plain=plain)
-        return self._outcome(None)
+        with _by_reference():
+            return self._outcome(documents=False)
 
-    def _outcome(self, text_of: Text | None) -> Outcome:
+    def of_parsed(self, *, plain: bool) -> Outcome:
+        """Return what it returns if answers are parsed, and compiled readers read their items."""
+        self.script.rewind(by_readers=False, plain=plain)
+        return self._outcome(documents=self.asked.view == "documents")
+
+    def _outcome(self, *, documents: bool) -> Outcome:
         returned: list[Any] = []
         try:
-            returned.extend(self._results(text_of))
+            returned.extend(self._results(documents=documents))
         except DynashardError as error:
             return Outcome(returned, (type(error).__name__, str(error)))
         except Exception as error:  # noqa: BLE001 - a crash is what this command looks for
@@ -251,31 +250,27 @@ class Trial:
             return Outcome(returned, (type(error).__name__, said), declared=False)
         return Outcome(returned)
 
-    def _results(self, text_of: Text | None) -> Iterator[Any]:
-        """Yield all that a caller sees. `text_of` writes documents; if it is None, entities are written."""
+    def _results(self, *, documents: bool) -> Iterator[Any]:
+        """Yield all that a caller sees. Pages of the API are read as `documents`, or written by entities."""
         items, asked = self.items, self.asked
         if asked.view == "batch":
             batch = items.batch_get(asked.keys)
             yield from map(_seen, batch)
             yield batch.left_out
             return
-        query = Query(items.entity, self.subject.partition, fields=asked.fields, **asked.arguments)
+        query = Query(items.entity, asked.partition, asked.index, fields=asked.fields, **asked.arguments)
         if asked.view == "scan":
             yield from map(_seen, scan := items.listing.scan(query, workers=1))
             yield scan.undecodable
             return
         cursor = None
         for _ in range(asked.pages):
-            page = items.listing.page(query, cursor, revision_as=REVISION if text_of else None)
+            page = items.listing.page(query, cursor, revision_as=REVISION if documents else None)
             found: Any = [_seen(item) for item in page.items]
-            left_out = {*page.undecodable}
-            if asked.view == "documents" and text_of:
-                found = text_of(page.items)
-                found, left_out = found.text, left_out.union(found.undecodable)
-            elif asked.view == "documents":
-                found = list_text(item_texts(page.items))
+            if asked.view == "documents":
+                found = stored_text(page.items) if documents else list_text(item_texts(page.items))
             cursor = page.cursor
-            yield found, left_out, cursor, page.consumed, page.rounds
+            yield found, page.undecodable, cursor, page.consumed, page.rounds
             if cursor is None:
                 return
 

@@ -1,0 +1,150 @@
+"""Core schemas of pydantic, taken apart: how a model's fields are validated, and what is around them."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel
+from pydantic_core import SchemaValidator
+
+Schema = Mapping[str, Any]
+"""A core schema of pydantic, or a part of one."""
+
+WRAPPERS: Final = frozenset({
+    "default", "nullable", "function-after", "function-before", "function-wrap",
+})  # fmt: skip
+"""Schemas around the schema of a value."""
+_AFTER: Final = frozenset({"default", "nullable", "function-after"})
+"""Those that see a value only when it is validated."""
+_TEXTS: Final = frozenset({"str", "date", "time", "datetime", "uuid", "url"})
+_MODEL: Final = frozenset({"type", "cls", "schema", "custom_init", "root_model", "config", "metadata", "model_name"})
+_CONFIG: Final = frozenset({
+    "title", "extra_fields_behavior", "validate_assignment", "allow_inf_nan", "ser_json_bytes", "val_json_bytes",
+})  # fmt: skip
+"""Parts of a model, and settings, with which it is validated field by field, and a text is not changed.
+
+A part that is not among them, such as the one that initialises private attributes, makes the model validate its items.
+"""
+
+
+class ModelSchema(NamedTuple):
+    """The core schema of a model.
+
+    Attributes:
+        outer: what is around its fields, the outermost first; the last is the model itself.
+        fields: the schemas of its fields by name, each with what says how it is validated.
+        definitions: schemas that others refer to, by reference.
+        computed: whether it has computed fields.
+    """
+
+    outer: list[Schema]
+    fields: Mapping[str, Schema]
+    definitions: dict[str, Schema]
+    computed: bool
+
+    @property
+    def config(self) -> Any:
+        """The settings with which fields are validated."""
+        return self.outer[-1].get("config")
+
+    @property
+    def keeps_texts(self) -> bool:
+        """Whether no setting changes or refuses a text."""
+        return _CONFIG.issuperset(self.config or {})
+
+    def validator(self, schema: Schema) -> SchemaValidator:
+        """Return the validator of a part of the model by itself."""
+        whole: Any = schema
+        if self.definitions:
+            whole = {"type": "definitions", "schema": schema, "definitions": list(self.definitions.values())}
+        return SchemaValidator(whole, self.config)
+
+
+def model_schema(model: type[BaseModel]) -> ModelSchema:
+    """Return the core schema of a model in parts."""
+    schema: Any = model.__pydantic_core_schema__
+    outer: list[Schema] = []
+    definitions: dict[str, Schema] = {}
+    while schema["type"] != "model-fields":
+        if schema["type"] == "definitions":
+            definitions |= {each["ref"]: each for each in schema["definitions"]}
+        elif schema["type"] == "definition-ref":
+            schema = definitions[schema["schema_ref"]]
+            continue
+        else:
+            outer.append(schema)
+        schema = schema["schema"]
+    return ModelSchema(outer, schema["fields"], definitions, bool(schema.get("computed_fields")))
+
+
+def value_schema(schema: Schema) -> Schema:
+    """Return the schema of a field's value, without what is around it."""
+    while schema["type"] in WRAPPERS:
+        schema = schema["schema"]
+    return schema
+
+
+def stored_tag(schema: Schema) -> str:
+    """Return the type of the stored attributes whose values a field validates as they are; empty if it takes others.
+
+    A text is its own value, and so is a boolean. A number is stored as a text, which numbers are validated of as well,
+    unless something sees it before.
+    """
+    plain = value_schema(schema)
+    kind = plain["type"]
+    if kind in _TEXTS or _is_choice_of_texts(plain):
+        return "S"
+    if kind == "bool":
+        return "BOOL"
+    return "N" if kind in ("int", "float") and not plain.get("strict") and _sees_validated(schema) else ""
+
+
+def _is_choice_of_texts(plain: Schema) -> bool:
+    if plain["type"] == "enum":
+        return bool(plain.get("sub_type") == "str")
+    return plain["type"] == "literal" and all(type(each) is str for each in plain["expected"])
+
+
+def _sees_validated(schema: Schema) -> bool:
+    while schema["type"] in WRAPPERS:
+        if schema["type"] not in _AFTER:
+            return False
+        schema = schema["schema"]
+    return True
+
+
+def bare(schema: Schema) -> Schema | None:
+    """Return the schema of a value around which there are only a default and None; None if there is more."""
+    while schema["type"] in ("default", "nullable"):
+        if "on_error" in schema:
+            return None
+        schema = schema["schema"]
+    return None if schema["type"] in WRAPPERS else schema
+
+
+def asks_for_others(schema: Any) -> bool:
+    """Return whether a validator in a core schema takes the fields that were validated before."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "with-info" or schema.get("default_factory_takes_data"):
+            return True
+        return any(asks_for_others(part) for name, part in schema.items() if name != "metadata")
+    return isinstance(schema, list | tuple) and any(map(asks_for_others, schema))
+
+
+def is_its_fields(model: type[BaseModel], parts: ModelSchema) -> bool:
+    """Return whether an instance is its validated fields, and nothing else runs when it is made."""
+    [whole, *inside] = parts.outer
+    return (
+        not inside
+        and (_MODEL | {"ref"}).issuperset(whole)
+        and _CONFIG.issuperset(whole.get("config", {}))
+        and not whole.get("root_model")
+        and not whole.get("custom_init")
+        and model.__new__ is object.__new__
+        and not asks_for_others([dict(parts.fields), list(parts.definitions.values())])
+    )
+
+
+def sees_validated_fields(part: Schema) -> bool:
+    """Return whether what is around a model's fields sees them only when they are validated, and takes no others."""
+    allows_others = part.get("config", {}).get("extra_fields_behavior") == "allow"
+    return part["type"] in ("model", "function-after") and not part.get("custom_init") and not allows_others

@@ -1,0 +1,96 @@
+"""Random answers: compiled readers return what the reference codec returns, and a fault in them is found."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pydantic_core import core_schema
+
+from domain import declared
+from dynashard import Entity, definition
+from dynashard.compiled import reader
+from dynashard.reads import answers
+from dynashard.repository import batch_answers
+from tests.depth import profile
+from tests.unit.compiled.reader_cases import USUAL
+from tests.unit.compiled.reader_fuzzer import Fuzzer
+from tests.unit.compiled.reader_trials import DECODED, READ, REFUSED, watched
+
+pytestmark = pytest.mark.unit
+
+MODELS = [each for each in vars(declared).values() if isinstance(each, type) and issubclass(each, Entity)]
+DEEP = 1_000_000
+USUALLY = 1_500
+MUTANT_CALLS = 1_000
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    """Make readers anew, so that a fault becomes part of them, and forget them afterwards."""
+    caches: list[Any] = [answers.entities_of, answers.fields_of, answers.documents_of, batch_answers.entities_of]
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+def test_compiled_readers_return_what_the_reference_returns() -> None:
+    fuzzer, number = Fuzzer(1), 0
+    enough = DEEP if profile() == "deep" else USUALLY
+
+    with watched():
+        while fuzzer.report.answers < enough and not fuzzer.report.failures:
+            fuzzer.call(number)
+            number += 1
+
+    report = fuzzer.report
+    assert report.failures == []
+    assert report.kinds[USUAL, READ] > report.answers // 20
+    assert {view for view, way in report.views if way == READ} == {"entities", "fields", "documents", "scan", "batch"}
+    assert {way for _, way in report.views} >= {READ, DECODED, REFUSED}
+
+
+def forgotten(row: Any) -> Any:
+    return row.rev.S
+
+
+def nothing(*_arguments: Any) -> None:
+    pass
+
+
+def always(*_arguments: Any) -> bool:
+    return True
+
+
+@pytest.mark.parametrize(
+    ("place", "mutant", "found"),
+    [
+        ("dynashard.compiled.reader._later_revision", forgotten, "_LaterRevision"),
+        ("dynashard.compiled.reader._Reader._compare", nothing, "its fields belong to the key"),
+        ("dynashard.reads.answers._hidden", always, "instead of"),
+        ("dynashard.compiled.documents._SAME_TEXT", core_schema.str_schema(), "documents"),
+        ("dynashard.reads.answers._MEMBERS", {"LastEvaluatedKey": Any}, "read_units"),
+    ],
+    ids=["lineage", "keys not compared", "rows left out", "times unchecked", "capacity forgotten"],
+)
+@pytest.mark.usefixtures("fresh")
+def test_a_fault_in_a_compiled_reader_is_found(
+    monkeypatch: pytest.MonkeyPatch, place: str, mutant: Callable[..., Any] | dict[str, Any], found: str
+) -> None:
+    monkeypatch.setattr(place, mutant)
+    fuzzer, number = Fuzzer(0), 0
+
+    with watched():
+        while not any(found in failure for failure in fuzzer.report.failures) and number < MUTANT_CALLS:
+            fuzzer.call(number)
+            number += 1
+
+    assert number < MUTANT_CALLS
+
+
+def test_every_entity_of_the_domain_is_read_by_a_compiled_reader() -> None:
+    for model in MODELS:
+        entity = definition(model)
+        for index in [None, *entity.indexes.values()]:
+            assert reader.entity_reader(entity, index) is not None
