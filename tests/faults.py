@@ -21,7 +21,7 @@ from dynashard.errors import EngineError, EngineUnavailableError
 from dynashard.runtime import Runtime
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import Refusal, classify, throttle_names, unanswered
-from dynashard.transport.interface import Call, Resend, Transport, Wire, meters
+from dynashard.transport.interface import Call, Resend, Transport, Wire, record_throttle
 from tests.one_by_one import OneByOne
 
 Send = Callable[[Mapping[str, Any]], Wire]
@@ -248,9 +248,8 @@ def _refused(operation: str, code: str, body: Mapping[str, Any], nth: int | None
     refusal = Refusal(operation=operation, status=400, code=code, message=message, body=body, attempts=4)
 
     def strike(_send: Send, _request: Mapping[str, Any]) -> Wire:
-        for meter in meters():
-            for name in throttle_names(refusal):
-                meter.throttled(name)
+        for name in throttle_names(refusal):
+            record_throttle(name)
         raise classify(refusal)
 
     return Fault(operation, strike, nth)

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from dynashard import Dynashard
 from dynashard.errors import ConfigurationError, EngineError, EngineUnavailableError
+from dynashard.growth.requests import growth_of
+from dynashard.growth.settings import GrowthSettings
+from dynashard.growth.terms import Report
 from dynashard.locations import deployed
 from dynashard.resharding import Resharder, Share, Timing
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
-from dynashard_serving.growth.policy import GrowthSettings, Report
-from dynashard_serving.growth.requests import growth_of
 from dynashard_serving.table_load import TableLoad, table_load
 from local.errors import LocalStackError
 from local.functions import api_environment
@@ -83,7 +84,7 @@ class Backend:
     def writer(self) -> Dynashard:
         """Return its items for bulk writes: a throttle makes counts grow, as in the API.
 
-        Cost: no request; of a throttle, as `dynashard_serving.growth.policy.Growth.throttled`, after a random wait.
+        Cost: no request; of a throttle, as `dynashard.growth.policy.Growth.throttled`, after a random wait.
         """
         growing = growth_of(
             self.resharder(),

@@ -13,7 +13,7 @@ from functions.api.request_lines import Observed, RequestLines
 if TYPE_CHECKING:
     from aws_lambda_powertools.logging import Logger
 
-    from dynashard_serving.growth.terms import Report
+    from dynashard.growth.terms import Report
 
 __all__ = ["Observed", "Observer"]
 
@@ -49,7 +49,7 @@ class Observer:
 
     def grew(self, report: "Report") -> None:
         """Log an event of the growth policy, and count it as `GrowthAsked`, `GrowthLimit` and so on."""
-        from dynashard_serving.growth.log import growth_fields, growth_metric  # noqa: PLC0415 - rare
+        from dynashard_serving.growth_log import growth_fields, growth_metric  # noqa: PLC0415 - rare
 
         self._logger.warning("growth", extra=growth_fields(report))
         if self._metrics:

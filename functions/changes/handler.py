@@ -13,7 +13,7 @@ from dynashard_patterns.changes import DeadLetter, Dispatcher, Outcome
 from dynashard_serving import metric_names as names
 from dynashard_serving.backend import open_entities
 from dynashard_serving.environment import seconds_left, time_to_answer
-from dynashard_serving.growth.log import GrowthLog
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.log_lines import CHANGES, LogLines
 from dynashard_serving.metrics import Figure, metrics_line, write_line
 from dynashard_serving.operations.served import Served

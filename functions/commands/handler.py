@@ -18,7 +18,7 @@ with uncollected():
     from dynashard_serving import metric_names as names
     from dynashard_serving.backend import open_backend
     from dynashard_serving.environment import seconds_left
-    from dynashard_serving.growth.log import GrowthLog
+    from dynashard_serving.growth_log import GrowthLog
     from dynashard_serving.idempotency import IdempotentCreates
     from dynashard_serving.log_lines import COMMANDS, LogLines
     from dynashard_serving.logs import log_error

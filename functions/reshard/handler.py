@@ -15,7 +15,7 @@ from dynashard.transport.deadline import within
 from dynashard_serving import metric_names as names
 from dynashard_serving.aws_services import cloudwatch_client, lambda_client, streams_client
 from dynashard_serving.environment import required, seconds_left, time_to_answer
-from dynashard_serving.growth.connection import cloudwatch
+from dynashard_serving.growth_settings import cloudwatch
 from dynashard_serving.logs import log_error, without_traceback
 from dynashard_serving.metrics import Figure, metrics_line, write_line
 from dynashard_serving.transports import open_transport
@@ -69,7 +69,9 @@ def watch(event: object, _context: object) -> list[str]:
     """Schedule: find changes without a driver and changes that take long; with `look: shrink`, quiet counts."""
     if isinstance(event, Mapping) and event.get("look") == "shrink":
         settings, transport = _settings(), _transport()
-        return shrink(settings, _resharder(), log=_log, load=cloudwatch(settings, transport))
+        return shrink(
+            settings, _resharder(), log=_log, load=cloudwatch(settings.environment, transport, settings.table)
+        )
     environment = _settings().environment
     _measure_stream(_settings())
     return Watch(

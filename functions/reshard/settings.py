@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dynashard.errors import ConfigurationError
+from dynashard.growth.settings import GrowthSettings
 from dynashard.resharding import Timing
 from dynashard_serving.environment import Variable, number, whole_number
-from dynashard_serving.growth.connection import growth_settings
-from dynashard_serving.growth.policy import GrowthSettings
+from dynashard_serving.growth_settings import growth_settings
 from dynashard_serving.settings import TableSettings
 
 

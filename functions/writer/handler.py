@@ -11,7 +11,7 @@ from typing import Any
 from domain import ENTITIES
 from dynashard_serving.aws_services import sqs_client
 from dynashard_serving.backend import open_entities
-from dynashard_serving.growth.log import GrowthLog
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.log_lines import WRITER, LogLines
 from dynashard_serving.metrics import write_line
 from dynashard_serving.refusals import expected

@@ -8,10 +8,10 @@ from io import StringIO
 from typing import Any, Final
 
 from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError, UndecodableItemError
+from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.transport.interface import Consumed, Meter
 from dynashard_patterns.changes import Outcome
-from dynashard_serving.growth.log import GrowthLog
-from dynashard_serving.growth.terms import GrowthEvent, Report
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.metric_names import NAMESPACE
 from functions.api.observing import Observed, Observer
 from functions.changes import handler as changes

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from dynashard_serving.growth.log import GrowthLog
-from dynashard_serving.growth.terms import GrowthEvent, Report
+from dynashard.growth.terms import GrowthEvent, Report
+from dynashard_serving.growth_log import GrowthLog
 from stacks.api import ACCESS_LOG
 from stacks.saved_queries import QUERIES
 from tests.infra.emitted import lines, requests

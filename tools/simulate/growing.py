@@ -12,10 +12,10 @@ from random import Random
 from typing import Final
 
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
+from dynashard.growth.demand import Place
+from dynashard.growth.sizing import Evidence, Supply, enough, target_count
 from dynashard.placement import CALCULATED
 from dynashard.routing import shard_keys
-from dynashard_serving.growth.demand import Place
-from dynashard_serving.growth.sizing import Evidence, Supply, enough, target_count
 from tools.simulate.capacity import DAY
 from tools.simulate.model import TABLE, Access
 from tools.simulate.run import GrowingResult, Point, Result, build, dollars_of, settled_rate

@@ -23,7 +23,7 @@ MOST = 345
 UNNEEDED = (
     "asyncio", "aws_lambda_powertools", "aws_xray_sdk", "boto3", "botocore", "concurrent.futures", "difflib",
     "dynashard_patterns", "dynashard.reads.listing", "dynashard.repository.transaction", "dynashard.resharding",
-    "dynashard_serving.growth.policy", "dynashard_serving.idempotency", "encodings.idna", "functions.api.items",
+    "dynashard.growth.policy", "dynashard_serving.idempotency", "encodings.idna", "functions.api.items",
     "functions.api.listing", "functions.api.openapi", "functions.api.resolver", "gzip", "httpx", "itsdangerous",
     "logging", "msgspec", "pydantic.type_adapter", "requests", "unicodedata", "urllib3",
 )  # fmt: skip

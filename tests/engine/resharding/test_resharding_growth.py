@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from dynashard.errors import KeyRangeThrottledError, TableThrottledError
+from dynashard.growth.policy import Growth
+from dynashard.growth.settings import GrowthSettings
+from dynashard.growth.terms import CountState, GrowthEvent, Report
 from dynashard.repository import Repository, Store
 from dynashard.resharding import Scope
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
-from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
 from tests.engine.resharding.resharding_world import ENTITIES, Event, Moving, Thing, index, moving_world, partition
 from tests.faults import FaultyTransport, throttled
 

@@ -10,13 +10,13 @@ from domain import Exposed
 from dynashard import Entity, Index, Key, Registry, Shards, definition, new_id
 from dynashard.errors import EngineUnavailableError
 from dynashard.resharding import Resharder, Scope, Timing
+from dynashard.resharding.driver import drive
 from dynashard.runtime import Runtime
 from dynashard.topology import Record, TopologyTable
 from dynashard.transport import Transport, Wire
 from functions.api.app import build_app
 from functions.api.settings import Settings
 from functions.reshard.settings import Settings as ReshardSettings
-from local.driver import drive
 from tests.api_caller import TENANT, Answer, Caller
 from tests.engine.api.api_on_engine import KEYS
 from tests.engine.topology.topology_world import Clock, topology_table_on

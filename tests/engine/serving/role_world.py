@@ -14,7 +14,7 @@ from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
 from dynashard_patterns.changes import Dispatcher
 from dynashard_serving.backend import open_entities
-from dynashard_serving.growth.log import GrowthLog
+from dynashard_serving.growth_log import GrowthLog
 from functions.api.app import build_app
 from functions.api.queue_sender import QueueSender
 from functions.api.settings import Settings

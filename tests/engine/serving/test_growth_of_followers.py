@@ -8,6 +8,8 @@ import pytest
 
 from domain import ENTITIES, PLAYS, EpisodePlays, Ping
 from dynashard import Dynashard, definition
+from dynashard.growth.settings import Load
+from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.repository import RetryPolicy
 from dynashard.resharding import Resharder
 from dynashard.runtime import Runtime
@@ -16,9 +18,7 @@ from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
 from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_serving.backend import open_entities
-from dynashard_serving.growth.terms import GrowthEvent, Report
 from dynashard_serving.settings import TableSettings
-from dynashard_serving.table_load import Load
 from functions.changes.following import consumers
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.patterns.stream_world import Streamed, records_of

@@ -8,11 +8,10 @@ import pytest
 
 from domain import User
 from dynashard import LeasedTopology, definition
+from dynashard.growth.requests import shrink_quiet
+from dynashard.growth.settings import GrowthSettings, Load
 from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard_serving.growth.policy import GrowthSettings
-from dynashard_serving.growth.requests import shrink_quiet
-from dynashard_serving.table_load import Load
 from functions.reshard import handler
 from functions.reshard.shrink import shrink
 from local.resharding import SHRINK_SECONDS, shrink_hourly

@@ -16,10 +16,10 @@ import pytest
 
 from dynashard import Dynashard
 from dynashard.resharding import Resharder, Scope, Status, Timing
+from dynashard.resharding.driver import drive
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
-from local.driver import drive
 from local.tables import TablePlan, table_plans
 from local.template import committed
 from tests.direct_transport import direct_transport

@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 
 from dynashard import RetryPolicy
+from dynashard.growth.settings import GrowthSettings
 from dynashard.schema import TOPOLOGY_KEY
 from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard_serving.growth.policy import GrowthSettings
 from tests.engine.command_line import CommandLine, user
 from tests.engine.topology.topology_world import put_by_hand
 from tests.faults import FaultyTransport, throttled

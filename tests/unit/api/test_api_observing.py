@@ -10,8 +10,8 @@ import pytest
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.transport.interface import Consumed, Meter
-from dynashard_serving.growth.policy import GrowthEvent, Report
 from functions.api.observing import Observed, Observer
 from functions.api.request_lines import RequestLines
 

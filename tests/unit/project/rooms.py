@@ -46,7 +46,8 @@ FLOORS = {
     "arguments": 9,
     "resharding": 10,
     "collection": 10,
-    "service": 11,
+    "growth": 11,
+    "service": 12,
     "": 14,
 }
 """The rooms of the layer with their floors. The last one is the package itself."""

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dynashard.errors import ConditionFailedError, EngineUnavailableError, ThrottledError
+from dynashard.growth.demand import CountingTransport, Demand, Place, Tally
 from dynashard.transport.interface import Call, Resend, Wire
-from dynashard_serving.growth.demand import CountingTransport, Demand, Place, Tally
 from tests.one_by_one import OneByOne
 from tests.unit.serving.growth_policy_world import throttle
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from dynashard.growth.terms import GrowthEvent, Report
 from dynashard_serving import metric_names
-from dynashard_serving.growth.log import GrowthLog, growth_metric
-from dynashard_serving.growth.terms import GrowthEvent, Report
+from dynashard_serving.growth_log import GrowthLog, growth_metric
 from dynashard_serving.metrics import MOST_VALUES, Figure, metrics_line
 
 pytestmark = pytest.mark.unit

@@ -203,6 +203,7 @@ def test_every_lock_of_the_layers_is_renewed_or_belongs_to_one_request() -> None
         "allowance": 1,
         "bounded_calls": 4,
         "connections": 1,
+        "driving": 1,
         "forks": 2,
         "leases": 2,
         "sdk": 1,

@@ -4,9 +4,9 @@ from collections import deque
 from typing import Final
 
 from dynashard.errors import DynashardError
+from dynashard.growth.requests import shrink_quiet
+from dynashard.growth.settings import GrowthSettings
 from dynashard.resharding import Resharder
-from dynashard_serving.growth.requests import shrink_quiet
-from dynashard_serving.growth.terms import GrowthSettings
 from tools.simulate.actors import Actors
 
 _POLL: Final = 1.0

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dynashard import Entity
+from dynashard.growth.terms import Report
 from dynashard.resharding import Resharder, Share, Timing
 from dynashard.service import Collection, Dynashard
 from dynashard_serving.backend import open_entities
-from dynashard_serving.growth.terms import Report
 from dynashard_serving.settings import TableSettings
 from tools.simulate.layer.entities import Items
 from tools.simulate.scenario import LayerSpec

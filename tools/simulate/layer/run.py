@@ -6,10 +6,10 @@ from math import ceil, inf
 from random import Random
 from typing import Final
 
+from dynashard.growth.settings import GrowthSettings
 from dynashard.resharding import Scope
 from dynashard.topology import Phase, Record, family_of, partition_key
 from dynashard.topology.records import decode
-from dynashard_serving.growth.terms import GrowthSettings
 from tools.simulate.engine.engine import Engine
 from tools.simulate.engine.tables import ITEM_TABLE, TOPOLOGY_TABLE, Database, StoredKey
 from tools.simulate.layer.driver import Driver

@@ -2,17 +2,18 @@
 
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.entity import Entity
+from dynashard.growth.opening import GrowthObserver, GrowthOptions, OpenLoad
 from dynashard.repository import RetryPolicy
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.service import Collection, Dynashard
 from dynashard.transport.aws import secret_reader
 from dynashard.transport.interface import Transport
-from dynashard_serving.growth.connection import GrowthObserver, OpenLoad, Throttled, counting, growing
-from dynashard_serving.growth.demand import Demand
+from dynashard_serving.growth_settings import cloudwatch, growth_settings
 from dynashard_serving.settings import ServingSettings, TableSettings
 
 
@@ -55,12 +56,10 @@ def open_backend(
     retry_policy: RetryPolicy | None = None,
 ) -> Backend:
     """Open the entities of the settings' tables for a function that serves callers. Cost: no request."""
-    demand = Demand(runtime.clock)
-    throttled = growing(settings, transport, entities, observer, runtime=runtime, demand=demand)
-    counted = counting(settings, transport, demand, entities, throttled)
     keys = CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), runtime.clock)
+    growth = _growth(settings, entities, observer, None)
     return Backend(
-        _opened(settings, counted, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy)
+        _opened(settings, transport, cursor_keys=keys, growth=growth, runtime=runtime, retry_policy=retry_policy)
     )
 
 
@@ -79,12 +78,26 @@ def open_entities(
     `open_load` opens what reports how busy the table is, by default CloudWatch, except locally. The growth policy asks
     it about throttled transactions, because those have no reason.
     """
-    demand = Demand(runtime.clock)
-    throttled = growing(settings, transport, entities, observer, runtime=runtime, open_load=open_load, demand=demand)
-    counted = counting(settings, transport, demand, entities, throttled)
     # A key that no other process knows, because no cursor leaves this one.
     keys = [secrets.token_urlsafe()]
-    return _opened(settings, counted, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy)
+    growth = _growth(settings, entities, observer, open_load)
+    return _opened(settings, transport, cursor_keys=keys, growth=growth, runtime=runtime, retry_policy=retry_policy)
+
+
+def _growth(
+    settings: TableSettings,
+    entities: Sequence[type[Entity]],
+    observer: GrowthObserver,
+    open_load: OpenLoad | None,
+) -> GrowthOptions:
+    """Return how counts grow in a function: it requests changes, and the reshard function carries them out."""
+    return GrowthOptions(
+        settings=growth_settings(settings),
+        drives=False,
+        observer=observer,
+        load=open_load or partial(cloudwatch, settings.environment),
+        entities=entities,
+    )
 
 
 def _opened(
@@ -92,7 +105,7 @@ def _opened(
     transport: Transport,
     *,
     cursor_keys: Sequence[str] | CursorKeys,
-    throttled: Throttled,
+    growth: GrowthOptions,
     runtime: Runtime,
     retry_policy: RetryPolicy | None,
 ) -> Dynashard:
@@ -104,6 +117,6 @@ def _opened(
         lease=settings.topology_lease_seconds,
         runtime=runtime,
         retry_policy=retry_policy,
-        throttled=throttled,
+        growth=growth,
         operation_seconds=settings.topology_operation_seconds,
     )

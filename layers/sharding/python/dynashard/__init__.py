@@ -37,13 +37,14 @@ if TYPE_CHECKING:
         TransactionRefusedError,
         ValidationFailedError,
     )
+    from dynashard.growth import GrowthOptions, GrowthSettings
     from dynashard.reads import Budget, Filter, Order, Page, Query
     from dynashard.repository import Check, Create, Delete, Put, RetryPolicy, Step, Update, Written
     from dynashard.service import Collection, Dynashard
     from dynashard.topology import LeasedTopology, declared_counts
     from dynashard.transport import connect
 
-_ROOMS: Final = ("errors", "entity", "transport", "topology", "repository", "reads", "service")
+_ROOMS: Final = ("errors", "entity", "transport", "topology", "repository", "reads", "growth", "service")
 """Where the names are, lowest first: each room imports those before it, so looking for a name loads nothing in vain."""
 
 __all__ = [
@@ -60,6 +61,8 @@ __all__ = [
     "Entity",
     "EntityDefinition",
     "Filter",
+    "GrowthOptions",
+    "GrowthSettings",
     "Index",
     "InputError",
     "InvalidCursorError",

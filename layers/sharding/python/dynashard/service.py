@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 from dynashard import reads
 from dynashard.collection import Collection
 from dynashard.cursor_keys import CursorKeys
-from dynashard.entity import Entity, definition
-from dynashard.errors import ConfigurationError
+from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.errors import ConfigurationError, ThrottledError
+from dynashard.growth.opening import GrowthOptions, NoGrowth, OpenedGrowth, Tables, open_growth
+from dynashard.growth.settings import GrowthMode
 from dynashard.repository import RetryPolicy, Store
 from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.routing import Router
@@ -40,7 +42,7 @@ class Dynashard:
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         retry_policy: how long batches and scans retry throttled requests.
         throttled: called with each throttle that outlasted retries, in the caller's thread, before the error is raised;
-            may not raise. `dynashard_serving.growth.requests.growth_of(...).throttled` makes counts grow by it.
+            may not raise. `dynashard.growth.requests.growth_of(...).throttled` makes counts grow by it.
         operation_seconds: how long one operation may take, with all of its requests and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
 
@@ -66,11 +68,22 @@ class Dynashard:
         runtime: Runtime = SYSTEM,
         retry_policy: RetryPolicy | None = None,
         throttled: Throttled = ignore_throttles,
+        growth: GrowthMode | GrowthOptions = "on",
         operation_seconds: float = LONGEST_OPERATION,
     ) -> None:
+        grown: OpenedGrowth | NoGrowth = NoGrowth(transport)
         if topology_table is not None:
             if topology is not None:
                 raise ConfigurationError("give topology_table= or topology=, not both")
+            tables = Tables(
+                transport=transport,
+                table=table,
+                topology_table=topology_table,
+                lease=lease,
+                operation_seconds=operation_seconds,
+                runtime=runtime,
+            )
+            grown = open_growth(tables, growth)
             topology = LeasedTopology(transport, topology_table, lease=lease, runtime=runtime)
         elif isinstance(topology, DeclaredCounts):
             topology = topology.over(transport, lease=lease, runtime=runtime)
@@ -80,13 +93,14 @@ class Dynashard:
                 "For a table without one, say topology=declared_counts(topology_table=None)"
             )
         self._owned: Transport | None = None
+        self._growth = grown
         self.store = Store(
-            transport,
+            grown.transport,
             table,
             Router(topology),
             runtime=runtime,
             retry_policy=retry_policy or RetryPolicy(runtime=runtime),
-            throttled=throttled,
+            throttled=_both(throttled, grown.throttled),
             operation_seconds=operation_seconds,
         )
         self.cursors = reads.CursorCodec(cursor_keys)
@@ -98,7 +112,7 @@ class Dynashard:
         Args:
             environ: `DYNAMODB_PORT` (8001) or `DYNAMODB_ENDPOINT`, `DATA_DIR` (`.data` in the working folder),
                 `TOPOLOGY_LEASE_SECONDS` (30); the variables of this process if None.
-            more: `runtime`, `retry_policy` and `throttled` of the constructor.
+            more: `runtime`, `retry_policy`, `throttled` and `growth` of the constructor.
 
         Raises `ConfigurationError` if a variable cannot be used; the message names it. Cost: no request.
         """
@@ -110,8 +124,8 @@ class Dynashard:
     def deployed(cls, environment: str, *, region: str | None = None, profile: str | None = None, **more: Any) -> Self:
         """Open the deployed environment with this name in cdk.json, by the outputs of its stacks.
 
-        A region or profile of None is the SDK's own. `more` are `lease`, `runtime`, `retry_policy` and `throttled` of
-        the constructor.
+        A region or profile of None is the SDK's own. `more` are `lease`, `runtime`, `retry_policy`, `throttled` and
+        `growth` of the constructor.
 
         Raises `ConfigurationError` if the environment does not exist, cannot be read, or is of an older version.
         Cost: 1 DescribeStacks; 1 more and 1 GetSecretValue with the first cursor.
@@ -122,13 +136,19 @@ class Dynashard:
 
     @classmethod
     def _at(cls, here: "Location", more: Mapping[str, Any]) -> Self:
-        arguments: dict[str, Any] = {**here, **more}
+        # A worker of the backend carries changes out.
+        arguments: dict[str, Any] = {"growth": GrowthOptions(drives=False), **here, **more}
         opened = cls(**arguments)
         opened._owned = here["transport"]
         return opened
 
     def close(self) -> None:
-        """Close the sockets and threads of `local` and `deployed`. A transport that was passed in stays open."""
+        """End the thread of growth, and close the sockets and threads of `local` and `deployed`.
+
+        A transport that was passed in stays open. A change of a shard count that is under way waits for the next
+        driver. Takes at most about 3 seconds.
+        """
+        self._growth.close()
         if self._owned is not None:
             self._owned.close()
 
@@ -187,3 +207,14 @@ class Dynashard:
         from dynashard.repository.transaction_run import Transaction  # noqa: PLC0415 - reads need none of it
 
         return Transaction(self.store, steps).run()
+
+
+def _both(first: Throttled, second: Throttled) -> Throttled:
+    if first is ignore_throttles:
+        return second
+
+    def reported(entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
+        first(entity, partition, error)
+        second(entity, partition, error)
+
+    return reported

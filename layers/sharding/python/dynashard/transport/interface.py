@@ -204,3 +204,28 @@ def record(operation: str, answer: Mapping[str, Any]) -> None:
     if operation in METERED:
         for meter in meters():
             meter.record(operation, consumed_of(operation, answer))
+
+
+_THROTTLED: ContextVar[frozenset[str]] = ContextVar("dynashard_throttled", default=frozenset())
+
+
+def record_throttle(reason: str) -> None:
+    """Record a throttled attempt in the meters in force, and for `throttle_reasons`."""
+    _THROTTLED.set(_THROTTLED.get() | {reason})
+    for meter in meters():
+        meter.throttled(reason)
+
+
+def forget_throttles() -> None:
+    """Begin anew with `throttle_reasons`."""
+    if _THROTTLED.get():
+        _THROTTLED.set(frozenset())
+
+
+def throttle_reasons() -> frozenset[str]:
+    """Return the reasons of the throttles that this thread has met since it has forgotten them.
+
+    That costs a request less than a meter. Requests that are sent together are not included: the threads of a
+    transport meet their throttles.
+    """
+    return _THROTTLED.get()

@@ -10,7 +10,7 @@ from dynashard_serving.logs import log_error
 from dynashard_serving.metrics import Figure, metrics_line, write_line
 
 if TYPE_CHECKING:
-    from dynashard_serving.growth.terms import Report
+    from dynashard.growth.terms import Report
 
 
 def growth_metric(report: "Report") -> str:
