@@ -24,7 +24,7 @@ from bench.truth.world import create_api_tables, faulty_engine
 from dynashard import Collection, Dynashard, Entity, RetryPolicy
 from dynashard.entity import definition
 from dynashard.errors import DynashardError, OutcomeUnknownError
-from dynashard.repository import Delete, Put
+from dynashard.transactions import Delete, Put
 from dynashard.transport import connect
 from dynashard_patterns import EdgeStore
 from dynashard_serving.settings import ServingSettings

@@ -14,8 +14,8 @@ from dynashard.transport import Transport
 from dynashard.transport.deadline import within
 from dynashard_serving import metric_names as names
 from dynashard_serving.aws_services import cloudwatch_client, lambda_client, streams_client
+from dynashard_serving.backend import cloudwatch
 from dynashard_serving.environment import required, seconds_left, time_to_answer
-from dynashard_serving.growth_settings import cloudwatch
 from dynashard_serving.logs import log_error, without_traceback
 from dynashard_serving.metrics import Figure, metrics_line, write_line
 from dynashard_serving.transports import open_transport

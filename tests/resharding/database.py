@@ -19,10 +19,10 @@ from dynashard.errors import (
     EngineUnavailableError,
     TransactionCanceledError,
 )
-from dynashard.repository.transaction_run import SETTLED
 from dynashard.runtime import Runtime
 from dynashard.schema import TOPOLOGY_KEY
 from dynashard.topology.records import Record, decode
+from dynashard.transactions.transaction import SETTLED
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import unanswered
 from dynashard.transport.interface import Call, Resend, Wire, consumed_of, meters

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dynashard import Check, Create, Delete, Put, Step, Update
 from dynashard.errors import DynashardError, OutcomeUnknownError, TransactionRefusedError
-from dynashard.repository.transaction_run import Transaction
+from dynashard.transactions import Transaction
 from tests.linearizability.model import Answer, Kind
 from tests.resharding.clients import Client
 from tests.resharding.history import Key, Value, Values

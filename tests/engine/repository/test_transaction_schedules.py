@@ -6,9 +6,10 @@ from unittest.mock import patch
 
 import pytest
 
-from dynashard.repository import late, participant
-from dynashard.repository.participant import Participant
+from dynashard.repository import late
 from dynashard.repository.phase_table import Next
+from dynashard.transactions import participant
+from dynashard.transactions.participant import Participant
 from tests.depth import profile
 from tests.resharding.scheduler import AnomalyError
 from tests.resharding.transactions import run_transactions

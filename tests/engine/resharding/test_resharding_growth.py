@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dynashard.errors import KeyRangeThrottledError, TableThrottledError
+from dynashard.exactly_once import TransactedWrites
 from dynashard.growth.policy import Growth
 from dynashard.growth.settings import GrowthSettings
 from dynashard.growth.terms import CountState, GrowthEvent, Report
@@ -56,7 +57,12 @@ class Growing:
         faulty = FaultyTransport(self.world.inner, [throttled("PutItem", reason=reason, resource=resource, nth=None)])
         topology = LeasedTopology(self.world.inner, self.world.topology, runtime=Runtime(self.world.clock))
         store = Store(
-            faulty, self.world.table, Router(topology), Runtime(self.world.clock), throttled=self.growth.throttled
+            faulty,
+            self.world.table,
+            Router(topology),
+            Runtime(self.world.clock),
+            throttled=self.growth.throttled,
+            exactly_once=TransactedWrites(),
         )
         return Repository(store, model)
 

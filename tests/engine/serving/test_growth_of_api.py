@@ -11,8 +11,7 @@ from dynashard.growth.settings import Load, LoadSource
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard_serving.backend import open_entities
-from dynashard_serving.growth_settings import cloudwatch
+from dynashard_serving.backend import cloudwatch, open_entities
 from dynashard_serving.table_load import TableLoad
 from functions.api.observing import Observer
 from tests.api_caller import TENANT

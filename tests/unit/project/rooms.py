@@ -42,6 +42,8 @@ FLOORS = {
     "locations": 7,
     "routing": 7,
     "repository": 8,
+    "transactions": 9,
+    "exactly_once": 10,
     "reads": 9,
     "arguments": 9,
     "resharding": 10,

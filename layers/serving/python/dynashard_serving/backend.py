@@ -8,12 +8,12 @@ from typing import Any
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.entity import Entity
 from dynashard.growth.opening import GrowthObserver, GrowthOptions, OpenLoad
+from dynashard.growth.settings import LoadSource
 from dynashard.repository import RetryPolicy
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.service import Collection, Dynashard
 from dynashard.transport.aws import secret_reader
 from dynashard.transport.interface import Transport
-from dynashard_serving.growth_settings import cloudwatch, growth_settings
 from dynashard_serving.settings import ServingSettings, TableSettings
 
 
@@ -44,6 +44,13 @@ def cursor_key_reader(keys: Keys, secret_arn: str | None) -> Callable[[], Keys]:
         return lambda: keys
     read = secret_reader(secret_arn, "cursor keys")
     return lambda: keys_in(read())
+
+
+def cloudwatch(environment: str, transport: Transport, table: str) -> LoadSource | None:
+    """Return what asks CloudWatch about a table; None locally. Costs nothing until it is asked."""
+    from dynashard_serving.table_load import table_load  # noqa: PLC0415 - only for functions that are throttled
+
+    return None if environment == "local" else table_load(transport, table)
 
 
 def open_backend(
@@ -92,7 +99,7 @@ def _growth(
 ) -> GrowthOptions:
     """Return how counts grow in a function: it requests changes, and the reshard function carries them out."""
     return GrowthOptions(
-        settings=growth_settings(settings),
+        settings=settings.growth,
         drives=False,
         observer=observer,
         load=open_load or partial(cloudwatch, settings.environment),

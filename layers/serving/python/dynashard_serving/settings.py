@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
 
 from dynashard.errors import ConfigurationError
-from dynashard.growth.settings import GROWTH_MODES, GrowthMode
+from dynashard.growth.settings import GROWTH_MODES, GrowthMode, GrowthSettings
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.selection import DEFAULT, TransportName, transport_name
 from dynashard_serving.environment import (
@@ -82,6 +82,17 @@ class TableSettings:
                 f"GROWTH_MOST_MINUTES is {minutes} and GROWTH_MOVER_SHARE {share}: the first must be above 0, "
                 "the second above 0 and at most 1"
             )
+
+    @property
+    def growth(self) -> GrowthSettings:
+        """How shard counts change by themselves."""
+        return GrowthSettings(
+            self.growth_mode,
+            self.growth_cooldown_seconds,
+            self.growth_quiet_seconds,
+            most_minutes=self.growth_most_minutes,
+            mover_share=self.growth_mover_share,
+        )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:

@@ -9,6 +9,7 @@ from dynashard.collection import Collection
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ConfigurationError, ThrottledError
+from dynashard.exactly_once import TransactedWrites
 from dynashard.growth.opening import GrowthOptions, NoGrowth, OpenedGrowth, Tables, open_growth
 from dynashard.growth.settings import GrowthMode
 from dynashard.repository import RetryPolicy, Store
@@ -21,7 +22,7 @@ from dynashard.transport.interface import Transport
 
 if TYPE_CHECKING:
     from dynashard.locations import Location
-    from dynashard.repository import Step
+    from dynashard.transactions import Step
 
 __all__ = [
     "Collection",
@@ -98,6 +99,7 @@ class Dynashard:
             grown.transport,
             table,
             Router(topology),
+            exactly_once=TransactedWrites(),
             runtime=runtime,
             retry_policy=retry_policy or RetryPolicy(runtime=runtime),
             throttled=_both(throttled, grown.throttled),
@@ -204,7 +206,7 @@ class Dynashard:
         Cost: 2 write units a step and KB, also for a `Check`; 4 for a create while its key moves. 1 round trip, and 1
         more each time it meets a move; a read first for each step that `Collection` would read first.
         """
-        from dynashard.repository.transaction_run import Transaction  # noqa: PLC0415 - reads need none of it
+        from dynashard.transactions import Transaction  # noqa: PLC0415 - reads need none of it
 
         return Transaction(self.store, steps).run()
 
