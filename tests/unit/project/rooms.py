@@ -38,6 +38,7 @@ FLOORS = {
     "entity": 4,
     "transport": 5,
     "cursor_keys": 6,
+    "tables": 6,
     "topology": 6,
     "locations": 7,
     "routing": 7,

@@ -87,6 +87,7 @@ class Dynashard:
             grown = open_growth(tables, growth)
             topology = LeasedTopology(transport, topology_table, lease=lease, runtime=runtime)
         elif isinstance(topology, DeclaredCounts):
+            topology_table = topology.topology_table
             topology = topology.over(transport, lease=lease, runtime=runtime)
         elif topology is None:
             raise ConfigurationError(
@@ -94,6 +95,8 @@ class Dynashard:
                 "For a table without one, say topology=declared_counts(topology_table=None)"
             )
         self._owned: Transport | None = None
+        self._transport = transport
+        self._topology_table = topology_table
         self._growth = grown
         self.store = Store(
             grown.transport,
@@ -181,6 +184,28 @@ class Dynashard:
         def __getattr__(self, name: str) -> NoReturn:
             cure = "" if name.startswith("_") else "; open the items of an entity with db.collection(User)"
             raise AttributeError(f"Dynashard has no attribute {name}{cure}", name=name, obj=self)
+
+    def create_tables(self) -> list[str]:
+        """Create the table of items and that of shard counts if they do not exist, and wait until they can be used.
+
+        They have the keys, indexes, stream and TTL of the stacks' tables, and are billed on demand. Without
+        `topology_table` only the table of items is created. Existing tables keep everything else that they have.
+
+        Returns:
+            The names of the tables that it has created, none if all existed.
+
+        Raises:
+            ConfigurationError: an existing table has other keys, lacks an index, or deletes items by another attribute.
+            EngineUnavailableError: a table is not ready after five minutes. Call it again.
+
+        Cost: 5 requests, which are free; some 10 seconds for new tables. The role needs `dynamodb:CreateTable`,
+            `DescribeTable`, `DescribeTimeToLive` and `UpdateTimeToLive`.
+        """
+        from dynashard.tables import create_tables  # noqa: PLC0415 - most programs find their tables
+
+        return create_tables(
+            self._transport, table=self.store.table, topology_table=self._topology_table, runtime=self.store.runtime
+        )
 
     def transact(self, *steps: "Step") -> list[Entity | None]:
         """Do all steps atomically or none, on items of any entities and shards.
