@@ -50,7 +50,7 @@ def dynamodb(engine_url: str) -> RawDynamoDB:
 def empty_table(dynamodb: RawDynamoDB) -> Iterator[str]:
     """Create a table with all index slots for the time of the block, and yield its name."""
     name = f"dynashard-test-{uuid4().hex}"
-    dynamodb.call("CreateTable", **_without_stream(ITEMS.request(name)))
+    dynamodb.call("CreateTable", **ITEMS.request(name, stream=False))
     yield name
     dynamodb.call("DeleteTable", TableName=name)
 

@@ -27,11 +27,11 @@ from dynashard.repository import Repository, Store
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.schema import PK, SK
+from dynashard.testing.faults import Fault, FaultyTransport
 from dynashard.topology import DeclaredTopology, View
 from dynashard.transactions import Step, Transaction
 from dynashard.transport import Transport
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.faults import Fault, FaultyTransport
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 REGISTRY = Registry()

@@ -15,6 +15,8 @@ from botocore.session import get_session
 from domain import Exposed
 from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault as EngineFault
+from dynashard.testing.faults import FaultyTransport
 from dynashard.transport import Transport
 from dynashard_serving.table_load import TableLoad
 from functions.reshard.backend import resharder_of, scope_of
@@ -29,8 +31,6 @@ from functions.reshard.watch import Seen, Watch
 from local.tables import TablePlan, engine_client, ensure_tables, table_plans
 from local.template import read
 from tests.direct_transport import direct_transport
-from tests.faults import Fault as EngineFault
-from tests.faults import FaultyTransport
 from tests.infra.prewarm_world import definition_in
 from tests.infra.reshard_aws import (
     CalmMetrics,

@@ -21,12 +21,12 @@ from dynashard.errors import (
 )
 from dynashard.runtime import Runtime
 from dynashard.schema import TOPOLOGY_KEY
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.topology.records import Record, decode
 from dynashard.transactions.transaction import SETTLED
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import unanswered
 from dynashard.transport.interface import Call, Resend, Wire, consumed_of, meters
-from tests.one_by_one import OneByOne
 from tests.resharding.history import Check, History
 from tests.resharding.requests import KEYS, StoredKey, batch_key_of, check_of, key_of, refused, summary, unconditional
 from tests.resharding.scheduler import Actor, Killed, Scheduler

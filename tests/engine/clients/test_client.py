@@ -21,12 +21,12 @@ from dynashard.errors import (
     TableThrottledError,
     ValidationFailedError,
 )
+from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.transport import Transport
 from dynashard_client import Client, Items
 from tests.engine.api.api_on_engine import idempotency_table
 from tests.engine.clients.clients_on_engine import WAYS, Served, served
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.faults import FaultyTransport, throttled
 
 pytestmark = pytest.mark.engine
 

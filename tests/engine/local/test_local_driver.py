@@ -9,10 +9,10 @@ import pytest
 
 from dynashard.resharding import Resharder
 from dynashard.resharding.driver import drive
+from dynashard.testing.faults import Fault, FaultyTransport, lost_request, throttled
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
 from tests.engine.resharding.resharding_world import Event, Moving, Old, Thing, index, moving_world, partition, whole
-from tests.faults import Fault, FaultyTransport, lost_request, throttled
 
 pytestmark = pytest.mark.engine
 

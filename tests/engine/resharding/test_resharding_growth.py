@@ -15,10 +15,10 @@ from dynashard.repository import Repository, Store
 from dynashard.resharding import Scope
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
 from tests.engine.resharding.resharding_world import ENTITIES, Event, Moving, Thing, index, moving_world, partition
-from tests.faults import FaultyTransport, throttled
 
 pytestmark = pytest.mark.engine
 

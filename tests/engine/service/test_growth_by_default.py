@@ -11,9 +11,9 @@ from dynashard.growth.opening import GrowthOptions
 from dynashard.growth.settings import GrowthMode, GrowthSettings
 from dynashard.resharding import Resharder, Scope
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault, FaultyTransport, throttled
 from dynashard.transport import Transport
 from tests.engine.topology.topology_world import Clock, topology_table_on
-from tests.faults import Fault, FaultyTransport, throttled
 from tests.waiting import until
 
 pytestmark = pytest.mark.engine

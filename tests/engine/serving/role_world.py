@@ -9,6 +9,7 @@ from typing import Any
 from domain import ENTITIES, Ping, User
 from dynashard import Dynashard, Entity, definition
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault, FaultyTransport, Send, throttled, unprocessed
 from dynashard.topology import DeclaredTopology, Phase, family_of
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
@@ -29,7 +30,6 @@ from tests.api_caller import Caller, a_user
 from tests.engine.commands.commands_on_engine import Service
 from tests.engine.patterns.stream_world import records_of
 from tests.engine.topology.topology_world import Clock, put_by_hand
-from tests.faults import Fault, FaultyTransport, Send, throttled, unprocessed
 from tests.roles import Grant, Role, RoleClient, RoleTransport
 
 QUEUES = {"Intake": "IntakeDeadLetters", "Operations": "OperationsDeadLetters"}

@@ -9,6 +9,7 @@ from dynashard import Entity
 from dynashard.errors import ThrottledError
 from dynashard.growth.settings import Load, LoadSource
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import throttled
 from dynashard.topology import Record
 from dynashard.transport import Transport
 from dynashard_serving.backend import cloudwatch, open_entities
@@ -25,7 +26,6 @@ from tests.engine.serving.growth_world import (
     partition,
 )
 from tests.engine.topology.topology_world import put_by_hand
-from tests.faults import throttled
 
 pytestmark = pytest.mark.engine
 

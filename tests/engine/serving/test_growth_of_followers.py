@@ -13,6 +13,7 @@ from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.repository import RetryPolicy
 from dynashard.resharding import Resharder
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault, FaultyTransport, Send
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
@@ -24,7 +25,6 @@ from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.patterns.stream_world import Streamed, records_of
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.topology.topology_world import Clock, topology_table_on
-from tests.faults import Fault, FaultyTransport, Send
 from tests.roles import as_function
 
 pytestmark = pytest.mark.engine

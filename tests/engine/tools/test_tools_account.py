@@ -26,6 +26,7 @@ from domain import (
 from domain.participations import participations
 from dynashard import Dynashard, Entity, Key, Registry, Shards, definition
 from dynashard.schema import MOVED_TO, PK, SK, TYPE
+from dynashard.testing.faults import FaultyTransport, meanwhile, throttled, unprocessed
 from dynashard.topology import DeclaredTopology, partition_key
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
@@ -33,7 +34,6 @@ from dynashard_patterns import EdgeStore
 from dynashard_serving.tenant_data import TenantData
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.engine.patterns.attachment_world import Dying, Killed, large
-from tests.faults import FaultyTransport, meanwhile, throttled, unprocessed
 from tools.account.purging import found, purge
 from tools.connection import Backend, open_backend
 from tools.entities import models

@@ -12,9 +12,9 @@ from dynashard.errors import ConfigurationError, EngineUnavailableError
 from dynashard.runtime import Runtime
 from dynashard.schema import EXPIRES_AT
 from dynashard.tables import CREATION_SECONDS, ITEMS, TOPOLOGY
+from dynashard.testing.faults import Fault, FaultyTransport, Send
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
-from tests.faults import Fault, FaultyTransport, Send
 
 pytestmark = pytest.mark.engine
 

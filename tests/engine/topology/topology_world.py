@@ -72,7 +72,7 @@ def create_topology_table(transport: Transport, name: str) -> None:
         transport.call(
             "CreateTable",
             # The engine needs time for each write in proportion to the records of a stream.
-            {key: value for key, value in TOPOLOGY.request(name).items() if key != "StreamSpecification"},
+            TOPOLOGY.request(name, stream=False),
         )
     except EngineError as error:
         if error.aws_code != "ResourceInUseException":

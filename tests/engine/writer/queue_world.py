@@ -9,6 +9,7 @@ from typing import Any
 from domain import ENTITIES, Operation, Ping
 from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault, FaultyTransport
 from dynashard.transport import Transport
 from dynashard_serving.backend import open_entities
 from dynashard_serving.settings import TableSettings
@@ -24,7 +25,6 @@ from local.queue_worker import poll
 from tests.api_caller import TENANT, Caller
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.topology.topology_world import Clock
-from tests.faults import Fault, FaultyTransport
 from tests.roles import as_function
 
 INTAKE, OPERATIONS = "intake", "operations"

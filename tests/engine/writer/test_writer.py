@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dynashard.testing.faults import Fault, lost_answer, lost_request, throttled
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
 from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES, as_text
@@ -19,7 +20,6 @@ from local.queue_store import Depth
 from tests.api_caller import TENANT, a_user
 from tests.depth import examples
 from tests.engine.writer.queue_world import DEAD, INTAKE, OPERATIONS, KilledError, QueueWorld
-from tests.faults import Fault, lost_answer, lost_request, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -103,7 +103,7 @@ def test_growth_is_loaded_at_the_first_throttle() -> None:
         "from functions.api import handler\n"
         "from functions.api.app import build_app\n"
         "from functions.api.settings import Settings\n"
-        "from tests.faults import throttled\n"
+        "from dynashard.testing.faults import throttled\n"
         "class Wire:\n"
         "    hot = False\n"
         "    def call(self, operation, request, *, resend=None):\n"

@@ -51,6 +51,7 @@ FLOORS = {
     "collection": 10,
     "growth": 11,
     "service": 12,
+    "testing": 13,
     "": 14,
 }
 """The rooms of the layer with their floors. The last one is the package itself."""

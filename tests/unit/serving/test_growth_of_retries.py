@@ -10,9 +10,9 @@ from dynashard.growth.demand import CountingTransport, Demand, Place
 from dynashard.growth.retries import SUSTAINED, RetriedThrottles, owner_of
 from dynashard.growth.sizing import Evidence, enough
 from dynashard.growth.terms import GrowthEvent
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport.interface import Call, Wire, metered, record_throttle
 from tests.declaring import declare
-from tests.one_by_one import OneByOne
 from tests.unit.serving.growth_loop import Loop
 from tests.unit.serving.growth_policy_world import entity, throttle
 

@@ -33,16 +33,17 @@ class TableSchema:
     indexes: Mapping[str, tuple[str, ...]]
     expires_at: str | None = None
 
-    def request(self, name: str) -> Wire:
-        """Return the CreateTable request of a table with this name, on demand and with a stream of both images."""
+    def request(self, name: str, *, stream: bool = True) -> Wire:
+        """Return the CreateTable request of a table with this name, on demand, with a `stream` of both images."""
         names = dict.fromkeys([*self.keys, *(key for keys in self.indexes.values() for key in keys)])
         request: Wire = {
             "TableName": name,
             "KeySchema": _key_schema(self.keys),
             "AttributeDefinitions": [{"AttributeName": each, "AttributeType": "S"} for each in names],
             "BillingMode": "PAY_PER_REQUEST",
-            "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
         }
+        if stream:
+            request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
         if self.indexes:
             request["GlobalSecondaryIndexes"] = [
                 {"IndexName": index, "KeySchema": _key_schema(keys), "Projection": {"ProjectionType": "ALL"}}
