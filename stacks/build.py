@@ -29,6 +29,8 @@ SERVICES = frozenset({"cloudwatch", "dynamodb", "scheduler", "secretsmanager", "
 """The services that functions call; the descriptions of all 400 services are nine tenths of botocore's size."""
 
 NEVER_USED = ("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json")
+FOR_TESTS = "testing"
+"""The folder of our own packages that functions do not import."""
 
 
 class BuildError(Exception):
@@ -169,7 +171,8 @@ def _copy(source: Path, destination: Path) -> None:
     if source.is_file():
         shutil.copyfile(source, destination)
     else:
-        shutil.copytree(source, destination, ignore=shutil.ignore_patterns(*NEVER_USED), copy_function=shutil.copyfile)
+        left_out = shutil.ignore_patterns(*NEVER_USED, FOR_TESTS)
+        shutil.copytree(source, destination, ignore=left_out, copy_function=shutil.copyfile)
 
 
 def _compile(target: Target, folders: Sequence[tuple[Path, str]], root: Path) -> None:

@@ -22,6 +22,7 @@ SERVICES = re.compile(
 CHOSEN = {
     "layers/sharding/python/dynashard/growth/policy.py:_LOAD_VALID_SECONDS",
     "layers/serving/python/dynashard_serving/shedding.py:TOLERANCE",
+    "layers/sharding/python/dynashard/tables.py:CREATION_SECONDS",
     "stacks/table_alarms.py:AMONG_MINUTES",
 }
 """Constants whose texts name a service, and which are choices of this project."""

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import Any
 
 from dynashard.errors import EngineError, EngineUnavailableError
@@ -22,6 +21,7 @@ from dynashard.runtime import Runtime
 from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import Refusal, classify, throttle_names, unanswered
+from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Call, Resend, Transport, Wire, record_throttle
 
 Send = Callable[[Mapping[str, Any]], Wire]
@@ -64,7 +64,7 @@ class FaultyTransport(OneByOne):
         self._plan = list(plan)
         self._seen: Counter[str] = Counter()
         self._struck: set[int] = set()
-        self._lock = Lock()
+        self._lock = own_lock(self)
 
     def inject(self, *faults: Fault) -> None:
         """Add faults; requests are counted from here on."""
