@@ -184,7 +184,7 @@ def test_a_server_whose_certificate_is_for_another_host_or_has_expired_is_refuse
 
 def assert_refused(transport: Any) -> None:
     """No way of sending gets past the handshake, so the write is certainly not executed."""
-    with pytest.raises(EngineUnavailableError, match="certificate|SSL") as caught:
+    with pytest.raises(EngineUnavailableError, match=r"certificate|SSL") as caught:
         transport.call("PutItem", {})
     [together] = transport.try_all([Call("PutItem", {})])
     transport.close()

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 
 from dynashard import reads
 from dynashard.collection import Collection
@@ -17,8 +17,9 @@ from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.routing import Router
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, LeasedTopology, Topology
+from dynashard.transport import connect
 from dynashard.transport.deadline import LONGEST_OPERATION
-from dynashard.transport.interface import Transport
+from dynashard.transport.interface import AwsSession, Transport
 
 if TYPE_CHECKING:
     from dynashard.locations import Location
@@ -36,7 +37,8 @@ class Dynashard:
     """Entities in one table. `Dynashard.local()` and `Dynashard.deployed("dev")` find the tables by themselves.
 
     Args:
-        transport: the connection to DynamoDB, such as `dynashard.transport.connect(...)`.
+        transport: the connection to DynamoDB, such as `dynashard.connect(...)`; or a `boto3.Session` for one with its
+            credentials and region, which `close` closes.
         topology_table: the name of the table of shard counts. Counts change; only this table says where items are.
         topology: the source of shard counts instead of that table, such as `declared_counts(topology_table=None)`.
         cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes; or `CursorKeys`.
@@ -59,7 +61,7 @@ class Dynashard:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | AwsSession,
         *,
         table: str,
         cursor_keys: Sequence[str] | CursorKeys,
@@ -72,6 +74,10 @@ class Dynashard:
         growth: GrowthMode | GrowthOptions = "on",
         operation_seconds: float = LONGEST_OPERATION,
     ) -> None:
+        self._owned: Transport | None = None
+        if hasattr(transport, "get_credentials"):
+            session = cast("AwsSession", transport)
+            transport = self._owned = connect(session=session, operation_seconds=operation_seconds)
         grown: OpenedGrowth | NoGrowth = NoGrowth(transport)
         if topology_table is not None:
             if topology is not None:
@@ -94,7 +100,6 @@ class Dynashard:
                 'name the table of shard counts, topology_table="...": declared counts do not hold after a change. '
                 "For a table without one, say topology=declared_counts(topology_table=None)"
             )
-        self._owned: Transport | None = None
         self._transport = transport
         self._topology_table = topology_table
         self._growth = grown
@@ -126,18 +131,26 @@ class Dynashard:
         return cls._at(local_stack(os.environ if environ is None else environ), more)
 
     @classmethod
-    def deployed(cls, environment: str, *, region: str | None = None, profile: str | None = None, **more: Any) -> Self:
+    def deployed(
+        cls,
+        environment: str,
+        *,
+        region: str | None = None,
+        profile: str | None = None,
+        session: AwsSession | None = None,
+        **more: Any,
+    ) -> Self:
         """Open the deployed environment with this name in cdk.json, by the outputs of its stacks.
 
-        A region or profile of None is the SDK's own. `more` are `lease`, `runtime`, `retry_policy`, `throttled` and
-        `growth` of the constructor.
+        A region or profile of None is the SDK's own; `session` is a `boto3.Session` instead. `more` are `lease`,
+        `runtime`, `retry_policy`, `throttled` and `growth` of the constructor.
 
         Raises `ConfigurationError` if the environment does not exist, cannot be read, or is of an older version.
         Cost: 1 DescribeStacks; 1 more and 1 GetSecretValue with the first cursor.
         """
         from dynashard.locations import deployed  # noqa: PLC0415 - as in `local`
 
-        return cls._at(deployed(environment, region=region, profile=profile), more)
+        return cls._at(deployed(environment, region=region, profile=profile, session=session), more)
 
     @classmethod
     def _at(cls, here: "Location", more: Mapping[str, Any]) -> Self:

@@ -15,7 +15,7 @@ from botocore.session import Session
 from dynashard.errors import ConfigurationError
 from dynashard.transport.bounded_calls import before_send
 from dynashard.transport.certificates import ca_bundle, require_readable
-from dynashard.transport.interface import Settings, Wire
+from dynashard.transport.interface import AwsSession, Settings, Wire
 from dynashard.transport.wire_format import body_of, parsed_answer
 
 _RETRIES: Final = "retry-config-dynamodb"
@@ -42,12 +42,29 @@ class WireParser(ResponseParserFactory):  # type: ignore[misc]
 _loader: Final = cache(create_loader)
 
 
-def open_session(profile: str | None) -> Session:
-    """Return a session of a profile, by default the SDK's own. Raises `BotoCoreError` if there is no such profile.
+class _SessionCredentials:
+    """The provider of credentials of a session, which are those of another one, refreshed there."""
+
+    def __init__(self, session: AwsSession) -> None:
+        self._session = session
+
+    def load_credentials(self) -> Any:
+        """Botocore calls this once for a session."""
+        return self._session.get_credentials()
+
+
+def open_session(profile: str | None, theirs: AwsSession | None = None) -> Session:
+    """Return a session of a profile, by default the SDK's own, or with the profile and credentials of another session.
+
+    Raises `BotoCoreError` if there is no such profile.
 
     Sessions share the descriptions of services and endpoints: these are read once in a process, not for each client.
     """
+    if theirs is not None:
+        profile = None if theirs.profile_name == "default" else theirs.profile_name
     session = Session(profile=profile)
+    if theirs is not None:
+        session.register_component("credential_provider", _SessionCredentials(theirs))
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     return session
 
@@ -59,7 +76,7 @@ def open_client(settings: Settings) -> Any:
         BotoCoreError: no region, an unknown profile, or an endpoint that is not a URL.
         ConfigurationError: an unsupported version of botocore, or root certificates that cannot be read.
     """
-    session = open_session(settings.profile)
+    session = open_session(settings.profile, settings.session)
     session.register_component("response_parser_factory", WireParser())
     # Callers that need a token pass one. Engines keep each token for ten minutes, and the local one searches all of
     # them for every further transaction that has one.
