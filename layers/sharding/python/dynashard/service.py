@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 
 from dynashard import reads
-from dynashard.collection import Collection
+from dynashard.collection import CollectedOutOfLine, Collection
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ConfigurationError, ThrottledError
@@ -188,8 +188,8 @@ class Dynashard:
             if not (isinstance(each, type) and issubclass(each, Entity)):
                 shown = repr(each) if isinstance(each, str) else f"a {type(each).__name__}"
                 raise ConfigurationError(f"collection takes entity classes, as in db.collection(User); it got {shown}")
-        attachment = next(iter(definition(model).attachments.values()), None)
-        kind: type[Collection[E]] = Collection if attachment is None else attachment.collection()
+        stored = next(iter(definition(model).attachments.values()), None)
+        kind: type[Collection[E]] = stored.collection() if isinstance(stored, CollectedOutOfLine) else Collection
         return kind(self.store, self.cursors, model, *others)
 
     if not TYPE_CHECKING:
