@@ -88,11 +88,11 @@ RUNNING := $(if $(wildcard .venv/.done),.venv/.done,.venv/.run) $(if $(wildcard 
 
 .PHONY: run
 run: $(RUNNING) ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
-	@$(BIN)/python -m local
+	@$(BIN)/python -m dynashard_local
 
 .PHONY: deploy-local
 deploy-local: setup build/host/.done .venv-ministack/.done ## Deploy all stacks to a local AWS, and print a command that calls the API (Ctrl-C ends it)
-	@$(BIN)/python -m local.deploy
+	@$(BIN)/python -m dynashard_local.deploy
 
 TESTED := build/host/.done .venv-ministack/.done
 PYTEST := $(BIN)/pytest -n 3 --dist worksteal
@@ -140,25 +140,25 @@ types: setup ## Check types: all of them the first time, then what changed and w
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again into the hashed locks
-	for name in sharding api dev ministack docs bench audit clients run node; do \
+	for name in sharding serving functions dev ministack docs bench audit clients run node; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
-	$(BIN)/python -m stacks.checkout
+	$(BIN)/python -m dynashard_cdk.checkout
 
 ENV ?= local
 
-DEPLOYED := $(shell find layers functions -name '*.py' 2>/dev/null) requirements/sharding.txt requirements/api.txt \
-            stacks/build.py stacks/compile.mjs
+DEPLOYED := $(shell find layers functions -name '*.py' 2>/dev/null) requirements/sharding.txt requirements/serving.txt requirements/functions.txt \
+            packages/cdk/dynashard_cdk/build.py packages/cdk/dynashard_cdk/compile.mjs
 
 .PHONY: build
 build: build/.done ## Bundle layers and functions for Lambda, without Docker (build/)
 
 build/.done: .venv/.done node_modules/.done $(DEPLOYED)
-	$(BIN)/python -m stacks.build
+	$(BIN)/python -m dynashard_cdk.build
 	@touch $@
 
 build/host/.done: .venv/.done $(DEPLOYED)
-	$(BIN)/python -m stacks.build --target host
+	$(BIN)/python -m dynashard_cdk.build --target host
 	@touch $@
 
 .PHONY: synth
@@ -179,13 +179,13 @@ verify-aws: setup build/.done ## Check facts about AWS in the account of ENV, wh
 	$(BIN)/dynashard verify-aws --env $(ENV) $(addprefix --cdk=,$(CDK_ARGS)) $(VERIFY_ARGS)
 
 .PHONY: assumptions
-assumptions: setup ## Write docs/assumptions.md again after tools/verify_aws/facts has changed
-	$(BIN)/python -m tools.verify_aws.ledger > docs/assumptions.md.new
+assumptions: setup ## Write docs/assumptions.md again after packages/checks/dynashard_checks/verify_aws/facts has changed
+	$(BIN)/python -m dynashard_checks.verify_aws.ledger > docs/assumptions.md.new
 	mv docs/assumptions.md.new docs/assumptions.md
 
 .PHONY: openapi
 openapi: setup ## Write docs/openapi.json again after the API has changed
-	$(BIN)/python -m functions.api.openapi > docs/openapi.json.new
+	$(BIN)/python -m dynashard_serving.api.openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
 
 .PHONY: docs
@@ -195,54 +195,54 @@ docs: .venv-docs/.done ## Build the documentation as a site with search into bui
 .PHONY: sbom
 sbom: .venv-audit/.done ## Write bills of materials (CycloneDX) of what is deployed, and of the clients' and tools' npm packages, into build/
 	@mkdir -p build
-	for name in sharding api; do \
+	for name in sharding serving functions; do \
 	  .venv-audit/bin/cyclonedx-py requirements --output-reproducible --of JSON -o build/sbom-$$name.cdx.json requirements/$$name.txt || exit 1; done
 	npm sbom --package-lock-only --sbom-format cyclonedx > build/sbom-npm.cdx.json
 
 .PHONY: audit
 audit: .venv-audit/.done ## Look for known vulnerabilities in what is deployed, tested with and installed by npm; fails if there are any
-	for name in sharding api dev; do \
+	for name in sharding serving functions dev; do \
 	  .venv-audit/bin/pip-audit --strict --progress-spinner off --require-hashes --disable-pip -r requirements/$$name.txt || exit 1; done
 	npm audit --package-lock-only
 
 .PHONY: client
 client: setup ## Generate the types of the TypeScript client again after docs/openapi.json has changed
 	node_modules/.bin/openapi-typescript docs/openapi.json --default-non-nullable false \
-	    --output clients/typescript/src/schema.ts
-	node_modules/.bin/tsc -p clients/typescript/tsconfig.all.json --noEmit
+	    --output packages/client-typescript/src/schema.ts
+	node_modules/.bin/tsc -p packages/client-typescript/tsconfig.all.json --noEmit
 
 .PHONY: bench
 bench: setup .venv-bench/.done ## Measure side by side with five other clients (a quarter of an hour; BENCH_ARGS)
-	.venv-bench/bin/python -m bench $(BENCH_ARGS)
+	.venv-bench/bin/python -m dynashard_lab.bench $(BENCH_ARGS)
 
-.PHONY: bench-reshard
-bench-reshard: setup ## Check 100,000 random schedules of changes of shard counts (50 minutes on two cores)
-	$(BIN)/python -m bench.reshard
+.PHONY: check-reshard
+check-reshard: setup ## Check 100,000 random schedules of changes of shard counts (50 minutes on two cores)
+	$(BIN)/python -m dynashard_checks.schedules
 
-.PHONY: bench-truth
-bench-truth: setup ## Check the answers of 100,000 operations of each level of care while the engine fails
-	$(BIN)/python -m bench.truth
-	$(BIN)/python -m bench.truth --batches 5000
+.PHONY: check-truth
+check-truth: setup ## Check the answers of 100,000 operations of each level of care while the engine fails
+	$(BIN)/python -m dynashard_checks.truth
+	$(BIN)/python -m dynashard_checks.truth --batches 5000
 
-.PHONY: bench-late
-bench-late: setup ## Change shard counts while the engine executes writes 9 seconds late
-	$(BIN)/python -m bench.late_writes
+.PHONY: check-late
+check-late: setup ## Change shard counts while the engine executes writes 9 seconds late
+	$(BIN)/python -m dynashard_checks.late_writes
 
-.PHONY: bench-hostile
-bench-hostile: setup ## Compare the cost of the most expensive known requests with their bounds
-	$(BIN)/python -m bench.hostile
+.PHONY: check-hostile
+check-hostile: setup ## Compare the cost of the most expensive known requests with their bounds
+	$(BIN)/python -m dynashard_checks.hostile
 
-.PHONY: bench-firehose
-bench-firehose: setup ## Send 50,000 pings into the local stack and kill its workers while they work (some minutes)
-	$(BIN)/python -m bench.firehose
+.PHONY: check-firehose
+check-firehose: setup ## Send 50,000 pings into the local stack and kill its workers while they work (some minutes)
+	$(BIN)/python -m dynashard_checks.firehose
 
 .PHONY: soak
 soak: setup ## Change the shard count of 200,000 items while clients work over HTTP (an hour)
-	$(BIN)/python -m bench.soak
+	$(BIN)/python -m dynashard_checks.soak
 
 .PHONY: soak-adoption
 soak-adoption: setup ## Adopt 100,000 items that were never sharded while clients work over HTTP (a quarter of an hour)
-	PYTHONPATH=bench/soak/unsharded $(BIN)/python -m bench.soak --items 100000 --counts 16 --before 60 --pause 0.04 --list-pause 0.5 --json build/soak-adoption.json
+	PYTHONPATH=packages/checks/dynashard_checks/soak/unsharded $(BIN)/python -m dynashard_checks.soak --items 100000 --counts 16 --before 60 --pause 0.04 --list-pause 0.5 --json build/soak-adoption.json
 
 .PHONY: snapshot
 snapshot: setup ## Write the template snapshots anew: read the difference before you commit it
@@ -250,7 +250,7 @@ snapshot: setup ## Write the template snapshots anew: read the difference before
 
 .PHONY: template
 template: setup ## Write the templates that the local stack reads anew, after stacks/ or cdk.json has changed
-	$(BIN)/python -m stacks.local_template
+	$(BIN)/python -m dynashard_cdk.local_template
 
 .PHONY: release-archive
 release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE, for the tests of the next release

@@ -24,8 +24,8 @@ except ImportError:
         sys.exit(1)
     os.execv(ENVIRONMENT, [str(ENVIRONMENT), *sys.argv])  # noqa: S606 - this checkout's own interpreter
 
+from dynashard_cdk.settings import SettingsError
 from stacks.backend import add_backend
-from stacks.settings import SettingsError
 
 
 def main() -> int:

@@ -1,1 +1,1 @@
-"""The infrastructure: one file a stack, their settings, and the build of what they deploy."""
+"""The infrastructure of this backend: which stacks it has."""

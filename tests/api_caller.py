@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from functions.api.app import App
-from local.events import HttpRequest, Invocation, build_event, build_response
+from dynashard_local.events import HttpRequest, Invocation, build_event, build_response
+from dynashard_serving.api.app import App
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"

@@ -10,8 +10,8 @@ from typing import Final
 import botocore.session
 import pytest
 
+from dynashard_checks.processors import pin, unpin
 from tests.depth import left_out, load_profile
-from tests.processors import pin, unpin
 
 load_profile()
 # Where `make setup` has installed a Node, because the machine has no supported one.

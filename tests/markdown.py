@@ -30,7 +30,7 @@ class Snippet:
 
 def pages() -> list[Path]:
     """Return every page of the checkout's own folders."""
-    folders = (ROOT / name for name in ("docs", "examples", "clients"))
+    folders = (ROOT / name for name in ("docs", "examples", "packages"))
     found = [*ROOT.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))]
     return sorted(page for page in found if "node_modules" not in page.parts)
 

@@ -12,7 +12,7 @@ from tests.shared import made_once
 from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
-CLIENT = ROOT / "clients" / "typescript"
+CLIENT = ROOT / "packages" / "client-typescript"
 BIN = ROOT / "node_modules" / ".bin"
 
 

@@ -1,1 +1,1 @@
-"""Warms the table before its first traffic."""
+"""The function `prewarm`."""

@@ -1,1 +1,1 @@
-"""The writer: does what lies on the queues, at least once each time and with the effect of once."""
+"""The function `writer`."""

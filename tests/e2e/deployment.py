@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 from filelock import FileLock
 
-from local.deploy import deployment
-from local.deploy.deployment import PREFIX, bootstrapped, cdk, run
-from local.deploy.ministack import Ministack
-from local.settings import ROOT
-from local.tokens import Issuer
+from dynashard_local.deploy import deployment
+from dynashard_local.deploy.deployment import PREFIX, bootstrapped, cdk, run
+from dynashard_local.deploy.ministack import Ministack
+from dynashard_local.settings import ROOT
+from dynashard_local.tokens import Issuer
 from tests.waiting import HANG_SECONDS
 
 __all__ = ["PREFIX", "TENANT_CLAIM", "Deployment", "bootstrapped", "cdk", "deploy", "deployed", "dynashard"]

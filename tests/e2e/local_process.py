@@ -46,6 +46,7 @@ class LocalProcess:
     ignoring: Collection[signal.Signals] = ()
     checkout: Path = ROOT
     python: str = sys.executable
+    module: str = "dynashard_local"
 
     def __post_init__(self) -> None:
         self.output: list[str] = []
@@ -54,7 +55,7 @@ class LocalProcess:
         own = {"DATA_DIR": str(self.data_dir), "PORT": "0", "DYNAMODB_PORT": "0", "LOCAL_RELOAD": "off"}
         with signals_as_by_default(but_ignoring=self.ignoring):
             self.process = subprocess.Popen(  # noqa: S603 - our own program
-                [self.python, "-m", "local"],
+                [self.python, "-m", self.module],
                 cwd=self.checkout,
                 env={**os.environ, **own, **self.environment},
                 stdin=subprocess.DEVNULL,
@@ -136,7 +137,7 @@ class LocalProcess:
         deadline, pause = monotonic() + HANG_SECONDS, Event()
         while monotonic() < deadline:
             for pid, line in self.processes().items():
-                if "local.resharding" in line:
+                if "dynashard_local.resharding" in line:
                     return pid
             pause.wait(0.01)
         raise AssertionError("no worker was started")

@@ -26,6 +26,7 @@ MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 LATER = {"Prefer": "respond-async"}
 SETTINGS = {**TIMES, "QUEUE_VISIBILITY_SECONDS": "1", "GROWTH_MODE": "off"}
 WORKERS = ("local.queue_worker", "local.changes")
+"""Parts of the command lines of both releases' workers."""
 _engine = cache(raw_dynamodb)
 
 
@@ -63,7 +64,7 @@ class ReleaseFolder:
 
     def start(self, *, older: bool) -> LocalProcess:
         """Start the release before on the folder, or this one."""
-        code = {"checkout": self.older, "python": str(self._python(older=True))} if older else {}
+        code = {"checkout": self.older, "python": str(self._python(older=True)), "module": "local"} if older else {}
         stack = LocalProcess(self.place, SETTINGS, **code)  # type: ignore[arg-type]
         self.stacks.append(stack)
         return stack.ready()

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
 
-from local.settings import ROOT
+from dynashard_local.settings import ROOT
 from tests.e2e.deployment import PREFIX, Deployment
 from tests.waiting import HANG_SECONDS
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from local.deploy.deployment import context_options
-from local.errors import LocalStackError
+from dynashard_local.deploy.deployment import context_options
+from dynashard_local.errors import LocalStackError
 from tests.e2e.deployment import PREFIX, TENANT_CLAIM, Deployment, bootstrapped, cdk, deploy, dynashard
 from tests.e2e.release_marks import HEADER, Callers, invoked, marked_bundle
 from tests.waiting import until

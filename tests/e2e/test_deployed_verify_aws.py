@@ -9,16 +9,16 @@ from typing import Any
 import jwt
 import pytest
 
-from local.events import ACCOUNT_ID
-from local.settings import ROOT
+from dynashard_checks.verify_aws.checks import CHECKS, logs
+from dynashard_checks.verify_aws.context import Clock, Context
+from dynashard_checks.verify_aws.environment import Environment
+from dynashard_checks.verify_aws.scratch import PREFIX, Scratch
+from dynashard_checks.verify_aws.sign_in import pools, scratch_sign_in
+from dynashard_local.events import ACCOUNT_ID
+from dynashard_local.settings import ROOT
 from tests.e2e.deployment import TENANT_CLAIM, Deployment
 from tests.processes import STOPS, signals_as_by_default
 from tests.waiting import HANG_SECONDS, until
-from tools.verify_aws.checks import CHECKS, logs
-from tools.verify_aws.context import Clock, Context
-from tools.verify_aws.environment import Environment
-from tools.verify_aws.scratch import PREFIX, Scratch
-from tools.verify_aws.sign_in import pools, scratch_sign_in
 
 pytestmark = pytest.mark.e2e
 

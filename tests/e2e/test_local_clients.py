@@ -9,7 +9,7 @@ from domain import ENTITIES, User
 from dynashard.errors import AlreadyExistsError, ValidationFailedError
 from dynashard.reads.cursor import _signer_of
 from dynashard_client import Client
-from local.functions import CURSOR_KEY_FILE
+from dynashard_local.functions import CURSOR_KEY_FILE
 from tests.e2e.local_process import LocalProcess
 from tests.engine.clients.clients_on_engine import lambda_client
 from tests.typescript import CLIENT, compiled, run

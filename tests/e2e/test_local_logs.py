@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.deploy.deployment import run
+from dynashard_local.deploy.deployment import run
 from tests.e2e.local_process import ROOT, LocalProcess
 from tests.e2e.systems import soon
 

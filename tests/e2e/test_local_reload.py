@@ -19,7 +19,7 @@ from tests.waiting import HANG_SECONDS
 pytestmark = pytest.mark.e2e
 
 USERS = "layers/domain/python/domain/users.py"
-CODE = ("local", "functions", "layers", "stacks")
+CODE = ("functions", "layers", "packages", "stacks")
 FILES = ("app.py", "cdk.json", "requirements", "pyproject.toml")
 EMAIL = "    email: EmailAddress\n"
 NICKNAME = "    nickname: str | None = None\n"
@@ -38,7 +38,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "node_modules").symlink_to(ROOT / "node_modules")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True)  # noqa: S603
     [packages] = (root / ".venv").glob("lib/python*/site-packages")
-    own = [str(root), *(str(layer / "python") for layer in sorted((root / "layers").iterdir()))]
+    own = [str(root), *map(str, [*root.glob("layers/*/python"), *root.glob("packages/*")])]
     # Without the links of the checkout that the tests run in: those in its own folder of packages are not followed.
     (packages / "checkout.pth").write_text("\n".join([*own, sysconfig.get_path("purelib")]))
     return root

@@ -91,7 +91,7 @@ def hot(stack: LocalProcess) -> str:
     """Return what `dynashard hot` prints."""
     port = stack.engine_url.rpartition(":")[2]
     environment = {**os.environ, "DATA_DIR": str(stack.data_dir), "DYNAMODB_PORT": port}
-    command = [sys.executable, "-c", "from tools.cli import main; main()", "hot"]
+    command = [sys.executable, "-c", "from dynashard_tools.cli import main; main()", "hot"]
     ended = subprocess.run(  # noqa: S603 - our own program
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=HANG_SECONDS
     )

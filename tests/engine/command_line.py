@@ -22,16 +22,16 @@ from dynashard import Dynashard
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_tools.cli import main
 from tests.processes import signals_as_by_default
 from tests.waiting import HANG_SECONDS
-from tools.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 CURSOR_KEYS = ["only-ever-in-these-tests"]
 # Typer builds all commands again for each call, which takes longer than most commands here. These are not for other
 # tests: a command keeps the help option of its first context, which has another name outside the root command.
 _COMMANDS = functools.cache(typer.main.get_command)
-_PROGRAM = "from tools.cli import main; main()"
+_PROGRAM = "from dynashard_tools.cli import main; main()"
 
 
 @dataclass(frozen=True, slots=True)

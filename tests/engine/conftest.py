@@ -15,15 +15,15 @@ from dynashard import schema
 from dynashard.service import Collection
 from dynashard.tables import ITEMS
 from dynashard.transport import Transport
-from local.engine import Engine
-from local.tables import engine_client, ensure_tables, table_plans
-from local.template import committed
+from dynashard_checks.schedules.wire import port_of_engine_in_memory
+from dynashard_local.engine import Engine
+from dynashard_local.tables import engine_client, ensure_tables, table_plans
+from dynashard_local.template import committed
 from tests.direct_transport import direct_transport
 from tests.engine.api.api_on_engine import engine_transport, idempotency_table
 from tests.engine.command_line import CommandLine, users_of
 from tests.engine.raw_dynamodb import RawDynamoDB, raw_dynamodb
 from tests.engine.stored_things import World
-from tests.resharding.wire import port_of_engine_in_memory
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from threading import local
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.resharding.wire import HTTP_OK, EngineSocket
+from dynashard_checks.schedules.wire import HTTP_OK, EngineSocket
 
 _HTTP_BAD_REQUEST = 400
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from dynashard_checks.schedules.wire import port_of_engine_in_memory
 from tests.infra import reshard_world
 from tests.infra.prewarm_world import World, definition_in, world
 from tests.infra.templates import GUARDED, MONITORING, PREWARMS, PRIME_TIME, Templates, context, synthesise
-from tests.resharding.wire import port_of_engine_in_memory
 from tests.shared import made_once
 
 Synthesised = Callable[[str, str | None], Templates]

@@ -1,7 +1,6 @@
 """The metrics that our functions write, collected from their own code."""
 
 import json
-import logging
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
@@ -11,18 +10,29 @@ from dynashard.errors import InvalidCursorError, OutcomeUnknownError, Overloaded
 from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.transport.interface import Consumed, Meter
 from dynashard_patterns.changes import Outcome
+from dynashard_serving.api.observing import Observed, Observer
+from dynashard_serving.changes import handler as changes
+from dynashard_serving.commands import handler as commands
 from dynashard_serving.growth_log import GrowthLog
+from dynashard_serving.logs import open_logger
 from dynashard_serving.metric_names import NAMESPACE
-from functions.api.observing import Observed, Observer
-from functions.changes import handler as changes
-from functions.commands import handler as commands
-from functions.reshard import handler as reshard
-from functions.reshard.watch import Seen
-from functions.writer import metrics as writer
-from functions.writer.outcomes import Tally
+from dynashard_serving.reshard import handler as reshard
+from dynashard_serving.reshard.stream_age import StreamAge
+from dynashard_serving.reshard.watch import Seen
+from dynashard_serving.writer import metrics as writer
+from dynashard_serving.writer.outcomes import Tally
 
 DYNASHARD: Final = NAMESPACE
-_QUIET = logging.getLogger("emitted")
+
+
+class Still(StreamAge):
+    """A stream in which nothing waits."""
+
+    def __init__(self) -> None:
+        pass
+
+    def seconds(self) -> float:
+        return 0.0
 
 
 def emitted() -> set[tuple[str, frozenset[str]]]:
@@ -34,15 +44,15 @@ def lines() -> Iterator[str]:
     """Yield lines of logs: of requests of each kind, a batch of changes, accepted writes, the watch, and growth."""
     yield from requests()
     records = [{"dynamodb": {"ApproximateCreationDateTime": 1.0}}]
-    yield changes.metrics("dev", Outcome(None, 1, 0), records, 2.0)
-    yield writer.line("dev", Tally(stored=1, lags=[0.5]), 2.0)
-    yield reshard.metrics("dev", Seen(running=1, percent=50.0), 2.0)
-    yield reshard.stream_metrics("dev", 0.0, 2.0)
+    with redirect_stdout(StringIO()) as written:
+        changes.write_metrics("dev", Outcome(None, 1, 0), records, 2.0)
+        writer.write_metrics("dev", Tally(stored=1, lags=[0.5]))
+        reshard.write_metrics("dev", Seen(running=1, percent=50.0))
+        reshard.measure_stream(Still(), "dev")
+        for code in commands.COUNTED:
+            commands.write_metrics("dev", {"ok": False, "error": {"code": code}})
+    yield from written.getvalue().splitlines()
     yield from growth()
-    for code in commands.COUNTED:
-        line = commands.metrics("dev", {"ok": False, "error": {"code": code}}, 2.0)
-        assert line is not None
-        yield line
 
 
 def requests() -> list[str]:
@@ -65,11 +75,11 @@ def requests() -> list[str]:
 
 def growth() -> list[str]:
     """Return the lines of metrics of all events of the growth policy."""
-    written: list[str] = []
-    log = GrowthLog(_QUIET, "dev", write=written.append)
-    for event in GrowthEvent:
-        log.grew(Report(event, "user.v1.User", "user.v1.User:abc", None, "16 to 32", 32))
-    return written
+    with redirect_stdout(StringIO()) as written:
+        log = GrowthLog(open_logger("emitted"), "dev")
+        for event in GrowthEvent:
+            log.grew(Report(event, "user.v1.User", "user.v1.User:abc", None, "16 to 32", 32))
+    return [line for line in written.getvalue().splitlines() if "_aws" in line]
 
 
 def _metrics_in(line: dict[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:

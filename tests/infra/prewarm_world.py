@@ -13,8 +13,8 @@ from botocore.session import get_session
 from moto import mock_aws
 
 from dynashard import schema
-from functions.prewarm.plan import Limits
-from functions.prewarm.steps import Clients, Config, Steps
+from dynashard_serving.prewarm.plan import Limits
+from dynashard_serving.prewarm.steps import Clients, Config, Steps
 from tests.infra.states_language import Clock, Execution, Machine, StoppedError, TaskFailedError
 from tests.infra.templates import of_type, short
 from tests.roles import Grant, Role, RoleClient

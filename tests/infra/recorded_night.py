@@ -7,22 +7,24 @@ our functions write.
 
 import json
 import re
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from io import StringIO
 from random import Random
 from typing import Any, Final
 
 from dynashard.transport.interface import Meter
 from dynashard_patterns.changes import Outcome
-from functions.api.request_lines import Observed, RequestLines
-from functions.changes import handler as changes
-from functions.reshard import handler as reshard
-from functions.reshard.stream_age import Clients, StreamAge
-from functions.reshard.watch import Seen
-from functions.writer import metrics as writer
-from functions.writer.outcomes import Tally
+from dynashard_serving.api.request_lines import Observed, RequestLines
+from dynashard_serving.changes import handler as changes
+from dynashard_serving.reshard import handler as reshard
+from dynashard_serving.reshard.stream_age import Clients, StreamAge
+from dynashard_serving.reshard.watch import Seen
+from dynashard_serving.writer import metrics as writer
+from dynashard_serving.writer.outcomes import Tally
 from tests.infra.cloudwatch_metrics import CloudWatch, minutes
 from tests.infra.reshard_aws import Mappings
 
@@ -127,18 +129,16 @@ class Night:
             at = written + 1
             self.run("changes", at, age_ms=400.0)
             record = {"dynamodb": {"ApproximateCreationDateTime": written}}
-            self.cloud.log(changes.metrics(ENVIRONMENT, Outcome(None, 1, 0), [record], at))
+            self.log(at, partial(changes.write_metrics, ENVIRONMENT, Outcome(None, 1, 0), [record], at))
 
     def watch(self, start: float, end: float) -> None:
         """The watch every quarter of an hour, up to a minute late. It sees what was recorded before."""
         for look in (start + QUARTER * n for n in range(int((end - start) // QUARTER))):
             at = look + self.random.uniform(0, 60)
             self.run("watch", at)
-            self.cloud.log(reshard.metrics(ENVIRONMENT, Seen(), at))
+            self.log(at, partial(reshard.write_metrics, ENVIRONMENT, Seen()))
             self.cloud.now = at
-            with redirect_stdout(StringIO()) as written:
-                reshard.measure_stream(self._stream_age(at), ENVIRONMENT)
-            self.cloud.log(written.getvalue())
+            self.log(at, partial(reshard.measure_stream, self._stream_age(at), ENVIRONMENT))
 
     def _stream_age(self, at: float) -> StreamAge:
         clients = Clients(self.mappings, self.cloud, self.stream)
@@ -152,12 +152,20 @@ class Night:
                 self.cloud.write("AWS/SQS", "ApproximateAgeOfOldestMessage", [queue], at, 0)
             if at % 600 < 60:
                 self.run("writer", at)
-                self.cloud.log(writer.line(ENVIRONMENT, Tally(stored=1, lags=[0.5]), at))
+                self.log(at, partial(writer.write_metrics, ENVIRONMENT, Tally(stored=1, lags=[0.5])))
 
     def throttled(self, start: float, end: float, event: str, *of: str) -> None:
         """Throttles of DynamoDB in every minute."""
         for at in minutes(start, end):
             self.cloud.write("AWS/DynamoDB", event, of, at, self._about(20))
+
+    def log(self, at: float, write: Callable[[], None]) -> None:
+        """What a function writes into its log at a time; its own lines have the time of the test."""
+        with redirect_stdout(StringIO()) as written:
+            write()
+        for text in written.getvalue().splitlines():
+            line = json.loads(text)
+            self.cloud.log(json.dumps({**line, "_aws": {**line["_aws"], "Timestamp": int(at * 1000)}}))
 
     def _about(self, count: int) -> int:
         return self.random.randint(count // 2, count + count // 2)

@@ -18,18 +18,18 @@ from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault as EngineFault
 from dynashard.testing.faults import FaultyTransport
 from dynashard.transport import Transport
+from dynashard_local.tables import TablePlan, engine_client, ensure_tables, table_plans
+from dynashard_local.template import read
+from dynashard_serving.reshard.backend import resharder_of, scope_of
+from dynashard_serving.reshard.dispatch import Dispatcher
+from dynashard_serving.reshard.executions import Executions
+from dynashard_serving.reshard.operations import Operator
+from dynashard_serving.reshard.settings import Settings
+from dynashard_serving.reshard.shrink import shrink
+from dynashard_serving.reshard.steps import EVENTS, Steps
+from dynashard_serving.reshard.stream_age import Clients, StreamAge
+from dynashard_serving.reshard.watch import Seen, Watch
 from dynashard_serving.table_load import TableLoad
-from functions.reshard.backend import resharder_of, scope_of
-from functions.reshard.dispatch import Dispatcher
-from functions.reshard.executions import Executions
-from functions.reshard.operations import Operator
-from functions.reshard.settings import Settings
-from functions.reshard.shrink import shrink
-from functions.reshard.steps import EVENTS, Steps
-from functions.reshard.stream_age import Clients, StreamAge
-from functions.reshard.watch import Seen, Watch
-from local.tables import TablePlan, engine_client, ensure_tables, table_plans
-from local.template import read
 from tests.direct_transport import direct_transport
 from tests.infra.prewarm_world import definition_in
 from tests.infra.reshard_aws import (

@@ -60,9 +60,12 @@ def context(env: str, **changes: Any) -> dict[str, Any]:
 def synthesise(stored: Mapping[str, Any], outdir: Path) -> Path:
     """Synthesise what this context names, and return the folder of the assembly."""
     # Loading CDK takes seconds of each process: of those that synthesise, not of all that collect tests.
-    from stacks.backend import synthesise as synthesised  # noqa: PLC0415
+    from dynashard_cdk.deployment import new_app  # noqa: PLC0415
+    from stacks.backend import add_backend  # noqa: PLC0415
 
-    return synthesised(stored, outdir)
+    app = new_app(stored, outdir)
+    add_backend(app)
+    return Path(app.synth().directory)
 
 
 @dataclass(frozen=True)

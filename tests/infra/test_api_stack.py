@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import SettingsError, load
+from dynashard_cdk.settings import SettingsError, load
 from tests.infra.templates import SIGN_IN, Templates, context, of_type, statements, synthesise
 
 pytestmark = pytest.mark.infra

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import SettingsError
+from dynashard_cdk.settings import SettingsError
 from tests.infra.templates import ROOT, context, synthesise
 
 pytestmark = pytest.mark.infra

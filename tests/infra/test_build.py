@@ -1,6 +1,7 @@
 """The output of `make build` is complete, for the right machine, and reproducible."""
 
 import hashlib
+import re
 import struct
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.build import ASSETS, LAMBDA_PYTHON, ROOT, TARGETS, BuildError, Target, build, size_of
+from dynashard_cdk.build import ASSETS, LAMBDA_PYTHON, ROOT, SERVICES, TARGETS, BuildError, Target, build, size_of
+from dynashard_cdk.bundling import LAYERS
 from tests.depth import profile
 from tests.shared import made_once
 
@@ -80,9 +82,9 @@ def test_the_layer_and_the_functions_contain_what_they_need(built: Path) -> None
 
     assert layer >= {"dynashard", "botocore", "pydantic", "orjson", "xxhash", "itsdangerous", "ksuid", "baseconv.py"}
     assert (built / "domain/python/domain/users.py").exists()
-    assert {path.name for path in (built / "serving/python").iterdir()} >= {"dynashard_serving"}
-    assert api >= {"functions", "aws_lambda_powertools", "boto3"}
-    assert layer & api <= {"__pycache__"}
+    assert {path.name for path in (built / "serving/python").iterdir()} >= {"dynashard_serving", "boto3"}
+    assert api == {"functions", "aws_lambda_powertools"}
+    assert layer & {path.name for path in (built / "functions/writer").iterdir()} <= {"__pycache__"}
     assert (built / "functions/prewarm/functions/prewarm/handler.py").exists()
     assert not (built / "functions/api/functions/prewarm").exists()
 
@@ -90,7 +92,53 @@ def test_the_layer_and_the_functions_contain_what_they_need(built: Path) -> None
 def test_only_models_of_called_services_are_bundled(built: Path) -> None:
     described = {path.name for path in (built / "sharding/python/botocore/data").iterdir() if path.is_dir()}
 
-    assert described == {"cloudwatch", "dynamodb", "scheduler", "secretsmanager", "sqs", "ssm", "stepfunctions", "sts"}
+    assert described == SERVICES
+
+
+def test_every_service_that_a_function_calls_is_bundled() -> None:
+    code = "".join(path.read_text("utf-8") for path in (ROOT / "layers").rglob("*.py"))
+
+    called = set(re.findall(r"""\b(?:sdk_client|client)\(\s*"(\w+)\"""", code))
+    called |= set(re.findall(r"""\bpartial\((?:sdk_client|client), "(\w+)\"""", code))
+
+    # The library describes stacks for scripts; no function does.
+    assert called - {"cloudformation"} == SERVICES - {"sts"}
+
+
+LOADING = """
+import importlib, pkgutil, sys
+
+room, *folders = sys.argv[1:]
+sys.path[:0] = folders
+import domain, dynashard_serving.growth, dynashard_serving.operations
+import functions
+mine = importlib.import_module(f"dynashard_serving.{room}")
+packages = [mine, dynashard_serving.growth, dynashard_serving.operations]
+for package in packages:
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+handler = importlib.import_module(f"functions.{room}.handler")
+print(*(name for name in ("aws_lambda_powertools", "boto3") if name in sys.modules))
+if room == "api":
+    from dynashard_serving.api import documentation
+    print(*(len(documentation.asset(name, {"headers": {}}).body) > 100_000 for name in documentation.ASSETS))
+"""
+"""Imports all modules of a function from its bundle and its layers, and from nothing else."""
+
+
+@pytest.mark.parametrize("name", ["api", "changes", "commands", "prewarm", "reshard", "writer"])
+def test_a_function_loads_all_of_its_modules_from_its_bundle(built: Path, name: str, tmp_path: Path) -> None:
+    if DEEP:
+        pytest.skip("the assets are for Lambda's machine")
+    layers = [str(built / layer / "python") for layer in LAYERS]
+    command = [sys.executable, "-I", "-S", "-c", LOADING, name, str(built / "functions" / name), *layers]
+
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        command, cwd=tmp_path, env={"AWS_REGION": "eu-west-1"}, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == (["", "True True"] if name == "api" else ["aws_lambda_powertools"])
 
 
 def test_no_unused_file_is_bundled(built: Path) -> None:
@@ -104,8 +152,11 @@ def test_the_assets_stay_small(built: Path) -> None:
     sizes = {asset.name: size_of(built / asset.name) for asset in ASSETS}
 
     assert sizes["sharding"] < 25_000_000
-    assert sizes["functions/api"] < 10_000_000
-    assert sizes["functions/prewarm"] < 200_000
+    assert sizes["serving"] < 4_000_000
+    assert sizes["functions/api"] < 2_000_000
+    assert (
+        max(sizes[f"functions/{name}"] for name in ("changes", "commands", "prewarm", "reshard", "writer")) < 4_000_000
+    )
 
 
 def test_a_build_that_fails_leaves_the_last_one_in_place(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import SettingsError, load
+from dynashard_cdk.settings import SettingsError, load
 from tests.infra.templates import Templates, alarms_in, context, of_type, short, statements
 from tests.infra.test_releases import references
 from tests.infra.test_templates import conclusions, lint

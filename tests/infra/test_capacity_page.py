@@ -6,14 +6,14 @@ import tomllib
 
 import pytest
 
-from stacks.table_settings import RESOURCES, TABLE, ScheduleStep, TableSettings
+from dynashard_cdk.table_settings import RESOURCES, TABLE, ScheduleStep, TableSettings
 from tests.markdown import ROOT, snippets
 
 pytestmark = pytest.mark.infra
 
 PAGE = ROOT / "docs/capacity.md"
 EXAMPLES = [each.text for each in snippets(PAGE, PAGE.read_text("utf-8")) if each.language == "json"]
-SCENARIO = tomllib.loads((ROOT / "tools/simulate/scenarios/prime-time.toml").read_text("utf-8"))
+SCENARIO = tomllib.loads((ROOT / "packages/lab/dynashard_lab/simulate/scenarios/prime-time.toml").read_text("utf-8"))
 DAILY = re.compile(r"cron\((\d+) (\d+) \* \* \? \*\)")
 
 

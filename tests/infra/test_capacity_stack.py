@@ -25,8 +25,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     # Loading CDK takes seconds of each process: of those that synthesise, not of all that collect tests.
     from aws_cdk import App  # noqa: PLC0415
 
-    from stacks.backend import settings_of  # noqa: PLC0415
-    from stacks.data import DataStack  # noqa: PLC0415
+    from dynashard_cdk.data import DataStack  # noqa: PLC0415
+    from dynashard_cdk.deployment import settings_of  # noqa: PLC0415
 
     def template(**table: Any) -> dict[str, Any]:
         folder = tmp_path_factory.mktemp("data")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.changes.settings import Settings
+from dynashard_serving.changes.settings import Settings
 from tests.infra.templates import Templates, context, of_type, short, statements, synthesise
 
 pytestmark = pytest.mark.infra

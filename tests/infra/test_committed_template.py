@@ -2,7 +2,7 @@
 
 import pytest
 
-from stacks.local_template import FOLDER, templates
+from dynashard_cdk.local_template import FOLDER, templates
 
 pytestmark = pytest.mark.infra
 
@@ -10,4 +10,6 @@ pytestmark = pytest.mark.infra
 def test_the_committed_local_templates_are_the_synthesised_ones() -> None:
     committed = {path.name: path.read_text() for path in FOLDER.iterdir()}
 
-    assert committed == templates(), "The infrastructure has changed: run `make template` and commit local/templates"
+    assert committed == templates(), (
+        "The infrastructure has changed: run `make template` and commit packages/local/dynashard_local/templates"
+    )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import SettingsError, load
+from dynashard_cdk.settings import SettingsError, load
 from tests.infra.templates import KEY, Templates, context, of_type
 
 pytestmark = pytest.mark.infra

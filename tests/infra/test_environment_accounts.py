@@ -6,8 +6,8 @@ import pytest
 from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 
-from tools.environments import environment_in
-from tools.failure import CommandError
+from dynashard_tools.environments import environment_in
+from dynashard_tools.failure import CommandError
 
 pytestmark = pytest.mark.infra
 

@@ -8,8 +8,8 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
-from tools.environments import Environment
-from tools.latest_metrics import Metric, latest
+from dynashard_tools.environments import Environment
+from dynashard_tools.latest_metrics import Metric, latest
 
 pytestmark = pytest.mark.infra
 

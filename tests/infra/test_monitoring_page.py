@@ -7,12 +7,12 @@ from typing import Final
 import pytest
 
 from dynashard.transport.interface import Consumed, Meter
+from dynashard_cdk.alarms import FIRST_COMMANDS
+from dynashard_cdk.api import ACCESS_LOG
+from dynashard_cdk.saved_queries import QUERIES
+from dynashard_cdk.sections import MonitoringSettings
 from dynashard_serving import metric_names
-from functions.api.request_lines import Observed, RequestLines
-from stacks.alarms import FIRST_COMMANDS
-from stacks.api import ACCESS_LOG
-from stacks.saved_queries import QUERIES
-from stacks.sections import MonitoringSettings
+from dynashard_serving.api.request_lines import Observed, RequestLines
 from tests.infra.templates import Templates, alarms_in
 from tests.markdown import ROOT, prose
 

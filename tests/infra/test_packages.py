@@ -52,7 +52,8 @@ class Package:
         names = {name for path in (ROOT / self.source).rglob("*.py") for name in imports_of(path)}
         known = packages_distributions()
         ours = {package.module: str(package.project["name"]) for package in PACKAGES}
-        outside = names - sys.stdlib_module_names - {self.module}
+        # An adopter's domain is found by its name: nothing installs it.
+        outside = names - sys.stdlib_module_names - {self.module, "domain"}
         return {ours.get(name) or known[name][0].lower().replace("_", "-") for name in outside}
 
 
@@ -84,7 +85,7 @@ with Dynashard.local({"DYNAMODB_PORT": "1", "DATA_DIR": "."}) as db:
         "layers/serving/python/dynashard_serving",
         "import dynashard_serving.operations.items, dynashard_serving.backend, dynashard_serving.idempotency",
     ),
-    Package("clients/python", "dynashard_client", "clients/python/dynashard_client", "import dynashard_client"),
+    Package("packages/client", "dynashard_client", "packages/client/dynashard_client", "import dynashard_client"),
     Package("layers/domain", "domain", "layers/domain/python/domain", "import domain; assert domain.ENTITIES"),
 )
 

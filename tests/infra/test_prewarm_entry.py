@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from functions.prewarm.answer import Outcome, answer
-from functions.prewarm.handler import config_from, put, start
+from dynashard_serving.prewarm.answer import Outcome, answer
+from dynashard_serving.prewarm.handler import config_from, put, start
 from tests.infra.prewarm_world import REQUEST, client
 from tests.infra.templates import Templates, of_type
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from functions.prewarm import errors
-from functions.prewarm.handler import CONNECT_SECONDS, READ_SECONDS
-from functions.prewarm.steps import STOP_LOSS_AFTER_SECONDS
-from stacks.prewarm_machine import MACHINE_SECONDS, STEP_SECONDS
+from dynashard_cdk.prewarm_machine import MACHINE_SECONDS, STEP_SECONDS
+from dynashard_serving.aws_services import CONNECT_SECONDS, READ_SECONDS
+from dynashard_serving.prewarm import errors
+from dynashard_serving.prewarm.steps import STOP_LOSS_AFTER_SECONDS
 from tests.infra.conftest import Synthesised
 from tests.infra.prewarm_world import definition_in
 from tests.infra.templates import Templates, alarms_in, of_type, short, statements

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from stacks.build import ASSETS
-from stacks.bundling import Bundle
-from stacks.release import LIVE, release_of
-from stacks.settings import Settings, load
+from dynashard_cdk.build import ASSETS
+from dynashard_cdk.bundling import Bundle
+from dynashard_cdk.release import LIVE, release_of
+from dynashard_cdk.settings import Settings, load
 from tests.infra.templates import Templates, context, of_type
 
 pytestmark = pytest.mark.infra
@@ -148,8 +148,8 @@ def published(bundle: Bundle, settings: Settings, release: str, outdir: Path) ->
     # Loading CDK takes seconds of each process: of those that synthesise, not of all that collect tests.
     from aws_cdk import App  # noqa: PLC0415
 
-    from stacks.changes import ChangesStack  # noqa: PLC0415
-    from stacks.data import DataStack  # noqa: PLC0415
+    from dynashard_cdk.changes import ChangesStack  # noqa: PLC0415
+    from dynashard_cdk.data import DataStack  # noqa: PLC0415
 
     app = App(outdir=str(outdir), context=context("dev"), analytics_reporting=False)
     data = DataStack(app, "Dynashard-dev-Data", settings=settings)

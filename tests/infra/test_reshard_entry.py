@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import StreamRecord
 
 from domain import ENTITIES
 from dynashard import definition
 from dynashard.errors import ConfigurationError, InputError
 from dynashard.resharding import Timing
-from functions.reshard.backend import scope_of
-from functions.reshard.dispatch import wanted
-from functions.reshard.executions import beginning_of, following, name_of
-from functions.reshard.operations import Operator
-from functions.reshard.settings import Settings
-from functions.reshard.steps import reason_of
+from dynashard_serving.reshard.backend import scope_of
+from dynashard_serving.reshard.dispatch import Dispatcher, wanted
+from dynashard_serving.reshard.executions import beginning_of, following, name_of
+from dynashard_serving.reshard.operations import Operator
+from dynashard_serving.reshard.settings import Settings
+from dynashard_serving.reshard.steps import reason_of
 
 pytestmark = pytest.mark.infra
 
@@ -144,9 +145,33 @@ STILL = {"change": {"M": {"paused": {"BOOL": True}}}}
     ],
 )  # fmt: skip
 def test_an_execution_is_started_for_a_new_and_for_a_resumed_change(old: Any, new: Any, starts: bool) -> None:  # noqa: FBT001
-    change = {name: value for name, value in (("OldImage", old), ("NewImage", new)) if value is not None}
+    images = {name: value for name, value in (("OldImage", old), ("NewImage", new)) if value is not None}
 
-    assert (wanted(change) is not None) == starts
+    assert (wanted(StreamRecord(images)) is not None) == starts
+
+
+def test_a_record_that_cannot_be_started_keeps_no_later_one_waiting() -> None:
+    records = [
+        {"dynamodb": {"SequenceNumber": number, "NewImage": image(partition={"S": key}, **TARGET)}}
+        for number, key in (("1", "busy"), ("2", "free"))
+    ]
+    started: list[tuple[str, str]] = []
+    log: list[str] = []
+
+    def start(key: str, stamp: str) -> bool:
+        if key == "busy":
+            raise RuntimeError("later")
+        started.append((key, stamp))
+        return True
+
+    dispatcher = Dispatcher(start, log.append)
+    answer, all_failed = dispatcher.dispatch({"Records": records}), dispatcher.dispatch({"Records": records[:1]})
+
+    assert answer == all_failed
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
+    assert started == [("free", "1")]
+    failure = "no execution could be started for busy: later"
+    assert log == [failure, "started: the change of free", failure]
 
 
 @pytest.mark.parametrize(

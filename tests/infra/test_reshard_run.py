@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.reshard.watch import Seen
+from dynashard_serving.reshard.watch import Seen
 from tests.infra.prewarm_world import definition_in
 from tests.infra.reshard_world import ASKED, IDS, WAIT, Fault, Parcel, World, fill, world
 from tests.infra.templates import Templates, of_type

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from dynashard import errors, schema
-from functions.reshard.steps import EVENTS
-from functions.reshard.watch import GRACE_SECONDS
-from stacks.reshard_machine import ADVANCE_SECONDS, HOPELESS, REST_SECONDS
+from dynashard_cdk.reshard_machine import ADVANCE_SECONDS, HOPELESS, REST_SECONDS
+from dynashard_serving.reshard.steps import EVENTS
+from dynashard_serving.reshard.watch import GRACE_SECONDS
+from dynashard_tools.reshard.halting import machine_name
 from tests.infra.conftest import Synthesised
 from tests.infra.prewarm_world import definition_in
 from tests.infra.templates import Templates, of_type, short, statements
-from tools.reshard.halting import machine_name
 
 pytestmark = pytest.mark.infra
 

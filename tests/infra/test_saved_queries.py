@@ -3,13 +3,16 @@
 import json
 import logging
 import re
+from io import StringIO
 
 import pytest
 
 from dynashard.growth.terms import GrowthEvent, Report
+from dynashard_cdk.api import ACCESS_LOG
+from dynashard_cdk.saved_queries import QUERIES
+from dynashard_serving.api.observing import Observer
 from dynashard_serving.growth_log import GrowthLog
-from stacks.api import ACCESS_LOG
-from stacks.saved_queries import QUERIES
+from dynashard_serving.logs import open_logger
 from tests.infra.emitted import lines, requests
 
 pytestmark = pytest.mark.infra
@@ -49,19 +52,16 @@ def read(line: str) -> dict[str, str]:
     return {name: value for match in found if match for name, value in match.groupdict().items()}
 
 
-def test_the_query_for_growth_reads_the_lines_of_all_functions(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_query_for_growth_reads_the_lines_of_all_functions(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = {"event": "asked", "entity": "e.v1.E", "partition": "e.v1.E:abc", "why": "16 to 32"}
-    GrowthLog(logging.getLogger("test"), "dev", write=lambda _: None).grew(
-        Report(GrowthEvent.ASKED, "e.v1.E", "e.v1.E:abc", None, "16 to 32", 32)
-    )
-    [written] = [record.message for record in caplog.records]
+    report = Report(GrowthEvent.ASKED, "e.v1.E", "e.v1.E:abc", None, "16 to 32", 32)
+    log = StringIO()
+    GrowthLog(open_logger("test-of-queries", log), "dev").grew(report)
+    capsys.readouterr()
+    Observer("dev", metrics=True).grew(report)
     [condition] = re.findall(r"filter @message like /(.*)/", GROWTH)
 
-    # Other functions log text, and the API compact JSON.
-    for line in (
-        f"[WARNING]\t2026-01-01T00:00:00Z\tid\t{written}",
-        json.dumps(json.loads(written), separators=(",", ":")),
-    ):
+    for line in (log.getvalue(), capsys.readouterr().out):
         assert re.search(condition, line)
         assert read(line) == wanted
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from stacks.schedule_expressions import expression, time_zone
+from dynashard_cdk.schedule_expressions import expression, time_zone
 
 pytestmark = pytest.mark.infra
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import UNRESERVED_CONCURRENCY, SettingsError, load
+from dynashard_cdk.settings import UNRESERVED_CONCURRENCY, SettingsError, load
 
 pytestmark = pytest.mark.infra
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from functions.reshard.handler import measure_stream
-from functions.reshard.stream_age import KEPT_SECONDS, RECENT_SECONDS
+from dynashard_serving.reshard.handler import measure_stream
+from dynashard_serving.reshard.stream_age import KEPT_SECONDS, RECENT_SECONDS
 from tests.infra.cloudwatch_metrics import CloudWatch
 from tests.infra.reshard_aws import Mappings
 from tests.infra.reshard_world import Parcel, World
@@ -98,7 +98,7 @@ def test_a_consumer_that_does_not_get_every_change_is_not_judged(parcels: World)
 def test_reading_ends_after_a_bound_and_the_changes_then_count_as_waiting(
     parcels: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("functions.reshard.stream_age.MOST_READS", 1)
+    monkeypatch.setattr("dynashard_serving.reshard.stream_age.MOST_READS", 1)
 
     # Nothing in the first read is after the run.
     assert measured(parcels, ran=-120, wrote=-HOUR / 2) == pytest.approx(HOUR - 120, abs=120)
@@ -110,7 +110,7 @@ def test_the_age_is_a_metric(parcels: World, capsys: pytest.CaptureFixture[str])
 
     measure_stream(parcels.stream_age(Mappings({CONSUMER: "Enabled"}), CloudWatch(now=parcels.clock.now)), "dev")
 
-    assert json.loads(capsys.readouterr().out)["StreamAgeSeconds"] == 0
+    assert json.loads(capsys.readouterr().out)["StreamAgeSeconds"] == [0]
 
 
 def test_without_an_answer_the_metric_is_missing_and_the_error_is_logged(

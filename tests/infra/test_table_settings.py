@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import SettingsError, load
-from stacks.table_settings import RESOURCES, TABLE, TableSettings
+from dynashard_cdk.settings import SettingsError, load
+from dynashard_cdk.table_settings import RESOURCES, TABLE, TableSettings
 
 pytestmark = pytest.mark.infra
 

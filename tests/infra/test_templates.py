@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import load
+from dynashard_cdk.settings import load
 from tests.infra.conftest import Synthesised
 from tests.infra.templates import PREWARMS, Templates, alarms_in, context, of_type, short, synthesise
 

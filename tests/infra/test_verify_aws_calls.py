@@ -15,15 +15,15 @@ from botocore.session import get_session
 from moto import mock_aws
 from moto.core.botocore_stubber import BotocoreStubber
 
-from tools.simulate.model import Access, TableModel
-from tools.simulate.run import ARN, build
-from tools.simulate.scenario import Scenario
-from tools.verify_aws import load
-from tools.verify_aws.check import Check, Verdict
-from tools.verify_aws.checks import CHECKS, hot_keys, throttles
-from tools.verify_aws.context import Answer, Clock, Context
-from tools.verify_aws.environment import Environment
-from tools.verify_aws.scratch import INDEX, PREFIX, Scratch
+from dynashard_checks.verify_aws import load
+from dynashard_checks.verify_aws.check import Check, Verdict
+from dynashard_checks.verify_aws.checks import CHECKS, hot_keys, throttles
+from dynashard_checks.verify_aws.context import Answer, Clock, Context
+from dynashard_checks.verify_aws.environment import Environment
+from dynashard_checks.verify_aws.scratch import INDEX, PREFIX, Scratch
+from dynashard_lab.simulate.model import Access, TableModel
+from dynashard_lab.simulate.run import ARN, build
+from dynashard_lab.simulate.scenario import Scenario
 
 pytestmark = pytest.mark.infra
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from tools.verify_aws.account import Account
-from tools.verify_aws.scratch import PREFIX, TAG
-from tools.verify_aws.verification import clean
+from dynashard_checks.verify_aws.account import Account
+from dynashard_checks.verify_aws.scratch import PREFIX, TAG
+from dynashard_checks.verify_aws.verification import clean
 
 pytestmark = pytest.mark.infra
 

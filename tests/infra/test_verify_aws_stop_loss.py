@@ -10,13 +10,13 @@ from botocore.exceptions import ClientError
 from botocore.session import get_session
 from moto import mock_aws
 
-from tools.verify_aws.check import Verdict
-from tools.verify_aws.checks import CHECKS
-from tools.verify_aws.context import Clock, Context
-from tools.verify_aws.environment import Environment
-from tools.verify_aws.runner import run_checks
-from tools.verify_aws.scratch import PREFIX, Scratch
-from tools.verify_aws.stop_loss import BEGINS_AFTER_SECONDS, defer_leftovers
+from dynashard_checks.verify_aws.check import Verdict
+from dynashard_checks.verify_aws.checks import CHECKS
+from dynashard_checks.verify_aws.context import Clock, Context
+from dynashard_checks.verify_aws.environment import Environment
+from dynashard_checks.verify_aws.runner import run_checks
+from dynashard_checks.verify_aws.scratch import PREFIX, Scratch
+from dynashard_checks.verify_aws.stop_loss import BEGINS_AFTER_SECONDS, defer_leftovers
 
 pytestmark = pytest.mark.infra
 

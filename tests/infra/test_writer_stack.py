@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES
-from functions.writer.operations import MOST_RECEIVES
-from functions.writer.queues import LONGEST_PAUSE_SECONDS, pause
-from functions.writer.settings import QUEUE_URLS, Settings
+from dynashard_serving.writer.operations import MOST_RECEIVES
+from dynashard_serving.writer.queues import LONGEST_PAUSE_SECONDS, pause
+from dynashard_serving.writer.settings import QUEUE_URLS, Settings
 from tests.infra.templates import Templates, of_type, short, statements
 
 pytestmark = pytest.mark.infra

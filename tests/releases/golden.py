@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dynashard import schema
-from local.tables import engine_client
+from dynashard_checks.schedules.wire import port_of_engine_in_memory
+from dynashard_local.tables import engine_client
 from tests.releases.archive import FOLDER, archived, interpreter, unpacked
-from tests.resharding.wire import port_of_engine_in_memory
 
 TABLE: Final = "golden"
 

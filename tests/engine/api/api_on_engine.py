@@ -9,13 +9,13 @@ from dynashard import Dynashard, LeasedTopology, definition, schema
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_serving.api.app import App, build_app
+from dynashard_serving.api.observing import Observer
+from dynashard_serving.api.request import TenantClaim
+from dynashard_serving.api.routes import Routes
+from dynashard_serving.api.settings import Settings
 from dynashard_serving.backend import Backend
 from dynashard_serving.idempotency import IdempotentCreates
-from functions.api.app import App, build_app
-from functions.api.observing import Observer
-from functions.api.request import TenantClaim
-from functions.api.routes import Routes
-from functions.api.settings import Settings
 from tests.api_caller import Caller
 from tests.direct_transport import direct_transport
 from tests.engine.raw_dynamodb import RawDynamoDB

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dynashard.runtime import Runtime
-from functions.commands.handler import build_commands
+from dynashard_serving.commands.handler import build_commands
 from tests.api_caller import TENANT, Caller, a_user
 from tests.engine.api.api_on_engine import TOPOLOGY, idempotency_table, settings_of
 from tests.engine.raw_dynamodb import RawDynamoDB

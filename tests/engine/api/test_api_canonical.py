@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 
 from domain import Exposed
 from dynashard.transport import Transport
+from dynashard_serving.api.app import build_app
+from dynashard_serving.commands.handler import build_commands
 from dynashard_serving.documents import representation, without, written
-from functions.api.app import build_app
-from functions.commands.handler import build_commands
 from tests.api_caller import Answer, Caller
 from tests.depth import examples
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of

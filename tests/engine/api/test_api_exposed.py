@@ -13,9 +13,9 @@ from domain import READS, Exposed, FamilyListing
 from dynashard import Entity, Index, Key, Registry, Shards
 from dynashard.errors import ConfigurationError
 from dynashard.transport import Transport
-from functions.api.openapi import document_of
-from functions.api.resource import Resource
-from functions.api.resources import family_listings
+from dynashard_serving.api.openapi import document_of
+from dynashard_serving.api.resource import Resource
+from dynashard_serving.api.resources import family_listings
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
 

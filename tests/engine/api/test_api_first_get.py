@@ -23,13 +23,14 @@ MOST = 345
 UNNEEDED = (
     "asyncio", "aws_lambda_powertools", "aws_xray_sdk", "boto3", "botocore", "concurrent.futures", "difflib",
     "dynashard_patterns", "dynashard.reads.listing", "dynashard.transactions.steps", "dynashard.resharding",
-    "dynashard.growth.policy", "dynashard_serving.idempotency", "encodings.idna", "functions.api.items",
-    "functions.api.listing", "functions.api.openapi", "functions.api.resolver", "gzip", "httpx", "itsdangerous",
+    "dynashard.growth.policy", "dynashard_serving.idempotency", "encodings.idna", "dynashard_serving.api.items",
+    "dynashard_serving.api.listing", "dynashard_serving.api.openapi", "dynashard_serving.api.resolver", "gzip", "httpx",
+    "itsdangerous",
     "logging", "msgspec", "pydantic.type_adapter", "requests", "unicodedata", "urllib3",
 )  # fmt: skip
 PROGRAM = """
 import json, sys
-from functions.api.handler import handler
+from dynashard_serving.api.handler import handler
 
 answer = handler(json.load(sys.stdin), None)
 print(json.dumps([answer["statusCode"], answer["body"], sorted(sys.modules)]))

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynashard.transport import Transport
-from functions.api.app import App
+from dynashard_serving.api.app import App
 from tests.api_caller import TENANT, a_user
 from tests.depth import examples
 from tests.engine.api.api_on_engine import caller_on, idempotency_table

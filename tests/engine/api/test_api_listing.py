@@ -16,12 +16,12 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import metered
 from dynashard_serving import pages
+from dynashard_serving.api.app import App
+from dynashard_serving.api.observing import Observer
+from dynashard_serving.api.request import TenantClaim
+from dynashard_serving.api.routes import Routes
 from dynashard_serving.backend import Backend
 from dynashard_serving.idempotency import IdempotentCreates
-from functions.api.app import App
-from functions.api.observing import Observer
-from functions.api.request import TenantClaim
-from functions.api.routes import Routes
 from tests.api_caller import Answer, Caller, a_user
 from tests.depth import examples
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, caller_on, settings_of

@@ -15,9 +15,9 @@ from domain import Exposed, User, Window
 from dynashard import Entity, Index, Key, Registry, Shards, created_at
 from dynashard.errors import ConfigurationError, DeclarationError
 from dynashard.transport import Transport
-from functions.api.openapi import document_of
-from functions.api.resource import Resource
-from functions.api.resources import exposed_resources
+from dynashard_serving.api.openapi import document_of
+from dynashard_serving.api.resource import Resource
+from dynashard_serving.api.resources import exposed_resources
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
 
@@ -229,7 +229,9 @@ def test_wrong_exposure_is_refused_where_it_is_declared(wrong: dict[str, Any], r
 
 def test_a_wrong_exposure_stops_the_function_at_its_start() -> None:
     program = "import domain\nfrom domain import Exposed, User\n"
-    program += "domain.ENTITIES = (*domain.ENTITIES, Exposed(User, path='users'))\nimport functions.api.handler\n"
+    program += (
+        "domain.ENTITIES = (*domain.ENTITIES, Exposed(User, path='users'))\nimport dynashard_serving.api.handler\n"
+    )
 
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)  # noqa: S603 - this very interpreter
 

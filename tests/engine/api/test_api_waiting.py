@@ -12,9 +12,9 @@ from dynashard.errors import NotFoundError
 from dynashard.reads import allowing
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from functions.api.request import ApiRequest
-from functions.api.resource import Resource
-from functions.api.waiting import MOST_SECONDS, Waiting, preferred
+from dynashard_serving.api.request import ApiRequest
+from dynashard_serving.api.resource import Resource
+from dynashard_serving.api.waiting import MOST_SECONDS, Waiting, preferred
 from tests.engine.api.api_on_engine import KEYS, caller_on
 
 pytestmark = pytest.mark.engine

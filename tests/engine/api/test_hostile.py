@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from bench.hostile import MAX_ANSWER_BYTES, MAX_QUERIES, answered
-from bench.hostile_requests import API, REQUESTS, TENANT, Hostile, direct, rest
 from domain import User
 from dynashard import Dynashard
 from dynashard.errors import QueryTooWideError
@@ -16,8 +14,10 @@ from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Meter, metered
-from functions.api.app import App
-from functions.commands.answers import Commands
+from dynashard_checks.hostile import MAX_ANSWER_BYTES, MAX_QUERIES, answered
+from dynashard_checks.hostile_requests import API, REQUESTS, TENANT, Hostile, direct, rest
+from dynashard_serving.api.app import App
+from dynashard_serving.commands.answers import Commands
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import KEYS, caller_on
 from tests.engine.commands.commands_on_engine import commands_on

@@ -16,13 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from domain import ENTITIES
 from dynashard.transport import Transport
 from dynashard_client import Client, Retries
-from functions.api.app import build_app as build_api
-from functions.commands.handler import build_commands
-from local.gateway import Gateway
-from local.invoking import Invoker
-from local.routes import Authorizer, Route, RouteTable
-from local.server import build_app as build_server
-from local.tokens import Issuer
+from dynashard_local.gateway import Gateway
+from dynashard_local.invoking import Invoker
+from dynashard_local.routes import Authorizer, Route, RouteTable
+from dynashard_local.server import build_app as build_server
+from dynashard_local.tokens import Issuer
+from dynashard_serving.api.app import build_app as build_api
+from dynashard_serving.commands.handler import build_commands
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.roles import as_function
 from tests.waiting import HANG_SECONDS

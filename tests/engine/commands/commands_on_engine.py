@@ -6,10 +6,10 @@ from typing import Any
 
 from domain import ENTITIES, Exposed
 from dynashard.transport import Transport
+from dynashard_serving.commands.answers import Commands
+from dynashard_serving.commands.handler import build_commands
 from dynashard_serving.limits import MAX_QUERIES
 from dynashard_serving.settings import ServingSettings
-from functions.commands.answers import Commands
-from functions.commands.handler import build_commands
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY
 from tests.roles import as_function
 

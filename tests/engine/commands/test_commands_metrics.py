@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.commands.handler import metrics
+from dynashard_serving.commands.handler import write_metrics
 
 pytestmark = pytest.mark.engine
 
@@ -15,10 +15,13 @@ def refused(code: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("code", "name"), [("outcome_unknown", "OutcomeUnknown"), ("overloaded", "Shed")])
-def test_an_unknown_outcome_and_a_shed_request_are_counted(code: str, name: str) -> None:
-    line = json.loads(metrics("dev", refused(code), 1.0) or "")
+def test_an_unknown_outcome_and_a_shed_request_are_counted(
+    code: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_metrics("dev", refused(code))
 
-    assert (line[name], line["environment"]) == (1, "dev")
+    line = json.loads(capsys.readouterr().out)
+    assert (line[name], line["environment"]) == ([1.0], "dev")
     assert line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["environment"]]
 
 
@@ -26,5 +29,9 @@ def test_an_unknown_outcome_and_a_shed_request_are_counted(code: str, name: str)
     ("environment", "answer"),
     [("dev", {"ok": True, "result": None}), ("dev", refused("not_found")), ("local", refused("overloaded"))],
 )
-def test_other_answers_and_local_ones_are_not_counted(environment: str, answer: dict[str, Any]) -> None:
-    assert metrics(environment, answer, 1.0) is None
+def test_other_answers_and_local_ones_are_not_counted(
+    environment: str, answer: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_metrics(environment, answer)
+
+    assert capsys.readouterr().out == ""

@@ -19,14 +19,17 @@ PROGRAM = """
 import json, sys
 def sdk():
     return sorted(name for name in sys.modules if name.split(".")[0] in {"boto3", "botocore", "s3transfer", "urllib3"})
-import functions.changes.handler, functions.commands.handler, functions.reshard.handler, functions.writer.handler
+from dynashard_serving.api import handler as api
+answer = api.handler(json.load(open("tests/events/get_user.json")), None)
+of_api = sdk()
+from dynashard_serving.changes import handler as changes
+from dynashard_serving.commands import handler as commands
+from dynashard_serving.reshard import handler as reshard
+from dynashard_serving.writer import handler as writer
 key = {"operation": "get", "entity": "users", "tenant_id": "abc", "key": {"id": "1"}}
-invoked = functions.commands.handler.handler(key, None)
-functions.changes.handler._dispatcher(), functions.reshard.handler._steps(), functions.writer.handler._writer()
-others = sdk()
-import functions.api.handler
-answer = functions.api.handler.handler(json.load(open("tests/events/get_user.json")), None)
-print(json.dumps([invoked["ok"], answer["statusCode"], json.loads(answer["body"])["display_name"], others, sdk()]))
+invoked = commands.handler(key, None)
+changes._dispatcher(), reshard._steps(), writer._writer()
+print(json.dumps([invoked["ok"], answer["statusCode"], json.loads(answer["body"])["display_name"], of_api, sdk()]))
 """
 
 

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from dynashard.transport import connect
-from local.engine import Engine
-from local.errors import LocalStackError
-from local.guard import guarded_engine
-from local.settings import Settings
-from tests.resharding.wire import TABLE, LeanWire, create_tables
+from dynashard_checks.schedules.wire import TABLE, LeanWire, create_tables
+from dynashard_local.engine import Engine
+from dynashard_local.errors import LocalStackError
+from dynashard_local.guard import guarded_engine
+from dynashard_local.settings import Settings
 
 pytestmark = pytest.mark.engine
 

@@ -7,11 +7,11 @@ import pytest
 
 from dynashard.errors import KeyRangeThrottledError
 from dynashard.transport import Transport, connect
-from local.errors import LocalStackError
-from local.guard import guarded_engine
-from local.settings import Settings
-from tests.resharding.wire import TABLE, LeanWire, create_tables
-from tools.hot.simulated import simulated
+from dynashard_checks.schedules.wire import TABLE, LeanWire, create_tables
+from dynashard_local.errors import LocalStackError
+from dynashard_local.guard import guarded_engine
+from dynashard_local.settings import Settings
+from dynashard_tools.hot.simulated import simulated
 
 pytestmark = pytest.mark.engine
 

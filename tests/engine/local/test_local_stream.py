@@ -1,5 +1,6 @@
 """The engine's stream as the local stack reads it: events as Lambda gets them, also on tables of older checkouts."""
 
+import json
 import re
 import sqlite3
 import time
@@ -11,16 +12,16 @@ from uuid import uuid4
 
 import pytest
 
+from dynashard_local.engine import DATABASE, engine_program, running_engine
+from dynashard_local.errors import LocalStackError
+from dynashard_local.settings import Settings
+from dynashard_local.stream import Places, Stream, stream_of, streams_client
+from dynashard_local.tables import TablePlan, engine_client, ensure_tables
 from dynashard_patterns.changes import DeadLetter, Outcome
-from functions.changes.dead_letters import MOST_BYTES, message
-from functions.changes.handler import metrics
-from local.engine import DATABASE, engine_program, running_engine
-from local.errors import LocalStackError
-from local.settings import Settings
-from local.stream import Places, Stream, stream_of, streams_client
-from local.tables import TablePlan, engine_client, ensure_tables
+from dynashard_serving.changes.dead_letters import MOST_BYTES, message
+from dynashard_serving.changes.handler import write_metrics
+from dynashard_tools.queue.stream import behind
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tools.queue.stream import behind
 
 pytestmark = pytest.mark.engine
 
@@ -131,12 +132,15 @@ def test_a_dead_letter_fits_a_message_and_names_its_item() -> None:
     assert '"PK":{"S":"a"}' in huge
 
 
-def test_a_batch_is_counted() -> None:
+def test_a_batch_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     records = [{"dynamodb": {"ApproximateCreationDateTime": at}} for at in (97, 95, 99)]
 
-    line = metrics("dev", Outcome("7", 5, 1, "busy"), records, 100.5)
+    write_metrics("dev", Outcome("7", 5, 1, "busy"), records, 100.5)
 
-    assert '"ChangesHandled": 5, "ChangesDead": 1, "ChangeBatchesAgain": 1, "ChangesLagSeconds": 5.5' in line
+    line = json.loads(capsys.readouterr().out)
+    wanted = {"ChangesHandled": [5], "ChangesDead": [1], "ChangeBatchesAgain": [1], "ChangesLagSeconds": [5.5]}
+    assert wanted.items() <= line.items()
+    assert line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["environment"]]
 
 
 def test_the_lag_is_the_age_of_the_oldest_record_that_was_not_handled(

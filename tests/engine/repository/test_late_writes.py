@@ -10,6 +10,7 @@ from dynashard.errors import AlreadyExistsError, DynashardError, EngineUnavailab
 from dynashard.repository.relocation import relocation
 from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 from dynashard.transport import Transport
+from dynashard_tools.verify import Declared, Report, Verifier
 from tests.engine.repository.late_world import (
     HOW,
     answered_late,
@@ -23,7 +24,6 @@ from tests.engine.repository.late_world import (
 )
 from tests.engine.resharding.mover_world import at
 from tests.engine.resharding.resharding_world import ABC, ENTITIES, STAGES, Moving, Thing, moving_world
-from tools.verify import Declared, Report, Verifier
 
 pytestmark = pytest.mark.engine
 

@@ -10,10 +10,10 @@ from dynashard.repository import late
 from dynashard.repository.phase_table import Next
 from dynashard.transactions import participant
 from dynashard.transactions.participant import Participant
+from dynashard_checks.schedules.scheduler import AnomalyError
+from dynashard_checks.schedules.transactions import run_transactions
+from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 from tests.depth import profile
-from tests.resharding.scheduler import AnomalyError
-from tests.resharding.transactions import run_transactions
-from tests.resharding.wire import LeanWire, engine_in_memory
 
 pytestmark = pytest.mark.engine
 

@@ -1,15 +1,15 @@
-"""Random schedules of a change, judged against the truth about each key; `make bench-reshard` runs many more."""
+"""Random schedules of a change, judged against the truth about each key; `make check-reshard` runs many more."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
 
-from bench.reshard import LEVELS, caught, explore, run_mutant
+from dynashard_checks.schedules.exploring import LEVELS, caught, explore, run_mutant
+from dynashard_checks.schedules.mutants import MUTANTS
+from dynashard_checks.schedules.schedule import run_seed
+from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 from tests.depth import examples, profile
-from tests.resharding.mutants import MUTANTS
-from tests.resharding.schedule import run_seed
-from tests.resharding.wire import LeanWire, engine_in_memory
 
 pytestmark = pytest.mark.engine
 
@@ -46,7 +46,7 @@ def engine_of_its_own() -> Iterator[LeanWire]:
 def test_no_schedule_loses_doubles_or_hides_an_item(engine_of_its_own: LeanWire, first: int) -> None:
     found = explore(engine_of_its_own, range(first, first + CHUNK))
 
-    assert found.anomalies == [], "repeat one with: python -m bench.reshard --seed N"
+    assert found.anomalies == [], "repeat one with: python -m dynashard_checks.schedules --seed N"
     assert found.schedules == CHUNK
 
 
@@ -54,7 +54,7 @@ def test_no_schedule_loses_doubles_or_hides_an_item(engine_of_its_own: LeanWire,
 def test_no_answer_of_any_handling_is_wrong(engine_of_its_own: LeanWire, kind: str) -> None:
     found = explore(engine_of_its_own, range(examples(600)), kind)
 
-    assert found.anomalies == [], f"repeat one with: python -m bench.reshard --kind {kind!r} --seed N"
+    assert found.anomalies == [], f"repeat one with: python -m dynashard_checks.schedules --kind {kind!r} --seed N"
 
 
 @pytest.mark.sampled(3)

@@ -15,9 +15,9 @@ from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault, FaultyTransport, Send, throttled
 from dynashard.topology import Record, TopologyTable
 from dynashard.transport import Transport, Wire
-from functions.api.app import build_app
-from functions.api.settings import Settings
-from functions.reshard.settings import Settings as ReshardSettings
+from dynashard_serving.api.app import build_app
+from dynashard_serving.api.settings import Settings
+from dynashard_serving.reshard.settings import Settings as ReshardSettings
 from tests.api_caller import TENANT, Answer, Caller
 from tests.engine.api.api_on_engine import KEYS
 from tests.engine.topology.topology_world import Clock, topology_table_on

@@ -13,10 +13,10 @@ from domain import ENTITIES, OperationState
 from dynashard import definition
 from dynashard.errors import InputError
 from dynashard.runtime import Runtime
+from dynashard_serving.api.app import build_app
+from dynashard_serving.api.resource import Resource
+from dynashard_serving.commands.handler import build_commands
 from dynashard_serving.documents import TENANT, representation, validated
-from functions.api.app import build_app
-from functions.api.resource import Resource
-from functions.commands.handler import build_commands
 from tests.api_caller import Answer, Caller
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.writer.queue_world import INTAKE, OPERATIONS, QueueWorld

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
 from domain import ENTITIES, Ping, User
 from dynashard import Dynashard, Entity, definition
 from dynashard.runtime import Runtime
@@ -13,19 +15,19 @@ from dynashard.testing.faults import Fault, FaultyTransport, Send, throttled, un
 from dynashard.topology import DeclaredTopology, Phase, family_of
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
+from dynashard_local.stream import Stream
 from dynashard_patterns.changes import Dispatcher
+from dynashard_serving.api.app import build_app
+from dynashard_serving.api.queue_sender import QueueSender
+from dynashard_serving.api.settings import Settings
 from dynashard_serving.backend import open_entities
+from dynashard_serving.changes.dead_letters import to_queue
+from dynashard_serving.changes.following import consumers
+from dynashard_serving.commands.handler import build_commands, logger
 from dynashard_serving.growth_log import GrowthLog
-from functions.api.app import build_app
-from functions.api.queue_sender import QueueSender
-from functions.api.settings import Settings
-from functions.changes.dead_letters import to_queue
-from functions.changes.following import consumers
-from functions.commands.handler import build_commands, logger
-from functions.writer.operations import Operations
-from functions.writer.queues import Queues
-from functions.writer.writer import Writer
-from local.stream import Stream
+from dynashard_serving.writer.operations import Operations
+from dynashard_serving.writer.queues import Queues
+from dynashard_serving.writer.writer import Writer
 from tests.api_caller import Caller, a_user
 from tests.engine.commands.commands_on_engine import Service
 from tests.engine.patterns.stream_world import records_of
@@ -166,12 +168,12 @@ class RoleWorld:
                 "receiptHandle": str(number),
                 "body": entry["MessageBody"],
                 "eventSourceARN": f"arn:aws:sqs:us-east-1:111122223333:{queue}",
-                "attributes": {"MessageGroupId": entry["MessageGroupId"]} if "MessageGroupId" in entry else {},
+                "attributes": {"ApproximateReceiveCount": "1", "MessageGroupId": entry.get("MessageGroupId")},
             }
             for number, (queue, entry) in enumerate(sent)
             if queue in QUEUES
         ]
-        left, _ = writer.work(records, lambda: PLENTY_MILLISECONDS)
+        left, _ = writer.work(map(SQSRecord, records), lambda: PLENTY_MILLISECONDS)
         self.services.messages += [sent[int(each)] for each in left]
 
     def store_queued(self) -> None:

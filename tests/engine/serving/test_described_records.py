@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from domain import ENTITIES
+from dynashard_serving.changes.lines import Described
+from dynashard_serving.commands.lines import described
 from dynashard_serving.operations.outcomes import done
 from dynashard_serving.operations.served import Served, served_by_name
-from functions.changes.lines import Described
-from functions.commands.lines import described
 
 pytestmark = pytest.mark.engine
 

@@ -1,7 +1,9 @@
 """A throttled request of the API makes a count grow as the settings say, and its caller gets the usual error."""
 
+import json
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -12,9 +14,9 @@ from dynashard.runtime import Runtime
 from dynashard.testing.faults import throttled
 from dynashard.topology import Record
 from dynashard.transport import Transport
+from dynashard_serving.api.observing import Observer
 from dynashard_serving.backend import cloudwatch, open_entities
 from dynashard_serving.table_load import TableLoad
-from functions.api.observing import Observer
 from tests.api_caller import TENANT
 from tests.engine.serving.growth_world import (
     HOT,
@@ -42,14 +44,20 @@ def world(wire: Transport, table: str) -> Iterator[GrowthWorld]:
         yield made
 
 
-def events(caplog: pytest.LogCaptureFixture) -> list[str]:
+def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """Return the lines of the policy's events."""
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    return [line for line in lines if line["message"] == "growth"]
+
+
+def events(capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Return the events that the policy has logged."""
-    return [record.__dict__["outcome"] for record in caplog.records if record.message == "growth"]
+    return [line["outcome"] for line in logged(capsys)]
 
 
 @KINDS
 def test_a_partition_throttled_twice_is_to_double_and_callers_get_the_usual_error(
-    world: GrowthWorld, model: type[Entity], path: str, count: int, caplog: pytest.LogCaptureFixture
+    world: GrowthWorld, model: type[Entity], path: str, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caller = world.api()
 
@@ -61,7 +69,7 @@ def test_a_partition_throttled_twice_is_to_double_and_callers_get_the_usual_erro
 
     assert requested_after_one == {}
     assert world.requests() == {partition(model).key: (count * 2, "throttle")}
-    assert events(caplog) == ["asked"]
+    assert events(capsys) == ["asked"]
     for answer in (first, second, third):
         assert (answer.status, answer.code, answer.headers["retry-after"]) == (429, "key_range_throttled", "1")
     assert second.json == first.json
@@ -147,7 +155,7 @@ def test_a_hot_index_grows_by_itself(world: GrowthWorld) -> None:
     ],
 )
 def test_a_table_at_its_limit_never_changes_a_count(
-    world: GrowthWorld, reason: str, caplog: pytest.LogCaptureFixture
+    world: GrowthWorld, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caller = world.api()
     slot = "GSI2" if reason.startswith("Index") else ""
@@ -158,7 +166,7 @@ def test_a_table_at_its_limit_never_changes_a_count(
 
     assert world.requests() == {}
     assert {(answer.status, answer.code) for answer in answers} == {(429, "table_throttled")}
-    assert events(caplog) == ["limit"]
+    assert events(capsys) == ["limit"]
 
 
 def test_a_count_is_left_alone_for_the_cooldown_after_it_changed(world: GrowthWorld) -> None:
@@ -222,7 +230,7 @@ def test_a_hot_partition_is_not_read_through_before_it_changes(world: GrowthWorl
     assert record.change["survey"] is False
 
 
-def test_growth_stops_at_the_ceiling(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_growth_stops_at_the_ceiling(world: GrowthWorld, capsys: pytest.CaptureFixture[str]) -> None:
     world.resharder.start(partition(Reading), 4)
     world.work()
     world.clock.now += 3600
@@ -230,18 +238,18 @@ def test_growth_stops_at_the_ceiling(world: GrowthWorld, caplog: pytest.LogCaptu
     world.throttle_twice(world.api(), "readings")
 
     assert world.requests() == {}
-    assert events(caplog) == ["cannot"]
+    assert events(capsys) == ["cannot"]
 
 
-def test_a_dry_run_logs_the_request_it_would_make(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_dry_run_logs_the_request_it_would_make(world: GrowthWorld, capsys: pytest.CaptureFixture[str]) -> None:
     world.throttle_twice(world.api(growth_mode="dry_run"), "meters")
 
     assert (world.requests(), world.record(partition(Meter))) == ({}, None)
-    [logged] = [record.__dict__ for record in caplog.records if record.message == "growth"]
-    assert (logged["outcome"], logged["partition"], logged["target"]) == ("would_ask", f"grow.v1.Meter:{TENANT}", 4)
+    [line] = logged(capsys)
+    assert (line["outcome"], line["partition"], line["target"]) == ("would_ask", f"grow.v1.Meter:{TENANT}", 4)
 
 
-def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_kill_switch_silences_it(world: GrowthWorld, capsys: pytest.CaptureFixture[str]) -> None:
     caller = world.api(growth_mode="off")
     caller.get("/v1/meters")
     world.wire.calls.clear()
@@ -249,13 +257,13 @@ def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptu
     [answer, _] = world.throttle_twice(caller, "meters")
 
     assert (answer.status, answer.code) == (429, "key_range_throttled")
-    assert (world.requests(), world.topology_calls(), events(caplog)) == ({}, [], [])
+    assert (world.requests(), world.topology_calls(), events(capsys)) == ({}, [], [])
     db = open_entities(world.settings(growth_mode="off"), world.inner, MODELS, Observer("local", metrics=False))
     assert db.store.transport is world.inner
 
 
 def test_an_unchangeable_topology_does_not_affect_the_caller(
-    world: GrowthWorld, caplog: pytest.LogCaptureFixture
+    world: GrowthWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caller = world.api()
     caller.get("/v1/meters")
@@ -264,11 +272,11 @@ def test_an_unchangeable_topology_does_not_affect_the_caller(
     answers = world.throttle_twice(caller, "meters")
 
     assert [answer.code for answer in answers] == ["key_range_throttled"] * 2
-    assert events(caplog) == ["failed"]
+    assert events(capsys) == ["failed"]
 
 
 def test_an_error_in_the_policy_is_logged_and_does_not_affect_the_caller(
-    world: GrowthWorld, caplog: pytest.LogCaptureFixture
+    world: GrowthWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def open_load(_transport: Transport, _table: str) -> LoadSource:
         raise RuntimeError("a mistake of the programmer")
@@ -277,7 +285,7 @@ def test_an_error_in_the_policy_is_logged_and_does_not_affect_the_caller(
 
     db.store.throttled(partition(Meter).entity, None, throttled_error())
 
-    assert "a mistake of the programmer" in caplog.text
+    assert "a mistake of the programmer" in json.loads(capsys.readouterr().out)["exception"]
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
 from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_serving.backend import open_entities
+from dynashard_serving.changes.following import consumers
 from dynashard_serving.settings import TableSettings
-from functions.changes.following import consumers
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.patterns.stream_world import Streamed, records_of
 from tests.engine.raw_dynamodb import RawDynamoDB

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dynashard.transport import Transport, aws
-from dynashard_serving import aws_services
-from functions.api.app import build_app
+from dynashard_serving import aws_services, table_load
+from dynashard_serving.api.app import build_app
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.patterns.stream_world import Streamed
@@ -43,8 +43,8 @@ def world(  # noqa: PLR0917 - fixtures
     with topology_table_on(wire) as topology:
         tables = {table: "Table", topology: "Topology", records: "Idempotency"}
         made = RoleWorld(wire, tables, committed_role(request.param), Streamed(engine_url, dynamodb).on(table))
-        for opener in (aws, aws_services):
-            monkeypatch.setattr(opener, "sdk_client", made.client)
+        for opener, name in ((aws, "sdk_client"), (aws_services, "client"), (table_load, "client")):
+            monkeypatch.setattr(opener, name, made.client)
         yield made
 
 

@@ -20,13 +20,13 @@ from dynashard.resharding.driver import drive
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
-from local.tables import TablePlan, table_plans
-from local.template import committed
+from dynashard_checks.schedules.wire import port_of_engine_in_memory
+from dynashard_local.tables import TablePlan, table_plans
+from dynashard_local.template import committed
+from dynashard_tools import entities
+from dynashard_tools.reshard.watch import Watch
 from tests.direct_transport import direct_transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
-from tests.resharding.wire import port_of_engine_in_memory
-from tools import entities
-from tools.reshard.watch import Watch
 
 TIMING = Timing(lease=30.0, operation=4.0, skew=0.0)
 _SLICE = 5.0
@@ -105,7 +105,7 @@ class ReshardWorld:
         """Replace the pauses between two polls of a waiting command by an action."""
         patched = partial(Watch, clock=self.clock, sleep=lambda _: act())
         with self.command_line.monkeypatch.context() as patch:
-            patch.setattr("tools.reshard.watch.Watch", patched)
+            patch.setattr("dynashard_tools.reshard.watch.Watch", patched)
             yield
 
     @contextmanager
@@ -149,7 +149,7 @@ def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) ->
             "TOPOLOGY_OPERATION_SECONDS": "4",
         }
         world = ReshardWorld(CommandLine(folder, environment, monkeypatch, capsys), wire, table, topology)
-        monkeypatch.setattr("tools.connection.Resharder", partial(Resharder, runtime=Runtime(world.clock)))
+        monkeypatch.setattr("dynashard_tools.connection.Resharder", partial(Resharder, runtime=Runtime(world.clock)))
         yield world
 
 

@@ -32,13 +32,13 @@ from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
 from dynashard_patterns import EdgeStore
 from dynashard_serving.tenant_data import TenantData
+from dynashard_tools.account.purging import found, purge
+from dynashard_tools.connection import Backend, open_backend
+from dynashard_tools.entities import models
+from dynashard_tools.failure import CommandError
+from dynashard_tools.topology.facts import largest_count
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.engine.patterns.attachment_world import Dying, Killed, large
-from tools.account.purging import found, purge
-from tools.connection import Backend, open_backend
-from tools.entities import models
-from tools.failure import CommandError
-from tools.topology.facts import largest_count
 
 pytestmark = pytest.mark.engine
 

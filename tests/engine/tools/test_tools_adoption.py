@@ -47,7 +47,7 @@ KINDS = ("cat", "dog")
 def world(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[ReshardWorld]:
-    monkeypatch.setattr("tools.entities.ENTITIES", (Exposed(Pet, path="pets"),))
+    monkeypatch.setattr("dynashard_tools.entities.ENTITIES", (Exposed(Pet, path="pets"),))
     with reshard_world(tmp_path, monkeypatch, capsys) as world:
         yield world
 

@@ -4,9 +4,9 @@ import pytest
 
 from domain import User
 from dynashard.service import Collection
+from dynashard_tools.etl.run import ATTEMPTS, Etl
+from dynashard_tools.failure import CommandError
 from tests.engine.command_line import ROOT, CommandLine
-from tools.etl.run import ATTEMPTS, Etl
-from tools.failure import CommandError
 
 pytestmark = pytest.mark.engine
 

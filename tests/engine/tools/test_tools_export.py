@@ -19,11 +19,11 @@ from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_patterns import Attachment
+from dynashard_tools.export.choice import choose
+from dynashard_tools.export.files import new_file
+from dynashard_tools.failure import CommandError
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.engine.tools.export_world import DAY, lines, ping, rows_of
-from tools.export.choice import choose
-from tools.export.files import new_file
-from tools.failure import CommandError
 
 pytestmark = pytest.mark.engine
 

@@ -14,10 +14,10 @@ from moto import mock_aws
 from domain import Ping
 from dynashard import definition
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE
+from dynashard_tools.export.snapshot import Place, Snapshot
+from dynashard_tools.failure import CommandError, CommandInterruptedError
 from tests.engine.command_line import CommandLine
 from tests.engine.tools.export_world import DAY, lines, ping, rows_of
-from tools.export.snapshot import Place, Snapshot
-from tools.failure import CommandError, CommandInterruptedError
 
 pytestmark = pytest.mark.engine
 

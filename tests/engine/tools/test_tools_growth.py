@@ -12,9 +12,9 @@ from dynashard.schema import TOPOLOGY_KEY
 from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.topology import Record
 from dynashard.transport import Transport
+from dynashard_tools.connection import _deployed_growth
 from tests.engine.command_line import CommandLine, user
 from tests.engine.topology.topology_world import put_by_hand
-from tools.connection import _deployed_growth
 
 pytestmark = pytest.mark.engine
 
@@ -35,7 +35,9 @@ def test_a_throttled_load_names_the_remedy(
     command_line: CommandLine, wire: Transport, tenant: str, key: str, mode: str
 ) -> None:
     fault = throttled("BatchWriteItem", nth=None)
-    command_line.monkeypatch.setattr("tools.connection.transport_of", lambda _: FaultyTransport(wire, [fault]))
+    command_line.monkeypatch.setattr(
+        "dynashard_tools.connection.transport_of", lambda _: FaultyTransport(wire, [fault])
+    )
     command_line.monkeypatch.setattr(
         "dynashard.service.RetryPolicy", lambda **options: RetryPolicy(seconds=0, **options)
     )

@@ -11,9 +11,9 @@ import pytest
 from domain import User
 from dynashard import definition
 from dynashard.resharding import Scope
+from dynashard_tools.connection import open_backend
+from dynashard_tools.hot.throttles import CAUSES, SLOTS, WAYS
 from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
-from tools.connection import open_backend
-from tools.hot.throttles import CAUSES, SLOTS, WAYS
 
 pytestmark = pytest.mark.engine
 
@@ -60,8 +60,8 @@ class Aws:
 @pytest.fixture
 def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `--env dev` mean the engine of the test, with the answers of `Aws`."""
-    monkeypatch.setattr("tools.hot.command.open_backend", lambda _: open_backend(None))
-    monkeypatch.setattr("tools.hot.command._clients", lambda _: lambda _: Aws())
+    monkeypatch.setattr("dynashard_tools.hot.command.open_backend", lambda _: open_backend(None))
+    monkeypatch.setattr("dynashard_tools.hot.command._clients", lambda _: lambda _: Aws())
 
 
 @pytest.mark.usefixtures("deployed")
@@ -87,7 +87,7 @@ def test_the_printed_command_is_the_remedy(world: ReshardWorld) -> None:
 def test_without_contributor_insights_the_throttles_are_shown_and_the_command_fails(
     world: ReshardWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tools.hot.command._clients", lambda _: lambda _: Aws(status="DISABLED"))
+    monkeypatch.setattr("dynashard_tools.hot.command._clients", lambda _: lambda _: Aws(status="DISABLED"))
 
     ended = world.run("hot", "--env", "dev")
 

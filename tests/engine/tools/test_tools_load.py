@@ -10,9 +10,9 @@ import pytest
 from domain import User
 from dynashard.schema import PK
 from dynashard.service import Collection
+from dynashard_tools.load.loader import BATCH
 from tests.engine.command_line import CommandLine, emails_of, expected, user
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tools.load.loader import BATCH
 
 pytestmark = pytest.mark.engine
 

@@ -7,8 +7,8 @@ import pytest
 
 from domain import User
 from dynashard.service import Collection
+from dynashard_tools.plot.order import Listed, inversions, ranks
 from tests.engine.command_line import CommandLine
-from tools.plot.order import Listed, inversions, ranks
 
 pytestmark = pytest.mark.engine
 

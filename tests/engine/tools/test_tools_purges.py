@@ -8,9 +8,9 @@ import pytest
 from dynashard.schema import IDEMPOTENCY_KEY, IDEMPOTENCY_TTL
 from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.transport import Transport
+from dynashard_tools.account.records import PurgeRecord, PurgeRecords, tenants_to_repeat
 from tests.engine.command_line import CommandLine, user
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tools.account.records import PurgeRecord, PurgeRecords, tenants_to_repeat
 
 pytestmark = pytest.mark.engine
 

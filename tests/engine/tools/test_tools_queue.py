@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from local.queue_server import QueueCalls
-from local.queue_store import DATABASE, NewMessage, QueueStore
-from local.queues import open_queues, queue_specs
-from local.settings import Settings
-from local.template import committed
+from dynashard_local.queue_server import QueueCalls
+from dynashard_local.queue_store import DATABASE, NewMessage, QueueStore
+from dynashard_local.queues import open_queues, queue_specs
+from dynashard_local.settings import Settings
+from dynashard_local.template import committed
+from dynashard_tools.failure import CommandError
+from dynashard_tools.queue.reach import EVENTS, Queue, reach
+from dynashard_tools.queue.redriving import redrive
 from tests.engine.command_line import CommandLine
-from tools.failure import CommandError
-from tools.queue.reach import EVENTS, Queue, reach
-from tools.queue.redriving import redrive
 
 pytestmark = pytest.mark.engine
 

@@ -19,14 +19,14 @@ from domain import User
 from dynashard.service import Collection
 from dynashard.transport import Transport
 from dynashard_serving.tenant_data import TenantData
-from tools.account.purging import purge
-from tools.account.records import PurgeRecords
-from tools.entities import models
-from tools.failure import CommandError
-from tools.restore.command import moment_of, run
-from tools.restore.steps import Restore, pair_of
-from tools.restore.tables import Tables
-from tools.restore.writers import Writers
+from dynashard_tools.account.purging import purge
+from dynashard_tools.account.records import PurgeRecords
+from dynashard_tools.entities import models
+from dynashard_tools.failure import CommandError
+from dynashard_tools.restore.command import moment_of, run
+from dynashard_tools.restore.steps import Restore, pair_of
+from dynashard_tools.restore.tables import Tables
+from dynashard_tools.restore.writers import Writers
 
 pytestmark = pytest.mark.engine
 

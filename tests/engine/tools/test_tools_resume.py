@@ -24,11 +24,11 @@ from dynashard.testing.faults import (
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, metered
 from dynashard.transport.interface import Wire
+from dynashard_tools.failure import CommandError, CommandInterruptedError
+from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
+from dynashard_tools.load.loader import BATCH, LineError, Load
+from dynashard_tools.load.rows import Lines, rows
 from tests.engine.command_line import CURSOR_KEYS, CommandLine, emails_of, expected, line_of, text, user
-from tools.failure import CommandError, CommandInterruptedError
-from tools.load.checkpoint import Checkpoint, CheckpointFile
-from tools.load.loader import BATCH, LineError, Load
-from tools.load.rows import Lines, rows
 
 pytestmark = pytest.mark.engine
 

@@ -12,8 +12,8 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from dynashard_tools.commands import app
 from tests.engine.command_line import ROOT, CommandLine
-from tools.commands import app
 
 pytestmark = pytest.mark.engine
 
@@ -96,7 +96,7 @@ def test_a_shell_gets_its_script(command_line: CommandLine, shell: str) -> None:
 
 def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     program = tmp_path / "dynashard"
-    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c 'from tools.cli import main; main()' \"$@\"\n")
+    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c 'from dynashard_tools.cli import main; main()' \"$@\"\n")
     program.chmod(0o755)
     typed = """
         eval "$(_DYNASHARD_COMPLETE=source_bash dynashard)"

@@ -21,9 +21,9 @@ from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
 from dynashard_patterns.rollups import Counter
 from dynashard_serving.tenant_data import TenantData
+from dynashard_tools.account.purging import purge
+from dynashard_tools.entities import models
 from tests.engine.command_line import CURSOR_KEYS, ROOT, CommandLine, Outcome
-from tools.account.purging import purge
-from tools.entities import models
 
 pytestmark = pytest.mark.engine
 

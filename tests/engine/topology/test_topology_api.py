@@ -14,7 +14,7 @@ from dynashard.testing.faults import FaultyTransport
 from dynashard.topology import DeclaredTopology, TopologyTable
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport
-from functions.api.app import build_app
+from dynashard_serving.api.app import build_app
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import KEYS, settings_of
 from tests.engine.topology.topology_world import Clock, topology_table_on

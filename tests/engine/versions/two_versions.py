@@ -16,7 +16,7 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_serving.operations.served import Served
 from dynashard_serving.queue_messages import Message
-from functions.writer.operations import Operations
+from dynashard_serving.writer.operations import Operations
 from tests.api_caller import TENANT, Caller
 from tests.engine.api.api_on_engine import KEYS, caller_exposing
 from tests.engine.commands.commands_on_engine import Service, commands_on

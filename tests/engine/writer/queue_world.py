@@ -6,22 +6,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+
 from domain import ENTITIES, Operation, Ping
 from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault, FaultyTransport
 from dynashard.transport import Transport
+from dynashard_local.queue_server import QueueCalls
+from dynashard_local.queue_store import NewMessage, QueueSpec, QueueStore
+from dynashard_local.queue_worker import poll
+from dynashard_serving.api.app import build_app
+from dynashard_serving.api.queue_sender import QueueSender
 from dynashard_serving.backend import open_entities
 from dynashard_serving.settings import TableSettings
-from functions.api.app import build_app
-from functions.api.queue_sender import QueueSender
-from functions.writer.operations import Operations
-from functions.writer.outcomes import Tally  # noqa: TC001 - as its neighbours
-from functions.writer.queues import Queues
-from functions.writer.writer import Writer
-from local.queue_server import QueueCalls
-from local.queue_store import NewMessage, QueueSpec, QueueStore
-from local.queue_worker import poll
+from dynashard_serving.writer.operations import Operations
+from dynashard_serving.writer.outcomes import Tally  # noqa: TC001 - as its neighbours
+from dynashard_serving.writer.queues import Queues
+from dynashard_serving.writer.writer import Writer
 from tests.api_caller import TENANT, Caller
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.topology.topology_world import Clock
@@ -114,7 +116,7 @@ class QueueWorld:
         writer = self.writer(faults)
 
         def handle(event: Mapping[str, Any], context: Any) -> Mapping[str, Any]:
-            left, tally = writer.work(event["Records"], context.get_remaining_time_in_millis)
+            left, tally = writer.work(SQSEvent(dict(event)).records, context.get_remaining_time_in_millis)
             self.tallies.append(tally)
             return {"batchItemFailures": [{"itemIdentifier": each} for each in left]}
 

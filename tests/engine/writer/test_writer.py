@@ -7,16 +7,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynashard.testing.faults import Fault, lost_answer, lost_request, throttled
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
+from dynashard_local.queue_store import Depth
 from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES, as_text
-from functions.writer.queues import KEPT_CHARACTERS
-from functions.writer.writer import LAST_MILLISECONDS, MOST_UNEXPECTED
-from local.queue_store import Depth
+from dynashard_serving.writer.queues import KEPT_CHARACTERS
+from dynashard_serving.writer.writer import LAST_MILLISECONDS, MOST_UNEXPECTED
 from tests.api_caller import TENANT, a_user
 from tests.depth import examples
 from tests.engine.writer.queue_world import DEAD, INTAKE, OPERATIONS, KilledError, QueueWorld
@@ -107,10 +108,11 @@ def test_no_message_is_started_when_the_time_runs_out(world: QueueWorld) -> None
     world.send(INTAKE, message(world, world.ping(0), world.ping(1)))
     (delivery,) = world.store.receive(INTAKE, 10)
     left = iter([LAST_MILLISECONDS, LAST_MILLISECONDS - 1])
-    record = {"messageId": delivery.id, "receiptHandle": delivery.receipt, "body": delivery.body}
+    record: dict[str, Any] = {"messageId": delivery.id, "receiptHandle": delivery.receipt, "body": delivery.body}
     record["eventSourceARN"] = f"arn:aws:sqs:us-east-1:000000000000:{INTAKE}"
+    record["attributes"] = {"ApproximateReceiveCount": "1"}
 
-    failed, tally = world.writer().work([record], lambda: next(left))
+    failed, tally = world.writer().work([SQSRecord(record)], lambda: next(left))
 
     assert failed == [delivery.id]
     assert (tally.stored, tally.left, ids(world)) == (1, 1, ["p0"])

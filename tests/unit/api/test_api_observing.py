@@ -10,10 +10,12 @@ import pytest
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from dynashard.errors import InputError
 from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.transport.interface import Consumed, Meter
-from functions.api.observing import Observed, Observer
-from functions.api.request_lines import RequestLines
+from dynashard_serving.api.log_lines import ERROR, WARNING
+from dynashard_serving.api.observing import Observed, Observer
+from dynashard_serving.api.request_lines import RequestLines
 
 pytestmark = pytest.mark.unit
 
@@ -113,6 +115,15 @@ def test_the_line_of_a_request_is_what_powertools_would_log_and_measure(
     assert [*ours][: len(logged) - 1] == [name for name in logged if name != "xray_trace_id"]
 
 
+def _logger() -> logging.Logger:
+    """Return a logger that writes as Powertools' does."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(LambdaPowertoolsFormatter(service="dynashard-api", serialize_stacktrace=False))
+    logger = logging.Logger("as Powertools")  # noqa: LOG001 - one that no other test has configured
+    logger.addHandler(handler)
+    return logger
+
+
 def _as_powertools(observed: Observed) -> None:
     """Write the log line and the metrics of a request with Powertools' own logger and metrics."""
     logged = {
@@ -129,11 +140,7 @@ def _as_powertools(observed: Observed) -> None:
         "requests": 2,
         "throttles": dict(observed.meter.throttles),
     }
-    handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(LambdaPowertoolsFormatter(service="dynashard-api"))
-    logger = logging.Logger("as Powertools")  # noqa: LOG001 - one that no other test has configured
-    logger.addHandler(handler)
-    logger.error("request", extra=logged)
+    _logger().error("request", extra=logged)
     metrics = EphemeralMetrics(namespace="Dynashard", service="dynashard-api")
     metrics.add_dimension("environment", "dev")
     for name, unit, value in (
@@ -167,16 +174,9 @@ def test_the_level_of_the_log_hides_requests_unless_they_carry_metrics(
     capsys: pytest.CaptureFixture[str], error: str | None, lines: int
 ) -> None:
     observed = _observed(status=200, error=error)
-    unmeasured, measured = Observer("local", metrics=False), Observer("dev", metrics=True)
-    logger = logging.getLogger("dynashard-api")
-    before = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        unmeasured.answered(observed)
-        hidden = _lines(capsys)
-        measured.answered(observed)
-    finally:
-        logger.setLevel(before)
+    Observer("local", metrics=False, level=WARNING).answered(observed)
+    hidden = _lines(capsys)
+    Observer("dev", metrics=True, level=WARNING).answered(observed)
 
     assert len(hidden) == lines
     assert ["_aws" in line for line in _lines(capsys)] == [True]
@@ -198,30 +198,58 @@ def test_milliseconds_of_the_timestamp_follow_the_second() -> None:
     assert [each[17:23] for each in found] == ["40,062", "40,500", "41,937"]
 
 
-def test_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_is_logged_as_powertools_logs_it(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="reason") as raised:
         int("the reason")
 
     Observer("dev", metrics=False).failed("r-1", raised.value)
+    [ours] = _lines(capsys)
+    _logger().error("unexpected error", exc_info=raised.value, extra={"request_id": "r-1"})
+    [theirs] = _lines(capsys)
 
-    assert "the reason" in caplog.text
-    assert "Traceback" in caplog.text
+    assert ours["exception"].startswith("Traceback")
+    assert {**ours, "location": "", "timestamp": ""} == {**theirs, "location": "", "timestamp": ""}
 
 
-def test_growth_events_have_a_log_line_and_a_metric_of_their_own(
-    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("error", "level"), [(RuntimeError("odd"), "ERROR"), (InputError("known"), "WARNING")])
+def test_an_error_of_the_growth_policy_has_a_traceback_if_it_is_unexpected(
+    error: Exception, level: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Observer("dev", metrics=True).growth_failed(error)
+
+    [line] = _lines(capsys)
+    assert (line["message"], line["level"], line["error"]) == (
+        "growth failed",
+        level,
+        f"{type(error).__name__}: {error}",
+    )
+    assert ("exception" in line, "_aws" in line) == (level == "ERROR", False)
+
+
+@pytest.mark.parametrize(("metrics", "lines"), [(False, 0), (True, 1)])
+def test_the_level_of_the_log_hides_growth_unless_it_is_counted(
+    metrics: bool,  # noqa: FBT001
+    lines: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = Report(GrowthEvent.ASKED, "user.v1.User", None, None, "16 to 32", 32)
+
+    Observer("dev", metrics=metrics, level=ERROR).grew(report)
+
+    assert len(_lines(capsys)) == lines
+
+
+def test_a_growth_event_has_a_line_with_a_metric_of_its_own(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     report = Report(GrowthEvent.WOULD_ASK, "user.v1.User", "user.v1.User:abc", None, "dry run: 16 to 32", 32)
 
     Observer("dev", metrics=True).grew(report)
 
-    [logged] = caplog.records
+    [record] = _lines(capsys)
     wanted = {"outcome": "would_ask", "partition": "user.v1.User:abc", "target": 32, "reason": "dry run: 16 to 32"}
-    assert wanted.items() <= vars(logged).items()
-    [record] = [line for line in _lines(capsys) if "_aws" in line]
+    assert {**wanted, "level": "WARNING", "message": "growth"}.items() <= record.items()
     [directive] = record["_aws"]["CloudWatchMetrics"]
-    assert ([metric["Name"] for metric in directive["Metrics"]], record["GrowthWouldAsk"]) == (
-        ["GrowthWouldAsk"],
-        1,
-    )
-    assert record["environment"] == "dev"
+    assert directive["Dimensions"] == [["environment"]]
+    assert directive["Metrics"] == [{"Name": "GrowthWouldAsk", "Unit": "Count"}]
+    assert (record["environment"], record["GrowthWouldAsk"]) == ("dev", [1.0])

@@ -9,10 +9,10 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
-from functions.api.app import build_app
-from functions.api.extra_endpoints import extra_endpoints
-from functions.api.openapi import document_of
-from functions.api.resources import exposed_resources, family_listings
+from dynashard_serving.api.app import build_app
+from dynashard_serving.api.extra_endpoints import extra_endpoints
+from dynashard_serving.api.openapi import document_of
+from dynashard_serving.api.resources import exposed_resources, family_listings
 from tests.api_caller import Caller
 from tests.unit.api.test_api_routes import Unreachable, settings_in
 

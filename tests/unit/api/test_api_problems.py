@@ -7,7 +7,7 @@ import pytest
 
 from dynashard import errors
 from dynashard.errors import FieldError, ValidationFailedError
-from functions.api.problems import HTTP_CODES, ProblemError, problem_of
+from dynashard_serving.api.problems import HTTP_CODES, ProblemError, problem_of
 
 pytestmark = pytest.mark.unit
 

@@ -12,8 +12,8 @@ from dynashard.errors import ConfigurationError
 from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Call, Wire
 from dynashard.transport.interface import Resend
-from functions.api.app import build_app
-from functions.api.settings import Settings
+from dynashard_serving.api.app import build_app
+from dynashard_serving.api.settings import Settings
 from tests.api_caller import Caller
 
 pytestmark = pytest.mark.unit
@@ -203,6 +203,7 @@ def test_missing_setting_is_named() -> None:
         ("CURSOR_KEYS", '{"a": 1}'),
         ("CURSOR_KEYS", ""),
         ("IDEMPOTENCY_TABLE", ""),
+        ("LOG_LEVEL", "loud"),
     ],
 )
 def test_wrong_setting_is_named(name: str, value: str) -> None:
@@ -211,6 +212,18 @@ def test_wrong_setting_is_named(name: str, value: str) -> None:
 
     with pytest.raises(ConfigurationError, match=name):
         Settings.from_env({**environ, name: value})
+
+
+@pytest.mark.parametrize(("text", "lines"), [("INFO", 1), ("warning", 0)])
+def test_the_level_of_the_log_comes_from_the_environment(
+    text: str, lines: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environ = {"TABLE_NAME": "t", "TOPOLOGY_TABLE": "u", "IDEMPOTENCY_TABLE": "v", "CURSOR_KEYS": '["key"]'}
+    settings = Settings.from_env({**environ, "ENVIRONMENT": "local", "LOG_LEVEL": text})
+
+    Caller(build_app(settings, Unreachable())).get("/v1/health")
+
+    assert len(capsys.readouterr().out.splitlines()) == lines
 
 
 def test_cursor_keys_come_from_one_place() -> None:

@@ -18,8 +18,8 @@ LATE = (
     "botocore.client",
     "aws_lambda_powertools",
     "aws_xray_sdk",
-    "functions.api.openapi",
-    "functions.api.schemas",
+    "dynashard_serving.api.openapi",
+    "dynashard_serving.api.schemas",
     "httpx",
 )
 """Modules that a first read does not need."""
@@ -40,14 +40,14 @@ def _in_a_new_process(program: str, environment: Mapping[str, str] | None = None
 
 
 def test_the_import_reads_no_environment_and_loads_no_heavy_packages() -> None:
-    program = f"import sys, functions.api.handler; print([name for name in {LATE} if name in sys.modules])"
+    program = f"import sys, dynashard_serving.api.handler; print([name for name in {LATE} if name in sys.modules])"
 
     assert _in_a_new_process(program).strip() == "[]"
 
 
 def test_the_first_event_builds_the_api_once_and_a_missing_setting_is_named() -> None:
     program = (
-        "from functions.api.handler import handler\n"
+        "from dynashard_serving.api.handler import handler\n"
         "try:\n"
         "    handler({}, None)\n"
         "except Exception as error:\n"
@@ -62,7 +62,7 @@ def test_handler_answers_events_with_the_settings_of_its_environment() -> None:
         "import os, json\n"
         "os.environ.update(TABLE_NAME='t', TOPOLOGY_TABLE='u', IDEMPOTENCY_TABLE='v', ENVIRONMENT='prod',\n"
         "                  CURSOR_SECRET_ARN='arn:aws:secretsmanager:eu-west-1:123456789012:secret:x')\n"
-        "from functions.api.handler import handler\n"
+        "from dynashard_serving.api.handler import handler\n"
         "event = json.load(open('tests/events/health.json'))\n"
         "first, second = handler(event, None), handler(event, None)\n"
         "assert first == second, (first, second)\n"
@@ -78,7 +78,7 @@ def test_the_check_of_the_local_stack_names_an_entity_that_cannot_be_served() ->
         "import domain\n"
         "from dynashard_serving.operations.exposed import Exposed\n"
         "domain.ENTITIES = (Exposed('domain.users:User', path='users', filters=('colour',)),)\n"
-        "import functions.api.handler as function\n"
+        "import dynashard_serving.api.handler as function\n"
         "print('imported')\n"
         "try:\n"
         "    function.check()\n"
@@ -100,9 +100,9 @@ def test_growth_is_loaded_at_the_first_throttle() -> None:
     program = (
         "import json, sys\n"
         "from dynashard.errors import EngineUnavailableError\n"
-        "from functions.api import handler\n"
-        "from functions.api.app import build_app\n"
-        "from functions.api.settings import Settings\n"
+        "from dynashard_serving.api import handler\n"
+        "from dynashard_serving.api.app import build_app\n"
+        "from dynashard_serving.api.settings import Settings\n"
         "class Wire:\n"
         "    hot = False\n"
         "    def call(self, operation, request, *, resend=None):\n"
@@ -135,7 +135,7 @@ def test_growth_is_loaded_at_the_first_throttle() -> None:
 
 
 def test_imports_are_not_searched_for_cycles_and_the_collector_works_afterwards() -> None:
-    program = "import gc, functions.api.handler; print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
+    program = "import gc, dynashard_serving.api.handler; print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
 
     assert _in_a_new_process(program).strip() == "True True"
 
@@ -143,7 +143,7 @@ def test_imports_are_not_searched_for_cycles_and_the_collector_works_afterwards(
 SNAPSHOT = """
 import os, random, stat, threading
 from domain import User
-import functions.api.handler as function
+import dynashard_serving.api.handler as function
 
 def is_socket(descriptor):
     try:
@@ -188,7 +188,7 @@ def test_plugins_of_pydantic_are_not_looked_for_unless_the_setting_names_some(
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plugin\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[pydantic]\nmine = a_plugin\n")
-    program = "import sys, functions.api.handler, domain.users; print('a_plugin' in sys.modules)"
+    program = "import sys, dynashard_serving.api.handler, domain.users; print('a_plugin' in sys.modules)"
     environment = {"PYTHONPATH": str(tmp_path)}
     if disabled is not None:
         environment["PYDANTIC_DISABLE_PLUGINS"] = disabled
@@ -199,7 +199,7 @@ def test_plugins_of_pydantic_are_not_looked_for_unless_the_setting_names_some(
 REPLACED = """
 import sys
 from importlib import import_module
-import functions.api.handler, domain.users
+import dynashard_serving.api.handler, domain.users
 
 replaced = sys.modules.pop("pydantic.plugin._loader")
 print(hasattr(replaced, "__file__"), "importlib.metadata" in sys.modules)

@@ -12,7 +12,6 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import CredentialRetrievalError
 
-from bench.canned import Reply, canned_server
 from dynashard.errors import ConfigurationError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.transport.deadline import within
 from dynashard.transport.direct.choice import transport_for
@@ -20,6 +19,7 @@ from dynashard.transport.direct.credentials import Credentials, ProviderCredenti
 from dynashard.transport.direct.endpoint import endpoint_of
 from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.interface import Call, Settings
+from dynashard_lab.bench.canned import Reply, canned_server
 
 pytestmark = pytest.mark.unit
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bench.answers import counted
 from dynashard.errors import EngineUnavailableError, OutcomeUnknownError
 from dynashard.transport.classification import DAMAGED
 from dynashard.transport.direct.exchange import Exchange
+from dynashard_checks.answers import counted
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.canned import Asked, Reply, canned_server
 from dynashard.errors import (
     ConditionFailedError,
     EngineUnavailableError,
@@ -25,6 +24,7 @@ from dynashard.transport.direct import fallback
 from dynashard.transport.direct.choice import transport_for
 from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.interface import Settings
+from dynashard_lab.bench.canned import Asked, Reply, canned_server
 from tests.unit.transport.scripted_server import FOUND, stored
 
 pytestmark = pytest.mark.unit

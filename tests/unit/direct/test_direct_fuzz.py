@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bench.fuzz_answers import Fuzzer, main
 from dynashard.transport.direct.exchange import Exchange
 from dynashard.transport.direct.http1 import Answer, AnswerParser
 from dynashard.transport.wire_format import parsed_answer
+from dynashard_checks.fuzz_answers import Fuzzer, main
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.answers import BODY, chunked, counted, damaged, pieces_of
 from dynashard.transport.classification import DAMAGED
 from dynashard.transport.direct.http1 import MAX_BODY_BYTES, MAX_HEAD_BYTES, Answer, AnswerParser, MalformedAnswerError
 from dynashard.transport.wire_format import parsed_answer
+from dynashard_checks.answers import BODY, chunked, counted, damaged, pieces_of
 from tests.depth import profile
 
 pytestmark = pytest.mark.unit

@@ -11,11 +11,11 @@ from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.interface import Transport
 from dynashard.transport.sdk import SdkTransport
 from dynashard.transport.selection import DEFAULT, TransportName, name_in
+from dynashard_cdk.settings import Settings as StackSettings
+from dynashard_local.resharding import transport_of
+from dynashard_local.settings import Settings as LocalSettings
 from dynashard_serving.settings import TableSettings
 from dynashard_serving.transports import open_transport
-from local.resharding import transport_of
-from local.settings import Settings as LocalSettings
-from stacks.settings import Settings as StackSettings
 
 pytestmark = pytest.mark.unit
 

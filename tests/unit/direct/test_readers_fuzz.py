@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from pydantic_core import core_schema
 
-from bench.fuzz_readers import Fuzzer, main
-from bench.reader_cases import USUAL
-from bench.reader_trials import DECODED, READ, REFUSED, watched
 from dynashard.compiled.row_form import _RowFunction
 from dynashard.reads import page_form
 from dynashard.repository import batch_form
+from dynashard_checks.fuzz_readers import Fuzzer, main
+from dynashard_checks.reader_cases import USUAL
+from dynashard_checks.reader_trials import DECODED, READ, REFUSED, watched
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit

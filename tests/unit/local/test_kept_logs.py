@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from local.kept_logs import KeptLogs
+from dynashard_local.kept_logs import KeptLogs
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.changes import ATTEMPTS, BATCH, StreamConsumer
-from local.stream import Places, Record
+from dynashard_local.changes import ATTEMPTS, BATCH, StreamConsumer
+from dynashard_local.stream import Places, Record
 
 pytestmark = pytest.mark.unit
 

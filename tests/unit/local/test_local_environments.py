@@ -14,8 +14,8 @@ import orjson
 import pytest
 import uvloop
 
-from local.environment import Environment, Life, NotBegunError, ProcessEndedError, work_of
-from local.environments import (
+from dynashard_local.environment import Environment, Life, NotBegunError, ProcessEndedError, work_of
+from dynashard_local.environments import (
     Environments,
     FunctionError,
     FunctionSpec,
@@ -23,7 +23,7 @@ from local.environments import (
     OverloadedError,
     PayloadTooLargeError,
 )
-from local.errors import LocalStackError
+from dynashard_local.errors import LocalStackError
 from tests.waiting import until
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.frames import MAX_UNREAD, Frames
+from dynashard_local.frames import MAX_UNREAD, Frames
 
 pytestmark = pytest.mark.unit
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import LocalStackError
-from local.functions import cursor_key, function_specs
-from local.settings import Settings
-from local.template import Templates
+from dynashard_local.errors import LocalStackError
+from dynashard_local.functions import cursor_key, function_specs
+from dynashard_local.settings import Settings
+from dynashard_local.template import Templates
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from local.deploy.placeholders import ALARM, QUERY, add
+from dynashard_local.deploy.placeholders import ALARM, QUERY, add
 
 pytestmark = pytest.mark.unit
 

@@ -15,13 +15,21 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from local.errors import LocalStackError
-from local.queue_server import MAX_BYTES, serving_queues
-from local.queue_store import DATABASE, DEDUPLICATION_SECONDS, Delivery, Depth, NewMessage, QueueSpec, QueueStore
-from local.queue_worker import event_of, poll, work
-from local.queues import open_queues, queue_specs
-from local.settings import Settings
-from local.template import Templates
+from dynashard_local.errors import LocalStackError
+from dynashard_local.queue_server import MAX_BYTES, serving_queues
+from dynashard_local.queue_store import (
+    DATABASE,
+    DEDUPLICATION_SECONDS,
+    Delivery,
+    Depth,
+    NewMessage,
+    QueueSpec,
+    QueueStore,
+)
+from dynashard_local.queue_worker import event_of, poll, work
+from dynashard_local.queues import open_queues, queue_specs
+from dynashard_local.settings import Settings
+from dynashard_local.template import Templates
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from local.environments import Environments, FunctionError, FunctionSpec
-from local.generations import Generations, HandlerError
-from local.reloading import Reloader
-from local.watching import Watch
-from local.worker import Worker, WorkerSpec
+from dynashard_local.environments import Environments, FunctionError, FunctionSpec
+from dynashard_local.generations import Generations, HandlerError
+from dynashard_local.reloading import Reloader
+from dynashard_local.watching import Watch
+from dynashard_local.worker import Worker, WorkerSpec
 from tests.waiting import until
 
 pytestmark = pytest.mark.unit
@@ -204,8 +204,8 @@ def test_a_change_of_shared_code_reloads_all_functions(checkout: Checkout, path:
 @pytest.mark.parametrize(
     ("path", "first"),
     [
-        ("stacks/data.py", "Run `make template` and restart"),
-        ("local/run.py", "Restart"),
+        ("packages/cdk/dynashard_cdk/data.py", "Run `make template` and restart"),
+        ("packages/local/dynashard_local/run.py", "Restart"),
         ("cdk.json", "Run `make template` and restart"),
     ],
 )

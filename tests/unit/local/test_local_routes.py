@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from local.errors import LocalStackError
-from local.routes import FROM_THIS_MACHINE, Authorizer, Cors, Route, RouteTable, route_table
-from local.template import Templates
+from dynashard_local.errors import LocalStackError
+from dynashard_local.routes import FROM_THIS_MACHINE, Authorizer, Cors, Route, RouteTable, route_table
+from dynashard_local.template import Templates
 
 pytestmark = pytest.mark.unit
 

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from dynashard.transport.selection import DEFAULT
-from local.errors import LocalStackError
-from local.settings import ROOT, Settings
+from dynashard_local.errors import LocalStackError
+from dynashard_local.settings import ROOT, Settings
 
 pytestmark = pytest.mark.unit
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from local.tables import difference, table_plans
-from local.template import Templates
+from dynashard_local.tables import difference, table_plans
+from dynashard_local.template import Templates
 
 pytestmark = pytest.mark.unit
 

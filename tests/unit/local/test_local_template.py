@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from local.errors import LocalStackError
-from local.template import Templates
+from dynashard_local.errors import LocalStackError
+from dynashard_local.template import Templates
 
 pytestmark = pytest.mark.unit
 

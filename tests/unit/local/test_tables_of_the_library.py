@@ -3,8 +3,8 @@
 import pytest
 
 from dynashard.tables import ITEMS, TOPOLOGY, TableSchema
-from local.tables import table_plans
-from local.template import committed
+from dynashard_local.tables import table_plans
+from dynashard_local.template import committed
 
 pytestmark = pytest.mark.unit
 

@@ -11,12 +11,15 @@ PLACES = {
     "dynashard": ROOT / "layers/sharding/python/dynashard",
     "dynashard_patterns": ROOT / "layers/patterns/python/dynashard_patterns",
     "dynashard_serving": ROOT / "layers/serving/python/dynashard_serving",
-    "dynashard_client": ROOT / "clients/python/dynashard_client",
+    "dynashard_client": ROOT / "packages/client/dynashard_client",
+    "dynashard_cdk": ROOT / "packages/cdk/dynashard_cdk",
+    "dynashard_local": ROOT / "packages/local/dynashard_local",
+    "dynashard_tools": ROOT / "packages/tools/dynashard_tools",
+    "dynashard_lab": ROOT / "packages/lab/dynashard_lab",
+    "dynashard_checks": ROOT / "packages/checks/dynashard_checks",
     "domain": ROOT / "layers/domain/python/domain",
     "functions": ROOT / "functions",
     "stacks": ROOT / "stacks",
-    "local": ROOT / "local",
-    "tools": ROOT / "tools",
 }
 PACKAGES = {
     "dynashard": set(),
@@ -24,7 +27,9 @@ PACKAGES = {
     "dynashard_serving": {"dynashard", "dynashard_patterns"},
     "dynashard_client": {"dynashard", "dynashard_serving"},
 }
-"""The installable packages, and the others that each may import."""
+"""The packages of layers and clients, and the others that each may import."""
+FUNCTIONS = {"api", "changes", "commands", "prewarm", "reshard", "writer"}
+"""The rooms of `dynashard_serving` that are the code of one function each."""
 FLOORS = {
     "errors": 0,
     "nearest": 0,

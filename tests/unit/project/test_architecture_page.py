@@ -15,7 +15,7 @@ PACKAGES = {
     "dynashard_serving": "layers/serving/python/dynashard_serving",
 }
 NAMED = sorted(
-    set(re.findall(r"\b(?:layers|functions|tools|local|stacks|tests|dynashard(?:_\w+)?)/[\w/]*(?:\.py\b|(?<=/))", PAGE))
+    set(re.findall(r"\b(?:layers|functions|packages|stacks|tests|dynashard(?:_\w+)?)/[\w/]*(?:\.py\b|(?<=/))", PAGE))
 )
 
 

@@ -15,8 +15,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from dynashard import DeclarationError, Registry, definition
+from dynashard_tools.commands import app
 from tests.markdown import ROOT, Snippet, pages, prose, snippets
-from tools.commands import app
 
 pytestmark = pytest.mark.unit
 
@@ -41,7 +41,7 @@ FILE = re.compile(r"`((?:bench|clients|docs|examples|functions|layers|local|stac
 def defined() -> dict[str, list[str]]:
     """Return the modules of the layers and clients by the names that they define."""
     found: dict[str, list[str]] = {}
-    for folder in (*ROOT.glob("layers/*/python"), *ROOT.glob("clients/python")):
+    for folder in (*ROOT.glob("layers/*/python"), *ROOT.glob("packages/client")):
         for path in sorted(folder.rglob("*.py")):
             parts = path.relative_to(folder).with_suffix("").parts
             module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.project.rooms import FLOORS, PACKAGES, PLACES, ROOT, Source, everything, room, sources
+from tests.unit.project.rooms import FLOORS, FUNCTIONS, PACKAGES, PLACES, ROOT, Source, everything, room, sources
 
 pytestmark = pytest.mark.unit
 
@@ -24,6 +24,8 @@ EXPOSING = "dynashard_serving.operations.exposed."
 """The package with the types of the domain's declarations for callers."""
 TESTS_ONLY = "dynashard.testing"
 """The room for tests. Nothing that is deployed imports it."""
+TESTING = ("dynashard_checks", "dynashard_lab")
+"""The packages that are tests themselves."""
 OUTSIDE = {"subprocess", "socket", "urllib", "http", "ssl", "time", "datetime", "random", "secrets", "uuid", *SDK}
 """The modules that a hermetic synthesis must not import."""
 READS = {
@@ -38,13 +40,16 @@ def forbidden_imports(source: Source) -> list[str]:
     allowed = {
         "dynashard": layer_allows,
         **dict.fromkeys(PACKAGES.keys() - {"dynashard"}, package_allows),
+        "dynashard_cdk": constructs_allow,
         "stacks": stacks_allow,
         "functions": functions_allow,
         "domain": domain_allows,
     }
     check = allowed.get(place)
     for_tests = [
-        each for each in source.imports if each.startswith(TESTS_ONLY) and not source.name.startswith(TESTS_ONLY)
+        each
+        for each in source.imports
+        if each.startswith(TESTS_ONLY) and not source.name.startswith((TESTS_ONLY, *TESTING))
     ]
     return [*for_tests, *(imported for imported in source.imports if check and not check(source.name, imported))]
 
@@ -61,29 +66,48 @@ def layer_allows(module: str, imported: str) -> bool:
 
 def package_allows(module: str, imported: str) -> bool:
     mine, top = module.split(".", maxsplit=1)[0], imported.split(".", maxsplit=1)[0]
+    if (function := function_of(module)) is not None:
+        return function_allows(function, imported)
     if top in PLACES:
-        return top == mine or top in PACKAGES[mine]
+        return (top == mine and function_of(imported) is None) or top in PACKAGES[mine]
     # The client invokes functions, which is an AWS interface of its own.
     return top not in SDK or mine == "dynashard_client" or module == AWS_SERVICES
 
 
-def stacks_allow(_module: str, imported: str) -> bool:
+def function_of(module: str) -> str | None:
+    """Return the function whose code a module is; None if it is shared."""
+    top, _, rest = module.partition(".")
+    second = rest.split(".")[0]
+    return second if top == "dynashard_serving" and second in FUNCTIONS else None
+
+
+def function_allows(function: str, imported: str) -> bool:
+    top = imported.split(".", maxsplit=1)[0]
+    if top == "dynashard_serving":
+        return function_of(imported) in {None, function}
+    if top == "dynashard":
+        return room(imported) not in STORAGE
+    # The domain is found by its name: it is not the package's.
+    return top not in PLACES or top in {"dynashard_patterns", "domain"}
+
+
+def constructs_allow(_module: str, imported: str) -> bool:
     top = imported.split(".", maxsplit=1)[0]
     if top == "dynashard":
         return room(imported) == "schema"
     if top == "dynashard_serving":
         return imported.startswith(("dynashard_serving.tenants", "dynashard_serving.metric_names"))
-    return top not in {"domain", "dynashard_patterns", "dynashard_client", "functions", "local", "tools"}
+    return top not in PLACES or top == "dynashard_cdk"
+
+
+def stacks_allow(_module: str, imported: str) -> bool:
+    return imported.split(".", maxsplit=1)[0] not in PLACES.keys() - {"stacks", "dynashard_cdk"}
 
 
 def functions_allow(module: str, imported: str) -> bool:
-    top = imported.split(".", maxsplit=1)[0]
-    if top == "functions":
-        mine, theirs = module.split("."), imported.split(".")
-        return len(mine) > 1 and mine[1] == theirs[1]
-    if top == "dynashard":
-        return room(imported) not in STORAGE
-    return top not in {"stacks", "local", "tools"}
+    """A handler names the package's room of its function, and nothing else."""
+    mine = module.split(".")
+    return len(mine) > 1 and imported.startswith(f"dynashard_serving.{mine[1]}.")
 
 
 def domain_allows(_module: str, imported: str) -> bool:
@@ -133,13 +157,15 @@ def test_modules_import_only_what_the_design_allows() -> None:
 
 def test_one_place_decides_which_transport_a_process_uses() -> None:
     one_of_them = ("dynashard.transport.direct", "dynashard.transport.sdk")
-    found = [s.name for s in everything() if not s.name.startswith("dynashard.transport")
+    # Checks and benchmarks hold one transport against the other.
+    compares = ("dynashard.transport", "dynashard_checks.", "dynashard_lab.bench.")
+    found = [s.name for s in everything() if not s.name.startswith(compares)
              for each in s.imports if each.startswith(one_of_them)]  # fmt: skip
 
     assert found == []
 
 
-@pytest.mark.parametrize("place", [*PACKAGES, "domain", "functions", "stacks"])
+@pytest.mark.parametrize("place", [*PACKAGES, "dynashard_cdk", "domain", "functions", "stacks"])
 def test_modules_read_nothing_when_they_are_imported(place: str) -> None:
     assert {source.name: found for source in sources(place) if (found := reads_at_import(source.tree))} == {}
 
@@ -194,7 +220,7 @@ def test_synthesis_is_hermetic() -> None:
                 waiting.append(known[name])
 
     assert outside == []
-    assert {"dynashard.schema", "stacks.data"} <= seen
+    assert {"dynashard.schema", "dynashard_cdk.data", "stacks.backend"} <= seen
 
 
 VIOLATIONS = [
@@ -212,9 +238,7 @@ VIOLATIONS = [
     ("dynashard.repository.batch", "import botocore.session"),
     ("dynashard.reads.query", "import boto3"),
     ("dynashard.reads.query", "from domain import User"),
-    ("dynashard.service", "from functions.api import app"),
-    ("dynashard_serving.backend", "from dynashard.testing import Sandbox"),
-    ("local.worker", "from dynashard.testing.engine import free_port"),
+    ("dynashard.service", "from dynashard_serving.api import app"),
     ("dynashard.service", "from dynashard_patterns import Edges"),
     ("dynashard.transport.sdk", "def late():\n    from dynashard_patterns import Edges"),
     ("dynashard.transport.direct.transport", "from dynashard.topology import LeasedTopology"),
@@ -223,22 +247,25 @@ VIOLATIONS = [
     ("dynashard_patterns.edges.store", "from dynashard_serving.limits import MAX_QUERIES"),
     ("dynashard_patterns.edges.store", "import botocore.session"),
     ("dynashard_serving.backend", "from domain import User"),
-    ("dynashard_serving.backend", "from functions.api import app"),
+    ("dynashard_serving.backend", "from dynashard_serving.api import app"),
     ("dynashard_client.rest", "from dynashard_patterns import Edges"),
-    ("stacks.data", "from dynashard_serving.limits import MAX_QUERIES"),
-    ("stacks.data", "from dynashard_serving.metrics import Figure"),
-    ("stacks.data", "from dynashard.entity import Entity"),
-    ("stacks.data", "import dynashard"),
-    ("stacks.data", "from dynashard import Entity"),
-    ("stacks.api", "from functions.api import handler"),
-    ("functions.api.handler", "from functions.prewarm import plan"),
-    ("functions.api.handler", "from ..prewarm import plan"),
-    ("functions.api.handler", "from dynashard.codec import encode_value"),
-    ("functions.api.handler", "from local.settings import Settings"),
+    ("dynashard_cdk.data", "from dynashard_serving.limits import MAX_QUERIES"),
+    ("dynashard_cdk.data", "from dynashard_serving.metrics import Figure"),
+    ("dynashard_cdk.data", "from dynashard.entity import Entity"),
+    ("dynashard_cdk.data", "import dynashard"),
+    ("dynashard_cdk.data", "from dynashard import Entity"),
+    ("dynashard_cdk.api", "from dynashard_serving.api import handler"),
+    ("dynashard_serving.api.handler", "from dynashard_serving.prewarm import plan"),
+    ("dynashard_serving.api.handler", "from ..prewarm import plan"),
+    ("dynashard_serving.api.handler", "from dynashard.codec import encode_value"),
+    ("dynashard_serving.api.handler", "from dynashard_local.settings import Settings"),
+    ("functions.api.handler", "from dynashard_serving.prewarm.handler import step"),
+    ("functions.api.handler", "from dynashard import Dynashard"),
+    ("stacks.backend", "from dynashard_serving.metric_names import CHANGES_LAG"),
     ("domain.users", "from dynashard.entity.model import Entity"),
     ("domain.users", "import boto3"),
     ("domain.users", "from dynashard_serving.operations.served import Served"),
-    ("domain.users", "from functions.api import app"),
+    ("domain.users", "from dynashard_serving.api import app"),
 ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.checkout import PACKAGES, REQUIREMENTS, ROOT, WHEEL, requirements, write_wheel
+from dynashard_cdk.checkout import PACKAGES, REQUIREMENTS, ROOT, WHEEL, requirements, write_wheel
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +20,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 def test_the_committed_requirements_are_the_generated_ones(tmp_path: Path) -> None:
     write_wheel(tmp_path / "again.whl")
 
-    remedy = "Run `.venv/bin/python -m stacks.checkout`."
+    remedy = "Run `.venv/bin/python -m dynashard_cdk.checkout`."
     assert (tmp_path / "again.whl").read_bytes() == (ROOT / WHEEL).read_bytes(), remedy
     assert (ROOT / REQUIREMENTS).read_text() == requirements(ROOT / WHEEL), remedy
 
@@ -49,4 +49,4 @@ def test_the_packages_of_a_checkout_are_importable_from_any_folder(tmp_path: Pat
 
     path = run(python, "-c", "import sys; print(*sys.path, sep='\\n')", cwd=tmp_path).splitlines()
     assert path[-len(PACKAGES) :] == [str(checkout / folder) for folder in PACKAGES]
-    assert "tools.cli" in (checkout / "venv" / "bin" / "dynashard").read_text()
+    assert "dynashard_tools.cli" in (checkout / "venv" / "bin" / "dynashard").read_text()

@@ -87,16 +87,13 @@ ROOMS = (
     "README.md",
     "SECURITY.md",
     "app.py",
-    "bench",
-    "clients/python",
     "docs",
     "examples",
     "functions",
     "layers",
-    "local",
+    "packages",
     "stacks",
     "tests",
-    "tools",
 )
 """The rooms without private words: pages, and folders with pages and modules."""
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 from dynashard import Shards
 from dynashard.errors import ReshardRefusedError, ThrottledError
 from dynashard.growth.demand import Demand
+from dynashard.growth.policy import Growth
 from dynashard.growth.retries import RetriedThrottles
 from dynashard.growth.terms import CountState
 from dynashard.resharding.scope import Scope
 from dynashard.transport.classification import Refusal, classify
+from dynashard_lab.simulate.capacity import OnDemand, Provisioned
+from dynashard_lab.simulate.model import Access, TableModel
+from dynashard_lab.simulate.resource import Capacities, Resource
+from dynashard_lab.simulate.run import ARN
+from dynashard_lab.simulate.settings import Settings
+from dynashard_lab.simulate.throttle import Throttle
 from tests.unit.serving.growth_policy_world import START, Loads, World, entity
-from tools.simulate.capacity import OnDemand, Provisioned
-from tools.simulate.model import Access, TableModel
-from tools.simulate.resource import Capacities, Resource
-from tools.simulate.run import ARN
-from tools.simulate.settings import Settings
-from tools.simulate.throttle import Throttle
 
 if TYPE_CHECKING:
     from dynashard.growth.policy import Growth

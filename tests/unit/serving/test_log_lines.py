@@ -1,12 +1,14 @@
 """The line that each function leaves in its log for a request, a write or a record."""
 
 import json
+from io import StringIO
 
 import pytest
 
 from dynashard.errors import ConfigurationError
 from dynashard_serving.environment import flag
-from dynashard_serving.log_lines import WRITER, LogLines
+from dynashard_serving.log_text import line_text, loggable
+from dynashard_serving.logs import open_logger
 
 pytestmark = pytest.mark.unit
 
@@ -14,13 +16,17 @@ ABOUT = {"request_id": "r-1", "tenant": "abc", "item": "users/ada", "caller": "e
 
 
 def test_a_line_has_the_members_that_every_function_shares() -> None:
-    line = json.loads(LogLines(WRITER, item_keys=True).line("write", ABOUT, 1_795_262_400.5))
+    written = StringIO()
 
-    assert line.pop("timestamp").partition(",")[2].startswith("500")
+    open_logger("test-of-lines", written).info("write", extra=loggable(ABOUT, item_keys=True))
+
+    line = json.loads(written.getvalue())
+    assert line.pop("timestamp").count(":") == 2
+    assert line.pop("location").startswith("test_a_line")
     assert line == {
         "level": "INFO",
         "message": "write",
-        "service": "dynashard-writer",
+        "service": "test-of-lines",
         "request_id": "r-1",
         "tenant": "abc",
         "item": "users/ada",
@@ -30,15 +36,11 @@ def test_a_line_has_the_members_that_every_function_shares() -> None:
 
 
 def test_without_keys_a_line_names_neither_item_nor_caller() -> None:
-    line = json.loads(LogLines(WRITER, item_keys=False).line("write", ABOUT, 0.0))
-
-    assert line.keys() & ABOUT.keys() == {"request_id", "tenant", "revision"}
+    assert loggable(ABOUT, item_keys=False).keys() == {"request_id", "tenant", "revision"}
 
 
 def test_half_a_surrogate_pair_is_escaped() -> None:
-    line = json.loads(LogLines(WRITER, item_keys=True).line("write", {"item": "users/\ud800"}, 0.0))
-
-    assert line["item"] == "users/\\ud800"
+    assert json.loads(line_text({"item": "users/\ud800"})) == {"item": "users/\\ud800"}
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("false", False)])

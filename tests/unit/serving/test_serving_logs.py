@@ -1,73 +1,82 @@
 """The logs of functions: one line for an expected error, a traceback for all others."""
 
 import json
-import logging
 import traceback
+from io import StringIO
 
 import pytest
+from aws_lambda_powertools.logging import Logger
 
 from dynashard.errors import QueueUnavailableError, ThrottledError
-from dynashard_serving.logs import log_error, without_traceback
+from dynashard_serving.logs import log_error, open_logger, without_traceback
 
 pytestmark = pytest.mark.unit
 
-LOGGER = logging.getLogger("tests.logs")
+
+@pytest.fixture
+def log() -> StringIO:
+    return StringIO()
+
+
+@pytest.fixture
+def logger(log: StringIO, request: pytest.FixtureRequest) -> Logger:
+    return open_logger(request.node.name, log)
 
 
 def throttled() -> ThrottledError:
     return ThrottledError("DynamoDB throttled\nPutItem.", operation="PutItem", aws_code="ThrottlingException")
 
 
-def test_an_expected_error_is_one_line_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_expected_error_is_one_line_without_a_traceback(log: StringIO, logger: Logger) -> None:
     with pytest.raises(ThrottledError) as raised:
         raise throttled()
 
-    log_error(LOGGER, "the request failed", raised.value, message_id="m-1")
+    log_error(logger, "the request failed", raised.value, message_id="m-1")
 
-    [record] = caplog.records
-    assert record.exc_info is None
-    assert json.loads(record.getMessage()) == {
-        "event": "the request failed",
+    line = json.loads(log.getvalue())
+    wanted = {
+        "level": "WARNING",
+        "message": "the request failed",
         "error": "ThrottledError: DynamoDB throttled PutItem.",
         "code": "throttled",
         "message_id": "m-1",
     }
-    assert "\n" not in caplog.text.rstrip("\n")
+    assert wanted.items() <= line.items()
+    assert "exception" not in line
 
 
-def test_an_error_names_each_of_its_causes_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_names_each_of_its_causes_once(log: StringIO, logger: Logger) -> None:
     first, second = (QueueUnavailableError("The queue did not take\neverything") for _ in range(2))
     second.__cause__, first.__cause__ = first, RuntimeError("the queue said\nAccessDenied")
 
-    log_error(LOGGER, "the request failed", second)
+    log_error(logger, "the request failed", second)
 
-    [record] = caplog.records
-    assert json.loads(record.getMessage())["error"] == (
+    line = json.loads(log.getvalue())
+    assert line["error"] == (
         "QueueUnavailableError: The queue did not take everything, because of RuntimeError: the queue said AccessDenied"
     )
-    assert record.exc_info is None
+    assert "exception" not in line
 
 
-def test_circular_causes_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_circular_causes_are_named_once(log: StringIO, logger: Logger) -> None:
     first, second = QueueUnavailableError("first"), QueueUnavailableError("second")
     first.__cause__, second.__cause__ = second, first
 
-    log_error(LOGGER, "the request failed", first)
+    log_error(logger, "the request failed", first)
 
-    [record] = caplog.records
-    logged = json.loads(record.getMessage())["error"]
+    logged = json.loads(log.getvalue())["error"]
     assert logged == "QueueUnavailableError: first, because of QueueUnavailableError: second"
 
 
-def test_an_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_is_logged_with_its_traceback(log: StringIO, logger: Logger) -> None:
     with pytest.raises(ValueError, match="odd") as raised:
         raise ValueError("odd")
 
-    log_error(LOGGER, "the request failed", raised.value)
+    log_error(logger, "the request failed", raised.value)
 
-    [record] = caplog.records
-    assert record.levelno == logging.ERROR
-    assert "Traceback" in caplog.text
+    line = json.loads(log.getvalue())
+    assert (line["level"], line["error"], line["exception_name"]) == ("ERROR", "ValueError: odd", "ValueError")
+    assert line["exception"].startswith("Traceback")
 
 
 def test_a_function_fails_with_the_error_without_its_traceback() -> None:

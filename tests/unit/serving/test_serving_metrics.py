@@ -1,19 +1,21 @@
 """The metrics of functions, and the events of the growth policy."""
 
 import json
-import logging
+from io import StringIO
 from typing import Any
 
 import pytest
+from aws_lambda_powertools.metrics import MetricUnit
 
 from dynashard.growth.terms import GrowthEvent, Report
 from dynashard_serving import metric_names
 from dynashard_serving.growth_log import GrowthLog, growth_metric
-from dynashard_serving.metrics import MOST_VALUES, Figure, metrics_line
+from dynashard_serving.logs import open_logger
+from dynashard_serving.metrics import open_metrics
+from dynashard_serving.writer.metrics import write_metrics
+from dynashard_serving.writer.outcomes import Tally
 
 pytestmark = pytest.mark.unit
-
-LOGGER = logging.getLogger("test-of-growth")
 
 
 def metrics_of(line: str) -> dict[str, tuple[str, Any]]:
@@ -25,32 +27,47 @@ def metrics_of(line: str) -> dict[str, tuple[str, Any]]:
     return {each["Name"]: (each["Unit"], line_of_metrics[each["Name"]]) for each in directive["Metrics"]}
 
 
-def test_a_line_has_each_figure_with_its_unit_and_the_time_in_milliseconds() -> None:
-    line = metrics_line("dev", [Figure("Done", 3), Figure("Lag", [0.5, 0.25], "Seconds")], 1_800_000_000.25)
+def test_metrics_have_one_dimension_whatever_the_environment_of_the_process_names(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "somebody")
+    metrics = open_metrics("dev")
 
-    assert metrics_of(line) == {"Done": ("Count", 3), "Lag": ("Seconds", [0.25, 0.5])}
-    assert json.loads(line)["_aws"]["Timestamp"] == 1_800_000_000_250
+    metrics.add_metric("Lag", MetricUnit.Seconds, 0.5)
+    metrics.add_metric("Lag", MetricUnit.Seconds, 0.25)
+    metrics.flush_metrics()
+
+    assert metrics_of(capsys.readouterr().out) == {"Lag": ("Seconds", [0.5, 0.25])}
 
 
-def test_a_line_with_too_many_values_keeps_the_highest() -> None:
-    line = metrics_line("dev", [Figure("Lag", [float(n) for n in range(MOST_VALUES + 5)], "Seconds")], 0)
+def test_metrics_of_another_batch_start_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = open_metrics("dev"), open_metrics("dev")
+    first.add_metric("Done", MetricUnit.Count, 1)
 
-    _, values = metrics_of(line)["Lag"]
-    assert (len(values), values[0], values[-1]) == (100, 5.0, 104.0)
+    second.add_metric("Left", MetricUnit.Count, 1)
+    second.flush_metrics()
+
+    assert metrics_of(capsys.readouterr().out) == {"Left": ("Count", [1])}
 
 
-def test_growth_events_are_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    lines: list[str] = []
+@pytest.mark.parametrize("lags", [1, 99, 100, 101, 250])
+def test_every_lag_of_a_large_batch_is_counted_once(lags: int, capsys: pytest.CaptureFixture[str]) -> None:
+    write_metrics("dev", Tally(stored=lags, lags=[float(number) for number in range(lags)]))
+
+    lines = [metrics_of(line) for line in capsys.readouterr().out.splitlines()]
+    assert [lag for line in lines for lag in line.get("WriterLagSeconds", ("", []))[1]] == list(range(lags))
+    assert [line["WriterStored"][1] for line in lines if "WriterStored" in line] == [[lags]]
+
+
+def test_growth_events_are_logged_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    log = StringIO()
     report = Report(GrowthEvent.ASKED, "user.v1.User", "acme", None, "8 to 16", 16)
 
-    GrowthLog(LOGGER, "dev", write=lines.append, clock=lambda: 1.0).grew(report)
+    GrowthLog(open_logger("test-of-growth", log), "dev").grew(report)
 
-    (logged,) = [json.loads(record.message) for record in caplog.records]
-    assert (
-        logged.items() >= {"event": "growth", "outcome": "asked", "entity": "user.v1.User", "reason": "8 to 16"}.items()
-    )
-    (line,) = lines
-    assert metrics_of(line) == {"GrowthAsked": ("Count", 1)}
+    wanted = {"message": "growth", "outcome": "asked", "entity": "user.v1.User", "reason": "8 to 16"}
+    assert wanted.items() <= json.loads(log.getvalue()).items()
+    assert metrics_of(capsys.readouterr().out) == {"GrowthAsked": ("Count", [1])}
 
 
 def test_each_event_of_the_growth_policy_has_a_metric_with_a_name_of_its_own() -> None:
@@ -59,9 +76,11 @@ def test_each_event_of_the_growth_policy_has_a_metric_with_a_name_of_its_own() -
     assert {growth_metric(Report(event, "", None, None, "")) for event in GrowthEvent} == named
 
 
-def test_a_policy_that_fails_is_logged_with_its_error(caplog: pytest.LogCaptureFixture) -> None:
-    GrowthLog(LOGGER, "dev").growth_failed(RuntimeError("why"))
+def test_a_policy_that_fails_is_logged_with_its_error() -> None:
+    log = StringIO()
 
-    (record,) = caplog.records
-    assert record.exc_info is not None
-    assert str(record.exc_info[1]) == "why"
+    GrowthLog(open_logger("test-of-failures", log), "dev").growth_failed(RuntimeError("why"))
+
+    line = json.loads(log.getvalue())
+    assert (line["message"], line["error"]) == ("growth failed", "RuntimeError: why")
+    assert "RuntimeError: why" in line["exception"]

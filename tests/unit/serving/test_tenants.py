@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynashard_local.events import claim_text
 from dynashard_serving.tenants import DEFAULT_PATTERN, MAX_LENGTH, TenantRule, check
-from local.events import claim_text
 
 pytestmark = pytest.mark.unit
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tools.environments import environment_in
-from tools.failure import CommandError
+from dynashard_tools.environments import environment_in
+from dynashard_tools.failure import CommandError
 
 pytestmark = pytest.mark.unit
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from stacks.saved_queries import QUERIES
-from tools.failure import CommandError
-from tools.logs.insights import record_of, run_query
+from dynashard_cdk.saved_queries import QUERIES
+from dynashard_tools.failure import CommandError
+from dynashard_tools.logs.insights import record_of, run_query
 
 pytestmark = pytest.mark.unit
 

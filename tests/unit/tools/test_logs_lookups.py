@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tools.logs.insights import Row, record_of, run_query
-from tools.logs.lookups import look_up
+from dynashard_tools.logs.insights import Row, record_of, run_query
+from dynashard_tools.logs.lookups import look_up
 
 pytestmark = pytest.mark.unit
 

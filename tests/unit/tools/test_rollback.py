@@ -11,10 +11,10 @@ from botocore.stub import ANY, Stubber
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynashard_tools.failure import CommandError
+from dynashard_tools.rollback.aliases import move
+from dynashard_tools.rollback.releases import Function, Move, Version, plan, releases_of
 from tests.depth import examples
-from tools.failure import CommandError
-from tools.rollback.aliases import move
-from tools.rollback.releases import Function, Move, Version, plan, releases_of
 
 pytestmark = pytest.mark.unit
 

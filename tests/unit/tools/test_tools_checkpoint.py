@@ -7,8 +7,8 @@ import orjson
 import pytest
 from ksuid import Ksuid
 
-from tools.failure import CommandError
-from tools.load.checkpoint import Checkpoint, CheckpointFile
+from dynashard_tools.failure import CommandError
+from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
 
 pytestmark = pytest.mark.unit
 

@@ -24,7 +24,7 @@ def test_a_wrong_declaration_is_one_line(tmp_path: Path, arguments: list[str]) -
     (tmp_path / "domain.py").write_text(DOMAIN)
 
     ended = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", "from tools.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from dynashard_tools.cli import main; main()", *arguments],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -9,8 +9,8 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
-from tools.failure import CommandError
-from tools.reshard.halting import ROUNDS, halt, machine_name
+from dynashard_tools.failure import CommandError
+from dynashard_tools.reshard.halting import ROUNDS, halt, machine_name
 
 pytestmark = pytest.mark.unit
 

@@ -11,11 +11,11 @@ from domain import ENTITIES, User
 from dynashard import definition
 from dynashard.resharding import Status
 from dynashard.routing import shard_keys
-from tools.failure import CommandError
-from tools.hot.advice import Hot, as_dict, grouped, judged, lines
-from tools.hot.places import place_of
-from tools.hot.simulated import simulated
-from tools.hot.throttles import CAUSES, SLOTS, WAYS, CloudWatch, ThrottledKey
+from dynashard_tools.failure import CommandError
+from dynashard_tools.hot.advice import Hot, as_dict, grouped, judged, lines
+from dynashard_tools.hot.places import place_of
+from dynashard_tools.hot.simulated import simulated
+from dynashard_tools.hot.throttles import CAUSES, SLOTS, WAYS, CloudWatch, ThrottledKey
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,8 @@ import botocore.session
 import pytest
 from botocore.stub import Stubber
 
-from tools.failure import CommandError
-from tools.logs.cloudwatch import run, saved
+from dynashard_tools.failure import CommandError
+from dynashard_tools.logs.cloudwatch import run, saved
 
 pytestmark = pytest.mark.unit
 

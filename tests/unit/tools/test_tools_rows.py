@@ -5,8 +5,8 @@ from io import BytesIO
 
 import pytest
 
-from tools.failure import CommandError
-from tools.load.rows import MAX_ROW_BYTES, Lines, Row, rows
+from dynashard_tools.failure import CommandError
+from dynashard_tools.load.rows import MAX_ROW_BYTES, Lines, Row, rows
 
 pytestmark = pytest.mark.unit
 

@@ -6,8 +6,8 @@ import pytest
 
 from dynashard.errors import DynashardError, EngineUnavailableError, UndecodableItemError
 from dynashard.resharding import Status, Timing
-from tools.reshard.description import GRACE, amounts, left, line, overdue
-from tools.reshard.watch import Watch, bar_of
+from dynashard_tools.reshard.description import GRACE, amounts, left, line, overdue
+from dynashard_tools.reshard.watch import Watch, bar_of
 
 pytestmark = pytest.mark.unit
 

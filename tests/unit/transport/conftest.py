@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from bench.canned import Asked, Reply, canned_server
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.direct.choice import transport_for
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
+from dynashard_lab.bench.canned import Asked, Reply, canned_server
 from tests.unit.transport.scripted_server import Opened, Script
 
 

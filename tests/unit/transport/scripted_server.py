@@ -5,9 +5,9 @@ from pathlib import Path
 
 import orjson
 
-from bench.canned import Reply
 from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.sdk import SdkTransport
+from dynashard_lab.bench.canned import Reply
 
 RESPONSES = Path(__file__).parent / "responses"
 GET = {"TableName": "users", "Key": {"PK": {"S": "a"}}}

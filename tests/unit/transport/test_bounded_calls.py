@@ -7,12 +7,12 @@ from threading import Event, current_thread
 
 import pytest
 
-from bench.canned import Asked, Reply, canned_server
 from dynashard.errors import EngineUnavailableError, OutcomeUnknownError
 from dynashard.transport.bounded_calls import BoundedCalls, before_send
 from dynashard.transport.deadline import remaining, within
 from dynashard.transport.interface import Call, Settings
 from dynashard.transport.sdk import SdkTransport
+from dynashard_lab.bench.canned import Asked, Reply, canned_server
 
 pytestmark = pytest.mark.unit
 

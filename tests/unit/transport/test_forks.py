@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from bench.canned import Asked, Reply, canned_server
 from dynashard.runtime import SYSTEM
 from dynashard.topology.leases import Leases
 from dynashard.transport import Call
@@ -22,6 +21,7 @@ from dynashard.transport.direct.credentials import ProviderCredentials
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
+from dynashard_lab.bench.canned import Asked, Reply, canned_server
 from tests.unit.project.rooms import ROOT
 from tests.unit.transport.forking import child_of, result_of
 

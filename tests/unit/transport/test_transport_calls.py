@@ -3,7 +3,6 @@
 import orjson
 import pytest
 
-from bench.canned import Asked, Reply, canned_server
 from dynashard.errors import (
     EngineError,
     EngineUnavailableError,
@@ -11,6 +10,7 @@ from dynashard.errors import (
 )
 from dynashard.transport import Call, metered
 from dynashard.transport.interface import Consumed, Settings
+from dynashard_lab.bench.canned import Asked, Reply, canned_server
 from tests.unit.transport.scripted_server import FOUND, GET, HTTP_OK_BUT_CUT, Opened, Script, stored
 from tests.waiting import until
 

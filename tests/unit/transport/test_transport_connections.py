@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from bench.canned import Reply, canned_server
 from dynashard.errors import ConfigurationError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.runtime import Runtime
 from dynashard.transport import Call
@@ -18,6 +17,7 @@ from dynashard.transport.attempts import Attempts
 from dynashard.transport.direct.choice import transport_for
 from dynashard.transport.direct.connections import MAX_IDLE_SECONDS
 from dynashard.transport.interface import Settings
+from dynashard_lab.bench.canned import Reply, canned_server
 from tests.unit.transport.certificates import certificate_for, served
 from tests.unit.transport.scripted_server import Opened
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from bench.canned import Asked, Reply, canned_server
+from dynashard_lab.bench.canned import Asked, Reply, canned_server
 from tests.unit.transport.certificates import certificate_for, served
 
 pytestmark = pytest.mark.unit

@@ -5,7 +5,6 @@ import weakref
 
 import pytest
 
-from bench.canned import Asked, Reply, canned_server
 from dynashard.errors import (
     ConditionFailedError,
     EngineError,
@@ -20,6 +19,7 @@ from dynashard.transport import Call, Resend, metered
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Consumed, Settings, Wire
+from dynashard_lab.bench.canned import Asked, Reply, canned_server
 from tests.unit.transport.scripted_server import FOUND, GET, HTTP_OK_BUT_CUT, Opened, Script, stored
 from tests.waiting import until
 

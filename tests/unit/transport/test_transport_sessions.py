@@ -6,11 +6,11 @@ import boto3
 import pytest
 from botocore.credentials import Credentials
 
-from bench.canned import Asked, Reply, canned_server
 from dynashard import Dynashard, connect
 from dynashard.errors import ConfigurationError, EngineError
 from dynashard.transport import Transport, TransportName
 from dynashard.transport.client import open_session
+from dynashard_lab.bench.canned import Asked, Reply, canned_server
 
 pytestmark = pytest.mark.unit
 

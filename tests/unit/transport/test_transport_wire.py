@@ -9,11 +9,11 @@ from threading import Event, Thread
 import orjson
 import pytest
 
-from bench.answers import BODY, chunked, counted
 from dynashard.errors import DynashardError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.transport import Call
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.interface import Settings
+from dynashard_checks.answers import BODY, chunked, counted
 from tests.unit.transport.scripted_server import Opened
 from tests.waiting import HANG_SECONDS
 

@@ -1,15 +1,10 @@
 """Events of the growth policy in a function's log: a line, and a metric."""
 
-import json
-import time
-from collections.abc import Callable
-from logging import Logger
 from typing import TYPE_CHECKING, Any
 
-from dynashard_serving.logs import log_error
-from dynashard_serving.metrics import Figure, metrics_line, write_line
-
 if TYPE_CHECKING:
+    from aws_lambda_powertools.logging import Logger
+
     from dynashard.growth.terms import Report
 
 
@@ -31,26 +26,26 @@ def growth_fields(report: "Report") -> dict[str, Any]:
 
 
 class GrowthLog:
-    """Writes events of the growth policy into a function's log."""
+    """Writes events of the growth policy into the log of a function. The API writes them itself."""
 
-    def __init__(
-        self,
-        logger: Logger,
-        environment: str,
-        *,
-        write: Callable[[str], object] = write_line,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, logger: "Logger", environment: str) -> None:
         self._logger = logger
         self._environment = environment
-        self._write = write
-        self._clock = clock
 
     def grew(self, report: "Report", /) -> None:
         """Log an event and count it."""
-        self._logger.warning(json.dumps({"event": "growth", **growth_fields(report)}))
-        self._write(metrics_line(self._environment, [Figure(growth_metric(report), 1)], self._clock()))
+        # The API, whose bundle has no Powertools, imports this module for its functions.
+        from aws_lambda_powertools.metrics import MetricUnit  # noqa: PLC0415
+
+        from dynashard_serving.metrics import open_metrics  # noqa: PLC0415
+
+        self._logger.warning("growth", extra=growth_fields(report))
+        metrics = open_metrics(self._environment)
+        metrics.add_metric(growth_metric(report), MetricUnit.Count, 1)
+        metrics.flush_metrics()
 
     def growth_failed(self, error: Exception, /) -> None:
         """Log an error of the policy itself."""
+        from dynashard_serving.logs import log_error  # noqa: PLC0415 - as above
+
         log_error(self._logger, "growth failed", error)

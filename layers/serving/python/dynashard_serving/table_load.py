@@ -16,7 +16,7 @@ from dynashard.errors import DynashardError
 from dynashard.growth.settings import ON_DEMAND_LIMIT, Load
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Transport
-from dynashard_serving.aws_services import cloudwatch_client, metric_data
+from dynashard_serving.aws_services import client, metric_data
 
 _MINUTES: Final = 10
 """How far back to look: CloudWatch is late by a minute or two, and reports what is provisioned every five."""
@@ -184,13 +184,13 @@ def table_load(
     table: str,
     *,
     clock: Callable[[], float] = time.time,
-    **client: Any,
+    **options: Any,
 ) -> TableLoad:
     """What asks CloudWatch about the load of a table; see `TableLoad`.
 
     Cost: nothing until it is asked.
     """
-    return TableLoad(transport, table, metrics=partial(cloudwatch_client, **client), clock=clock)
+    return TableLoad(transport, table, metrics=partial(client, "cloudwatch", **options), clock=clock)
 
 
 def _by_cause(series: _Series) -> Load | None:

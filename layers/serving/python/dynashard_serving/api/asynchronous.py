@@ -1,0 +1,155 @@
+"""`Prefer: respond-async` (RFC 7240): a write is checked, recorded and sent to the queue, and answered with 202.
+
+The caller reads the outcome from the record. It is written before the message is sent, so that every 202 has one. A
+message without a record is never done, and its caller has got an error.
+"""
+
+import json
+from base64 import b32encode
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from http import HTTPStatus
+from typing import Any, Final
+
+from domain import Operation
+from dynashard import Collection, Entity
+from dynashard.errors import (
+    AlreadyExistsError,
+    IdempotencyKeyReusedError,
+    NotFoundError,
+    QueueUnavailableError,
+    ValidationFailedError,
+)
+from dynashard_serving.api.conditional import preferences
+from dynashard_serving.api.item_requests import REQUEST_OF, idempotency_key
+from dynashard_serving.api.queue_sender import QueueMessage, QueueSender
+from dynashard_serving.api.request import ApiRequest
+from dynashard_serving.api.resource import PREFIX, TENANT, Resource
+from dynashard_serving.api.responses import JSON, Response
+from dynashard_serving.documents import representation, written
+from dynashard_serving.operations.accepting import accept, refuse_untimely
+from dynashard_serving.operations.item_reads import Key
+from dynashard_serving.operations.requests import Create
+from dynashard_serving.queue_messages import write_body
+
+PREFERENCE: Final = "respond-async"
+KEPT: Final = timedelta(days=7)
+"""How long a record is kept: longer than a message can lie on a queue."""
+ROOT: Final = f"{PREFIX}/operations"
+
+Perform = Callable[[ApiRequest], Response[Any]]
+
+
+class Asynchronous:
+    """Accepts writes of a resource to be done later."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        items: Collection[Any],
+        records: Collection[Operation],
+        *,
+        sender: QueueSender,
+        queue_url: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self._resource = resource
+        self._items = items
+        self._records = records
+        self._sender = sender
+        self._queue_url = queue_url
+        self._clock = clock
+
+    def where_preferred(self, name: str, perform: Perform) -> Perform:
+        """An operation that is accepted for later where its caller prefers that, and else done at once.
+
+        Cost of accepting: 1 write unit for the record, 1 call of SQS.
+        """
+
+        def answer(incoming: ApiRequest) -> Response[Any]:
+            if (PREFERENCE, "") in preferences(incoming.headers):
+                return self._accepted(incoming, name)
+            return perform(incoming)
+
+        return answer
+
+    def _accepted(self, incoming: ApiRequest, name: str) -> Response[str]:
+        request = REQUEST_OF[name](self._resource, incoming)
+        about = accept(self._resource, request)
+        if isinstance(about, Entity):
+            self._items.check(about)
+        target = incoming.path
+        if isinstance(about, Entity) and isinstance(request, Create):
+            target = self._resource.location(representation(about, None))
+        record = self._record(incoming, target)
+        item = representation(about, None) if isinstance(about, Entity) else None
+        body = write_body(
+            self._resource,
+            incoming.tenant,
+            request,
+            item,
+            operation_id=record.id,
+            accepted_at=self._clock(),
+            request_id=incoming.request_id,
+        )
+        message = QueueMessage(body, self._group(about), record.id)
+        message.refuse_too_large()
+        try:
+            refuse_untimely(self._resource, request, about, self._clock())
+        except ValidationFailedError:
+            # A repeat of an accepted request gets the first answer.
+            if "idempotency-key" not in incoming.headers or self._records.find(record, consistent=True) is None:
+                raise
+        kept = self._kept(record)
+        if kept.status is None:
+            self._send(kept, message)
+        headers = {"Location": f"{ROOT}/{kept.id}", "Preference-Applied": PREFERENCE, "Retry-After": "1"}
+        answer = written(representation(kept, kept.revision))
+        return Response(HTTPStatus.ACCEPTED, content_type=JSON, body=answer, headers=headers)
+
+    def _record(self, incoming: ApiRequest, target: str) -> Operation:
+        kept_until = datetime.fromtimestamp(self._clock(), UTC) + KEPT
+        fields = {TENANT: incoming.tenant, "method": incoming.method, "target": target}
+        key = idempotency_key(incoming)
+        if key is None:
+            return Operation(**fields, expires_at=kept_until)
+        route = f"{incoming.method} {incoming.path}"
+        named = b32encode(sha256(f"{route}\n{key}".encode()).digest()).decode()[:32].lower()
+        asked = [_header(incoming, "if-match"), _header(incoming, "if-none-match"), incoming.body.decode()]
+        request = sha256(json.dumps(asked).encode()).hexdigest()
+        return Operation(**fields, id=named, request=request, expires_at=kept_until)
+
+    def _kept(self, record: Operation) -> Operation:
+        """The record as it is kept now: this request's, or that of an earlier one with the same idempotency key."""
+        try:
+            return self._records.create(record)
+        except AlreadyExistsError:
+            earlier = self._records.get(record, consistent=True)
+            if earlier.request != record.request:
+                raise IdempotencyKeyReusedError(
+                    "This Idempotency-Key came with another request: use a new key.", field="idempotency_key"
+                ) from None
+            return earlier
+
+    def _send(self, record: Operation, message: QueueMessage) -> None:
+        try:
+            self._sender.send(self._queue_url, [message])
+        except QueueUnavailableError as error:
+            # The queue may have it all the same. Without its record it is not done.
+            self._take_back(record)
+            raise QueueUnavailableError("The queue did not accept the request: send it again.") from error
+
+    def _take_back(self, record: Operation) -> None:
+        try:
+            self._records.delete(record, if_match=record.revision)
+        except NotFoundError:
+            return
+
+    def _group(self, about: Entity | Key) -> str:
+        key = self._resource.definition.key_of(about)
+        return sha256(f"{key.partition}\n{key.sort}".encode()).hexdigest()
+
+
+def _header(incoming: ApiRequest, name: str) -> str:
+    return incoming.headers.get(name, "")

@@ -1,0 +1,221 @@
+"""A request, read from an API Gateway event of an HTTP API (payload format 2.0)."""
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Self
+from urllib.parse import parse_qsl, unquote
+
+from dynashard_serving.api.problems import ProblemError
+from dynashard_serving.environment import seconds_left
+from dynashard_serving.limits import (
+    MAX_BODY_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_PARAMETERS,
+    MAX_PATH_BYTES,
+    MAX_QUERY_BYTES,
+)
+from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
+
+GZIP: Final = "application/gzip"
+"""The media type of JSON that was compressed by gzip."""
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+
+
+class TenantClaim(NamedTuple):
+    """The claim of a token that names the tenant, and the rule for tenants."""
+
+    name: str
+    rule: TenantRule = DEFAULT_TENANTS
+
+
+class ApiRequest(NamedTuple):
+    """One authenticated request.
+
+    Attributes:
+        method: `GET`, `POST`, ...
+        path: the path without its stage, as the gateway gave it.
+        query: names and values in the order they came, decoded.
+        headers: by lower-case name.
+        body: the raw body, empty if there is none.
+        tenant: the tenant that the verified claims name.
+        context: Lambda's context object.
+        request_id: the gateway's id of the request.
+    """
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    headers: Mapping[str, str]
+    body: bytes
+    tenant: str
+    context: Any = None
+    request_id: str = ""
+
+    @classmethod
+    def from_event(
+        cls,
+        event: Mapping[str, Any],
+        path: str,
+        tenant_claim: TenantClaim,
+        context: Any = None,
+        *,
+        max_body: int = MAX_BODY_BYTES,
+    ) -> Self:
+        """Read a request whose token API Gateway has verified, or refuse it (400, 401, 403, 413)."""
+        tenant = tenant_of(event, tenant_claim)
+        refuse_long(event, path)
+        headers = headers_of(event)
+        return cls(
+            method=str(event["requestContext"]["http"]["method"]).upper(),
+            path=path,
+            tenant=tenant,
+            query=query_of(event),
+            headers=headers,
+            body=body_of(event, max_body, headers),
+            context=context,
+            request_id=str(event["requestContext"].get("requestId", "")),
+        )
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the request can still take before Lambda ends it."""
+        return seconds_left(self.context)
+
+
+def tenant_of(event: Mapping[str, Any], claim: TenantClaim) -> str:
+    """Return the tenant in the claims that API Gateway verified. Refuse missing claims (401) or tenants (403)."""
+    try:
+        claims = event["requestContext"]["authorizer"]["jwt"]["claims"]
+    except (KeyError, TypeError):
+        claims = None
+    if not isinstance(claims, dict):
+        raise ProblemError(
+            "unauthenticated",
+            "Send a bearer token in the Authorization header.",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    tenant = claims.get(claim.name)
+    if tenant is None or not claim.rule.allows(tenant):
+        raise ProblemError(
+            "tenant_missing",
+            f"The claim {claim.name!r} of the token does not name a tenant; it must be a string that matches "
+            f"{claim.rule.pattern}.",
+        )
+    return str(tenant)
+
+
+def refuse_long(event: Mapping[str, Any], path: str) -> None:
+    """Refuse a path or headers that are longer than an HTTP API passes on (400)."""
+    given = event.get("headers") or {}
+    headers = len("".join(map(str, (*given, *given.values()))))
+    for code, part, length, most in (
+        ("malformed_path", "path", len(path), MAX_PATH_BYTES),
+        ("malformed_header", "header section", headers, MAX_HEADER_BYTES),
+    ):
+        if length > most:
+            raise ProblemError(code, f"The {part} has {length} bytes; at most {most} are allowed.")
+
+
+def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the query's names and values. Names may repeat. Escapes that are not UTF-8 are refused (400)."""
+    raw = event.get("rawQueryString")
+    if not raw:
+        return ()
+    if len(raw) > MAX_QUERY_BYTES:
+        raise ProblemError(
+            "malformed_query", f"The query string has {len(raw)} bytes; at most {MAX_QUERY_BYTES} are allowed."
+        )
+    try:
+        raw.encode()
+        return tuple(parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS))
+    except ValueError as error:
+        raise ProblemError(
+            "malformed_query", f"The query string is not UTF-8, or has more than {MAX_PARAMETERS} parameters."
+        ) from error
+
+
+def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
+    """The headers by lower-case name."""
+    return {str(name).lower(): str(value) for name, value in (event.get("headers") or {}).items()}
+
+
+def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES, headers: Mapping[str, str] | None = None) -> bytes:
+    """Return the body, decompressed. Refuse large ones (413), undecodable ones (400), other encodings (415).
+
+    `headers` are those of the event by lower-case name, if the caller has them.
+    """
+    body = event.get("body") or ""
+    encoded = bool(event.get("isBase64Encoded"))
+    # Four characters of base64 are at most three bytes, a character of text is at least one.
+    if (len(body) * 3 // 4 - 2 if encoded else len(body)) > limit:
+        raise _too_large(limit)
+    try:
+        raw = base64.b64decode(body, validate=True) if encoded else body.encode()
+    except (binascii.Error, ValueError) as error:
+        raise ProblemError("malformed_body", "The body cannot be decoded.") from error
+    headers = headers_of(event) if headers is None else headers
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    # A gateway hands JSON over as text, whatever its encoding: compressed bodies arrive whole under another type.
+    if encoding == "gzip" or headers.get("content-type", "").strip().lower() == GZIP:
+        raw = _inflated(raw, limit)
+        if raw.startswith(_GZIP_MAGIC):
+            raise ProblemError("unsupported_media_type", f"The body is compressed twice. Compress it once, as {GZIP}.")
+    elif encoding != "identity":
+        raise ProblemError(
+            "unsupported_media_type",
+            f"Send the body uncompressed, or compressed once as {GZIP}.",
+        )
+    if len(raw) > limit:
+        raise _too_large(limit)
+    return raw
+
+
+def _too_large(limit: int) -> ProblemError:
+    return ProblemError(
+        "body_too_large", f"The body has more than {limit} bytes ({limit // 1024} KB); send less in one request."
+    )
+
+
+def _inflated(raw: bytes, limit: int) -> bytes:
+    unzip = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        # One byte over the limit shows that there is more, and no more than that is decompressed.
+        inflated = unzip.decompress(raw, limit + 1)
+    except zlib.error as error:
+        raise ProblemError("malformed_body", f"The body is not gzip; send it as {GZIP}, or uncompressed.") from error
+    if len(inflated) <= limit and (not unzip.eof or unzip.unused_data):
+        raise ProblemError("malformed_body", "The body is not one whole gzip stream.")
+    return inflated
+
+
+def path_values(path: str, prefix: str, count: int) -> tuple[str, ...] | None:
+    """The `count` decoded values that follow a prefix in a path; None if there are fewer.
+
+    An HTTP API hands over its path with every escape decoded but `%25`, other sources hand it over encoded:
+    decoding once is right for both. As a decoded slash looks like any other, the last value takes the rest.
+
+    Raises:
+        ProblemError: 400 if an escape is not UTF-8.
+    """
+    values = path.removeprefix(prefix).split("/", count - 1)
+    plain = path.isascii() and "%" not in path
+    try:
+        values = values if plain else [unquote(value, errors="strict") for value in values]
+    except UnicodeDecodeError as error:
+        raise ProblemError("malformed_path", "The path cannot be decoded as UTF-8.") from error
+    if len(values) < count or not all(values):
+        return None
+    if not plain and not all(map(_is_text, values)):
+        raise ProblemError("malformed_path", "The path holds half of a surrogate pair.")
+    return tuple(values)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""The function that follows the changes of the table's stream."""

@@ -1,0 +1,115 @@
+"""From a request to its answer, whatever the request is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from domain import FAMILY_LISTINGS, Exposed, FamilyListing
+from dynashard.errors import AnswerTooLargeError, InputError
+from dynashard.reads import allowing
+from dynashard.transport.deadline import within
+from dynashard.transport.interface import metered
+from dynashard_serving.backend import Backend
+from dynashard_serving.commands.items import Entities
+from dynashard_serving.commands.request import NAMES, Asked, Members, mapping, tenant_in
+from dynashard_serving.commands.served import find
+from dynashard_serving.commands.systems import systems
+from dynashard_serving.documents import written
+from dynashard_serving.environment import LONGEST_SECONDS, time_to_answer
+from dynashard_serving.idempotency import IdempotentCreates
+from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_QUERIES, READING_SHARE
+from dynashard_serving.operations.outcomes import Outcome, done, refused
+from dynashard_serving.operations.served import OperationError, Served, served_by_name
+from dynashard_serving.refusals import refusal_of
+from dynashard_serving.shedding import LoadSignal, is_expensive
+from dynashard_serving.tenants import TenantRule
+
+_UNABLE: Final = "{} is not served with {}; it is with {}."
+
+
+class Commands:
+    """Answers requests of other services. Safe to share between threads."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        idempotent: IdempotentCreates,
+        exposed: Sequence[Exposed],
+        log_error: Callable[[Exception], None],
+        clock: Callable[[], float],
+        *,
+        families: Sequence[FamilyListing] = FAMILY_LISTINGS,
+        tenants: TenantRule,
+        max_queries: int = MAX_QUERIES,
+        load: LoadSignal | None = None,
+    ) -> None:
+        self._max_queries = max_queries
+        self._tenants = tenants
+        self._load = load or LoadSignal(clock)
+        self._clock = clock
+        self._entities = served_by_name(exposed)
+        self._systems = systems(backend, families)
+        self._log_error = log_error
+        self._operations = Entities(backend, idempotent, clock).operations
+
+    @property
+    def entities(self) -> Mapping[str, Served]:
+        """The entities by each name that callers may use."""
+        return self._entities
+
+    def answer(self, event: Any, seconds: float = LONGEST_SECONDS) -> Outcome:
+        """Do what a request asks for. Nothing that a caller sends makes it raise.
+
+        Args:
+            event: `{"operation": ..., "entity": ..., "tenant_id": ..., ...}`; docs/invoking.md has the members of each
+                operation.
+            seconds: how long the invocation can still take.
+
+        Returns:
+            `{"ok": true, "result": ...}` or `{"ok": false, "error": {"code", "message", "details", ...}}`. If stored
+            items do not fit their entity and were left out, `undecodable` has their number and the first 100 keys.
+
+        Cost: what the operation costs.
+        """
+        code, started = None, self._clock()
+        expensive = is_expensive(event)
+        reading = seconds * READING_SHARE
+        with within(time_to_answer(seconds)), metered() as meter, allowing(self._max_queries, reading):
+            try:
+                if expensive:
+                    self._load.refuse_expensive()
+                answer = _fitting(done(self._result(mapping(event), seconds)))
+            except Exception as error:  # noqa: BLE001 -- the one place where every error becomes an answer
+                refusal = refusal_of(error)
+                if refusal.ours:
+                    self._log_error(error)
+                answer, code = refused(error), refusal.code
+        if meter.undecodable:
+            keys = [{"partition_key": place, "sort_key": sort} for place, sort in meter.undecodable_keys]
+            answer = {**answer, "undecodable": {"number": meter.undecodable, "keys": keys}}
+        self._load.observe(meter, self._clock() - started, expensive=expensive, code=code)
+        return answer
+
+    def _result(self, event: Mapping[str, Any], seconds: float) -> Any:
+        operation = event.get("operation")
+        if not isinstance(operation, str) or operation not in self._operations:
+            known = ", ".join(self._operations)
+            raise InputError(f"there is no operation {str(operation)[:100]!r}; there are {known}", field="operation")
+        name = event.get("entity")
+        members = {member: value for member, value in event.items() if member not in NAMES}
+        if isinstance(name, str) and name in self._systems:
+            return self._of_system(name, operation)(Members(tenant_in(event, self._tenants), members))
+        served = find(self._entities, name, self._systems)
+        served.require(operation)
+        return self._operations[operation](Asked(tenant_in(event, self._tenants), members, served, seconds))
+
+    def _of_system(self, name: str, operation: str) -> Callable[[Members], Any]:
+        operations = self._systems[name]
+        if operation not in operations:
+            raise OperationError(_UNABLE.format(name, operation, ", ".join(operations)))
+        return operations[operation]
+
+
+def _fitting(answer: Outcome) -> Outcome:
+    if len(written(answer)) > MAX_ANSWER_BYTES:
+        raise AnswerTooLargeError("The answer is larger than 6 MB: ask for less at a time.")
+    return answer

@@ -1,0 +1,111 @@
+"""Entry of the function for direct invocation."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+from dynashard_serving.start import uncollected
+
+with uncollected():
+    from aws_lambda_powertools.metrics import MetricUnit
+
+    from domain import ENTITIES, Exposed
+    from dynashard import RetryPolicy
+    from dynashard.errors import OutcomeUnknownError, OverloadedError, UndecodableItemError
+    from dynashard.runtime import SYSTEM, Runtime
+    from dynashard.transport import Transport
+    from dynashard_serving import metric_names as names
+    from dynashard_serving.backend import open_backend
+    from dynashard_serving.commands.answers import Commands
+    from dynashard_serving.commands.lines import described
+    from dynashard_serving.environment import seconds_left
+    from dynashard_serving.growth_log import GrowthLog
+    from dynashard_serving.idempotency import IdempotentCreates
+    from dynashard_serving.log_text import loggable
+    from dynashard_serving.logs import COMMANDS, log_error, open_logger
+    from dynashard_serving.metrics import open_metrics
+    from dynashard_serving.settings import ServingSettings
+    from dynashard_serving.shedding import LoadSignal
+    from dynashard_serving.transports import open_transport
+
+logger = open_logger(COMMANDS)
+
+COUNTED: Final[Mapping[str, str]] = {
+    OutcomeUnknownError.code: names.OUTCOME_UNKNOWN,
+    OverloadedError.code: names.SHED,
+    UndecodableItemError.code: names.UNDECODABLE,
+}
+"""Codes of refusals that are counted, with their metrics. Other answers write none."""
+
+
+class Log(GrowthLog):
+    """Writes internal errors and events of the growth policy into the log."""
+
+    def failed(self, error: Exception) -> None:
+        """Log an internal error."""
+        log_error(self._logger, "the request failed", error)
+
+
+def build_commands(
+    settings: ServingSettings,
+    transport: Transport,
+    *,
+    exposed: Sequence[Exposed] = ENTITIES,
+    log: Log | None = None,
+    runtime: Runtime = SYSTEM,
+    retry_policy: RetryPolicy | None = None,
+) -> Commands:
+    """Compose the function."""
+    observer = log or Log(logger, settings.environment)
+    entities = [each.entity for each in exposed]
+    backend = open_backend(settings, transport, entities, observer, runtime=runtime, retry_policy=retry_policy)
+    idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=runtime.clock)
+    return Commands(
+        backend,
+        idempotent,
+        exposed,
+        observer.failed,
+        runtime.clock,
+        tenants=settings.tenants,
+        max_queries=settings.max_queries,
+        load=LoadSignal(runtime.clock, runtime.random),
+    )
+
+
+@cache
+def _settings() -> ServingSettings:
+    return ServingSettings.from_env(os.environ)
+
+
+@cache
+def _commands() -> Commands:
+    settings = _settings()
+    return build_commands(settings, open_transport(settings))
+
+
+def handler(event: Any, context: Any) -> dict[str, Any]:
+    """Answer one request. What answers is built by the first one and kept for the process."""
+    begun = time.monotonic()
+    answer = _commands().answer(event, seconds_left(context))
+    common = {
+        "request_id": getattr(context, "aws_request_id", None),
+        "milliseconds": round((time.monotonic() - begun) * 1000, 1),
+    }
+    for about in described(event, answer, _commands().entities):
+        logger.info("request", extra=loggable({**common, **about}, item_keys=_settings().log_item_keys))
+    write_metrics(_settings().environment, answer)
+    return answer
+
+
+def write_metrics(environment: str, answer: Mapping[str, Any]) -> None:
+    """Write the metric of an answer into the log, if it is counted and somebody reads it."""
+    metric, number = None if answer["ok"] else COUNTED.get(answer["error"]["code"]), 1
+    if "undecodable" in answer:
+        metric, number = names.UNDECODABLE, answer["undecodable"]["number"]
+    if metric is None or environment == "local":
+        return
+    metrics = open_metrics(environment)
+    metrics.add_metric(metric, MetricUnit.Count, number)
+    metrics.flush_metrics()

@@ -1,0 +1,158 @@
+"""From the members of a request for an entity to the operation's own request, and to its result."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from dynashard.reads.limits import DEFAULT_LIMIT
+from dynashard_serving.backend import Backend
+from dynashard_serving.commands.request import Asked, Members
+from dynashard_serving.documents import Document
+from dynashard_serving.idempotency import IdempotentCreates
+from dynashard_serving.operations.batches import Batches
+from dynashard_serving.operations.choosing import index_of
+from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
+from dynashard_serving.operations.item_reads import Get
+from dynashard_serving.operations.items import Items
+from dynashard_serving.operations.listings import Listings
+from dynashard_serving.operations.outcomes import Outcome
+from dynashard_serving.operations.requests import (
+    BatchGet,
+    BatchWrite,
+    Choice,
+    Create,
+    Delete,
+    List,
+    Paging,
+    Put,
+    Update,
+)
+
+HANDLING: Final = "handling"
+"""The member that names a level of care; see docs/promises.md."""
+CHOOSING: Final = ("partition", "index", "sort", "prefix", "from", "to", "filters", "consistent", "strict")
+"""Members that choose items."""
+PAGING: Final = ("order", "direction", "limit", "cursor")
+"""Members that say how to turn their pages."""
+
+
+class Entities:
+    """The operations on entities, by their names."""
+
+    def __init__(self, backend: Backend, idempotent: IdempotentCreates, clock: Callable[[], float]) -> None:
+        self._items = Items(backend.collection, idempotent, clock)
+        self._listings = Listings(backend.collection)
+        self._batches = Batches(backend.collection, clock)
+        self.operations: Mapping[str, Callable[[Asked], Any]] = {
+            "create": self._create,
+            "get": self._get,
+            "put": self._put,
+            "update": self._update,
+            "delete": self._delete,
+            "list": self._list,
+            "count": self._count,
+            "batch_get": self._batch_get,
+            "batch_write": self._batch_write,
+        }
+
+    def _create(self, asked: Asked) -> Document:
+        asked.only("item", "idempotency_key", HANDLING)
+        request = Create(
+            tenant=asked.tenant,
+            item=asked.document("item"),
+            handling=asked.text(HANDLING),
+            idempotency_key=asked.text("idempotency_key"),
+            seconds=asked.seconds,
+        )
+        return self._items.create(asked.served, request).document
+
+    def _get(self, asked: Asked) -> Document | None:
+        asked.only("key", "consistent", "include")
+        request = Get(key=asked.key(), consistent=asked.flag("consistent"), include=asked.texts("include") or ())
+        return self._items.get(asked.served, request).document
+
+    def _put(self, asked: Asked) -> Mapping[str, Any]:
+        asked.only("item", "if_match", HANDLING)
+        request = Put(
+            tenant=asked.tenant,
+            item=asked.document("item"),
+            conditions=_conditions(asked),
+            handling=asked.text(HANDLING),
+        )
+        stored = self._items.put(asked.served, request)
+        return {"item": stored.document, "created": stored.created}
+
+    def _update(self, asked: Asked) -> Document:
+        asked.only("key", "patch", "if_match", HANDLING)
+        request = Update(
+            key=asked.key(),
+            patch=asked.document("patch"),
+            conditions=_conditions(asked),
+            handling=asked.text(HANDLING),
+        )
+        return self._items.update(asked.served, request)
+
+    def _delete(self, asked: Asked) -> None:
+        asked.only("key", "if_match", HANDLING)
+        request = Delete(key=asked.key(), conditions=_conditions(asked), handling=asked.text(HANDLING))
+        self._items.delete(asked.served, request)
+
+    def _list(self, asked: Asked) -> Mapping[str, Any]:
+        asked.only(*CHOOSING, *PAGING, "fields", "distinct")
+        request = List(
+            choice=_choice_of(asked),
+            paging=paging_of(asked),
+            fields=asked.texts("fields"),
+            distinct=asked.text("distinct"),
+        )
+        return self._listings.page(asked.served, request).document
+
+    def _count(self, asked: Asked) -> int:
+        asked.only(*CHOOSING)
+        return self._listings.count(asked.served, _choice_of(asked))
+
+    def _batch_get(self, asked: Asked) -> list[Outcome]:
+        asked.only("keys", "consistent")
+        request = BatchGet(tenant=asked.tenant, keys=asked.documents("keys"), consistent=asked.flag("consistent"))
+        return self._batches.get(asked.served, request)
+
+    def _batch_write(self, asked: Asked) -> Mapping[str, list[Outcome]]:
+        asked.only("put", "delete")
+        request = BatchWrite(tenant=asked.tenant, put=asked.documents("put"), delete=asked.documents("delete"))
+        return self._batches.write(asked.served, request)
+
+
+def choice_of(asked: Members) -> Choice:
+    """Which items of the table a request is about."""
+    return Choice(
+        tenant=asked.tenant,
+        partition=asked.document("partition", needed=False),
+        sort=asked.document("sort", needed=False),
+        prefix=asked.text("prefix"),
+        start=asked.text("from"),
+        end=asked.text("to"),
+        filters=asked.document("filters", needed=False),
+        consistent=asked.flag("consistent"),
+        strict=asked.flag("strict"),
+    )
+
+
+def paging_of(asked: Members) -> Paging:
+    """How a request wants the pages of a listing turned."""
+    default = Paging()
+    return Paging(
+        order=asked.word("order", default.order),
+        direction=asked.word("direction", default.direction),
+        limit=asked.number("limit", DEFAULT_LIMIT),
+        cursor=asked.text("cursor"),
+    )
+
+
+def _choice_of(asked: Asked) -> Choice:
+    choice = choice_of(asked)
+    return replace(choice, index=index_of(asked.served, asked.text("index"), choice.partition))
+
+
+def _conditions(asked: Members) -> Conditions:
+    revision = asked.text("if_match")
+    return UNCONDITIONAL if revision is None else Conditions(if_match=Revisions.named([revision]))

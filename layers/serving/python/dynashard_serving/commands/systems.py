@@ -1,0 +1,106 @@
+"""What can be asked for besides entities: edges, roll-ups, revenue, and entities that are listed as one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from domain import FOLLOWS, FamilyListing, Follow
+from domain.revenue import RevenueWanted, revenue
+from domain.watched import PlaysWanted, plays
+from dynashard import definition
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard_serving.backend import Backend
+from dynashard_serving.commands.items import PAGING, choice_of, paging_of
+from dynashard_serving.commands.request import Members
+from dynashard_serving.documents import Document, validated
+from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Node, Way
+from dynashard_serving.operations.families import Family
+from dynashard_serving.operations.item_reads import shown
+
+Operations = Mapping[str, Callable[[Members], Any]]
+
+
+def systems(backend: Backend, families: Sequence[FamilyListing]) -> Mapping[str, Operations]:
+    """The operations of each, by its outside name."""
+    follows = Follows(Graph(backend, FOLLOWS)).operations
+    found: dict[str, Operations] = {
+        "follows": follows,
+        definition(Follow).name: follows,
+        "roll-ups": {"list": lambda asked: _plays(backend, asked)},
+        "revenue": {"get": lambda asked: _revenue(backend, asked)},
+    }
+    return found | {one.path: {"list": _family_listing(one, backend)} for one in families}
+
+
+class Follows:
+    """Edges: added, removed, looked up, listed from either end and counted."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.operations: Operations = {
+            "create": self._create,
+            "get": self._get,
+            "delete": self._delete,
+            "list": self._list,
+            "count": self._count,
+        }
+
+    def _create(self, asked: Members) -> Document:
+        asked.only("item")
+        ends = validated(NewEdge, asked.document("item"))
+        return shown(self._graph.store.add(asked.tenant, ends.node, ends.other).edge)
+
+    def _get(self, asked: Members) -> Document:
+        asked.only("key", "consistent")
+        return shown(self._graph.get(asked.tenant, *_ends(asked), consistent=asked.flag("consistent")))
+
+    def _delete(self, asked: Members) -> None:
+        asked.only("key")
+        self._graph.store.remove(asked.tenant, *_ends(asked))
+
+    def _list(self, asked: Members) -> Mapping[str, Any]:
+        return self._graph.page(asked.tenant, asked.question(EdgesWanted)).document
+
+    def _count(self, asked: Members) -> int:
+        counted = asked.question(Counted)
+        return self._graph.count(asked.tenant, counted.of, counted.way)
+
+
+class Counted(BaseModel):
+    """What a count asks for."""
+
+    of: Node
+    way: Way = "forward"
+
+
+def _ends(asked: Members) -> tuple[str, str]:
+    given = asked.document("key")
+    unknown = [name for name in given if name not in NewEdge.model_fields]
+    wrong = [name for name in NewEdge.model_fields if not isinstance(given.get(name), str)]
+    if unknown or wrong:
+        raise ValidationFailedError(
+            *(FieldError(f"key.{name}", "A key has node and other.", "unknown_parameter") for name in unknown),
+            *(FieldError(f"key.{name}", "Use a text, such as User.9.", "missing") for name in wrong),
+        )
+    return given["node"], given["other"]
+
+
+def _plays(backend: Backend, asked: Members) -> Mapping[str, Any]:
+    spans = plays(backend.entities, asked.tenant, asked.question(PlaysWanted))
+    return {"items": spans, "cursor": None}
+
+
+def _revenue(backend: Backend, asked: Members) -> Document:
+    wanted = asked.question(RevenueWanted)
+    return revenue(backend.entities, asked.tenant, wanted.month, wanted.amount).model_dump(mode="json")
+
+
+def _family_listing(one: FamilyListing, backend: Backend) -> Callable[[Members], Mapping[str, Any]]:
+    family = Family(one)
+
+    def page(asked: Members) -> Mapping[str, Any]:
+        asked.only("partition", "sort", "prefix", "from", "to", "consistent", *PAGING)
+        return family.page(backend.collection, choice_of(asked), paging_of(asked)).document
+
+    return page

@@ -1,0 +1,1 @@
+"""Warms the table before its first traffic."""

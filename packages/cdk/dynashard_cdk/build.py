@@ -1,0 +1,261 @@
+"""Builds the layers and the functions for a deployment, with packages and bytecode, without Docker.
+
+    build/sharding/python/...         the sharding layer and its packages
+    build/patterns/python/...         what is derived from items, or stored out of line
+    build/serving/python/...          what every function needs to serve items, with boto3
+    build/domain/python/...           the entities
+    build/functions/NAME/functions/NAME/...   one function, and what only it needs
+
+Everything is made from this checkout and the hashed locks, so that two builds of one commit are the same bytes
+and CDK uploads only what changed. `--target host` builds the same for this machine's own Python into
+`build/host`, for the whole-stack test.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+LAMBDA_PYTHON = "3.13"
+
+SERVICES = frozenset(
+    {
+        "cloudwatch", "dynamodb", "dynamodbstreams", "lambda", "scheduler", "secretsmanager", "sqs", "ssm",
+        "stepfunctions", "sts",
+    }
+)  # fmt: skip
+"""The services that functions call; the descriptions of all 400 services are nine tenths of botocore's size."""
+
+POWERTOOLS = "aws_lambda_powertools"
+SWAGGER_UI = f"{POWERTOOLS}/event_handler/openapi/swagger_ui"
+"""The files that the API serves to people; nothing else of Powertools is in its bundle."""
+HANDLERS_OF_EVENTS = f"{POWERTOOLS}/event_handler"
+"""Half of Powertools: resolvers of HTTP requests, with the Swagger UI, which no function but the API could load."""
+
+NEVER_USED = ("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json")
+FOR_TESTS = "testing"
+"""The folder of our own packages that functions do not import."""
+
+
+class BuildError(Exception):
+    """A package could not be fetched or compiled; the message has the tool's output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine to build for: the folder of its assets, and pip's options that choose its wheels."""
+
+    folder: str
+    pip: tuple[str, ...]
+
+
+TARGETS = {
+    "lambda": Target(
+        "build",
+        (
+            "--platform=manylinux2014_aarch64",
+            "--platform=manylinux_2_28_aarch64",
+            "--implementation=cp",
+            f"--python-version={LAMBDA_PYTHON}",
+        ),
+    ),
+    "host": Target("build/host", ()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One folder that is zipped and uploaded.
+
+    Attributes:
+        name: its place below the target's folder.
+        content: where the code is in the asset, `python` for a layer.
+        sources: packages of this checkout, each with its place below `content`.
+        requirements: a lock whose packages are installed.
+        without: locks whose packages a layer below has already.
+        kept: globs of the installed files that are kept; None keeps all of them.
+        dropped: folders of the installed packages that the code cannot load.
+        runtime_path: where Lambda mounts `content`; it is in stack traces.
+    """
+
+    name: str
+    content: str
+    sources: tuple[tuple[str, str], ...]
+    requirements: str | None = None
+    without: tuple[str, ...] = ()
+    kept: tuple[str, ...] | None = None
+    dropped: tuple[str, ...] = ()
+    runtime_path: str = "/opt/python"
+
+
+def _function(name: str, *, kept: tuple[str, ...] | None = None, dropped: tuple[str, ...] = ()) -> Asset:
+    return Asset(
+        name=f"functions/{name}",
+        content="",
+        sources=(("functions/__init__.py", "functions/__init__.py"), (f"functions/{name}", f"functions/{name}")),
+        requirements="requirements/functions.txt",
+        without=("requirements/sharding.txt", "requirements/serving.txt"),
+        kept=kept,
+        dropped=dropped,
+        runtime_path="/var/task",
+    )
+
+
+ASSETS = (
+    Asset("sharding", "python", (("layers/sharding/python/dynashard", "dynashard"),), "requirements/sharding.txt"),
+    Asset("patterns", "python", (("layers/patterns/python/dynashard_patterns", "dynashard_patterns"),)),
+    Asset(
+        "serving",
+        "python",
+        (("layers/serving/python/dynashard_serving", "dynashard_serving"),),
+        "requirements/serving.txt",
+        without=("requirements/sharding.txt",),
+        dropped=("boto3/examples",),
+    ),
+    Asset("domain", "python", (("layers/domain/python/domain", "domain"),)),
+    _function("api", kept=(f"{SWAGGER_UI}/*.min.*",)),
+    *(
+        _function(name, dropped=(HANDLERS_OF_EVENTS,))
+        for name in ("changes", "commands", "prewarm", "reshard", "writer")
+    ),
+)
+
+
+def build(target: Target, destination: Path, root: Path = ROOT) -> dict[str, int]:
+    """Build every asset, and return its bytes, unzipped. Assets are replaced when all of them are complete.
+
+    Raises:
+        BuildError: a package cannot be fetched, or the code does not compile.
+    """
+    destination.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=destination) as work:
+        folders = {asset.name: _assemble(asset, target, Path(work) / asset.name, root) for asset in ASSETS}
+        _compile(target, [(folders[asset.name] / asset.content, asset.runtime_path) for asset in ASSETS])
+        for asset in ASSETS:
+            final = destination / asset.name
+            shutil.rmtree(final, ignore_errors=True)
+            final.parent.mkdir(parents=True, exist_ok=True)
+            folders[asset.name].rename(final)
+    return {asset.name: size_of(destination / asset.name) for asset in ASSETS}
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _assemble(asset: Asset, target: Target, folder: Path, root: Path) -> Path:
+    content = folder / asset.content
+    content.mkdir(parents=True)
+    if asset.requirements is not None:
+        excluded = frozenset(name for lock in asset.without for name in _names((root / lock).read_text()))
+        _install(list(_blocks((root / asset.requirements).read_text(), excluded)), target, content)
+        _trim(content, asset)
+    for source, place in asset.sources:
+        _copy(root / source, content / place)
+    return folder
+
+
+def _install(blocks: Sequence[str], target: Target, content: Path) -> None:
+    """Install locked packages, as wheels only, except one that publishes none and is pure Python."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as lock:
+        lock.write("".join(blocks))
+        lock.flush()
+        options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile", "--require-hashes"]
+        # The one package without a wheel is pure Python; it is built with the locked setuptools, not a fetched one.
+        wheels = ["--only-binary=:all:", "--no-binary=python-baseconv", "--no-build-isolation", *target.pip]
+        where = [f"--target={content}", f"--requirement={lock.name}"]
+        _run([sys.executable, "-m", "pip", "install", *options, *wheels, *where])
+
+
+def _trim(content: Path, asset: Asset) -> None:
+    """Remove the installed files that the code of an asset cannot load."""
+    for pattern in NEVER_USED:
+        for path in list(content.rglob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for folder in asset.dropped:
+        shutil.rmtree(content / folder)
+    for package in ("botocore", "boto3"):
+        for path in (content / package / "data").glob("*"):
+            if path.is_dir() and path.name not in SERVICES:
+                shutil.rmtree(path)
+    if asset.kept is not None:
+        _keep_only([path for pattern in asset.kept for path in content.glob(pattern)], content)
+
+
+def _keep_only(kept: Iterable[Path], folder: Path) -> None:
+    wanted = {each for path in kept for each in (path, *path.parents)}
+    # The deepest first, so that a folder is empty when its turn comes.
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path not in wanted:
+            path.rmdir() if path.is_dir() else path.unlink()
+
+
+def _copy(source: Path, destination: Path) -> None:
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_file():
+        shutil.copyfile(source, destination)
+    else:
+        left_out = shutil.ignore_patterns(*NEVER_USED, FOR_TESTS)
+        shutil.copytree(source, destination, ignore=left_out, copy_function=shutil.copyfile)
+
+
+def _compile(target: Target, folders: Sequence[tuple[Path, str]]) -> None:
+    if target.pip:
+        arguments = [text for folder, runtime_path in folders for text in (str(folder), runtime_path)]
+        _run(["node", str(Path(__file__).resolve().parent / "compile.mjs"), LAMBDA_PYTHON, *arguments])
+        return
+    for folder, _ in folders:
+        _run([sys.executable, "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash", str(folder)])
+
+
+def _blocks(lock: str, excluded: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Return each requirement of a lock with its hashes, without comments."""
+    joined = re.sub(r"\\\n\s*", " ", lock)
+    for line in joined.splitlines():
+        if line and not line.startswith(("#", " ")) and _name(line) not in excluded:
+            yield f"{line}\n"
+
+
+def _names(lock: str) -> frozenset[str]:
+    return frozenset(_name(block) for block in _blocks(lock))
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[=<>!~;\[ ]", requirement, maxsplit=1)[0].lower()
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- our own command lines
+    except FileNotFoundError:
+        raise BuildError(f"{command[0]} is not installed: run `make setup`") from None
+    except subprocess.CalledProcessError as error:
+        words = f"{error.stdout}\n{error.stderr}".strip()
+        raise BuildError(f"{Path(command[0]).name} failed:\n{words}") from error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build for `--target` and print the sizes; 1 if something failed."""
+    parser = argparse.ArgumentParser(prog="python -m dynashard_cdk.build", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--target", choices=sorted(TARGETS), default="lambda")
+    target = TARGETS[parser.parse_args(arguments).target]
+    try:
+        sizes = build(target, ROOT / target.folder)
+    except BuildError as error:
+        sys.stderr.write(f"make build: {error}\n")
+        return 1
+    for name, size in sizes.items():
+        sys.stdout.write(f"{target.folder}/{name:<18} {size / 1e6:6.1f} MB\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""The data stack: the table, the topology table and the idempotency table.
+
+It has everything that must outlive a deployment of the code.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from dynashard import schema
+from dynashard_cdk.capacity import CapacitySteps, billing, index_capacity
+from dynashard_cdk.encryption import customer_key
+from dynashard_cdk.function import ENVIRONMENT_NAMES
+from dynashard_cdk.sections import ProvisionedPrewarm
+from dynashard_cdk.settings import Settings
+
+RECOVERY_DAYS = 35
+
+
+class DataStack(Stack):
+    """Tables of one environment.
+
+    Attributes:
+        table: the items of all entities, with three index slots; the restored one if there is one.
+        topology: shard counts, one item a logical partition; the restored ones if there are any.
+        idempotency: answers to requests with an `Idempotency-Key`.
+        capacity_steps: what changes the table's capacity by schedule; None without a schedule.
+        stop_loss_role: the role that switches the table back to on-demand; None unless a pre-warm provisions the table.
+            It is here so that it outlives a pre-warm stack that is rolled back.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **kwargs: Any) -> None:
+        super().__init__(scope, construct_id, description=f"Dynashard tables ({settings.name})", **kwargs)
+        self.settings = settings
+        self.table, self.topology = self._in_use(self._main_table(), self._topology_table())
+        self.idempotency = self._idempotency_table()
+        self.stop_loss_role = self._stop_loss_role() if isinstance(settings.prewarm, ProvisionedPrewarm) else None
+        self.capacity_steps = self._capacity_steps()
+        for name, table in (
+            ("Table", self.table),
+            ("Topology", self.topology),
+            ("Idempotency", self.idempotency),
+        ):
+            CfnOutput(self, f"{name}Name", value=table.table_name)
+
+    @property
+    def stream_arn(self) -> str:
+        """The stream of the table of items."""
+        return _stream_of(self.table)
+
+    @property
+    def topology_stream_arn(self) -> str:
+        """The stream of the topology table."""
+        return _stream_of(self.topology)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of functions that work on the items, as `dynashard_serving.settings` reads them."""
+        return {
+            "ENVIRONMENT": ENVIRONMENT_NAMES[self.settings.purpose],
+            "TABLE_NAME": self.table.table_name,
+            "TOPOLOGY_TABLE": self.topology.table_name,
+            "TOPOLOGY_LEASE_SECONDS": str(self.settings.topology_lease_seconds),
+            "TOPOLOGY_OPERATION_SECONDS": str(self.settings.longest_operation_seconds),
+            "TRANSPORT": self.settings.transport,
+            "LOG_ITEM_KEYS": str(self.settings.logs.item_keys).lower(),
+            **({"TRACE_CALLS": "true"} if self.settings.trace_calls else {}),
+            **self.settings.growth.variables,
+        }
+
+    def _in_use(
+        self, table: dynamodb.TableV2, topology: dynamodb.TableV2
+    ) -> tuple[dynamodb.ITableV2, dynamodb.ITableV2]:
+        """Return the tables that everything uses: those of this stack, or restored ones."""
+        restored = self.settings.restored
+        if restored is None:
+            return table, topology
+        # Other stacks import these until they are deployed too. CloudFormation refuses to remove them before.
+        for each in (table, topology):
+            for value in (each.table_name, each.table_arn, _stream_of(each)):
+                self.export_value(value)
+        of = dynamodb.TableV2.from_table_attributes
+        return (
+            of(self, "RestoredTable", table_name=restored.table, table_stream_arn=restored.table_stream),
+            of(self, "RestoredTopology", table_name=restored.topology, table_stream_arn=restored.topology_stream),
+        )
+
+    def _main_table(self) -> dynamodb.TableV2:
+        return self._table(
+            "Table",
+            partition_key=_string(schema.PK),
+            sort_key=_string(schema.SK),
+            billing=billing(self.settings.table),
+            global_secondary_indexes=[
+                _index(slot, index_capacity(self.settings.table, slot)) for slot in schema.INDEX_SLOTS
+            ],
+            time_to_live_attribute=schema.EXPIRES_AT,
+            point_in_time_recovery_specification=_recovery(),
+            # Insights log keys, so only throttled ones are logged.
+            contributor_insights_specification=dynamodb.ContributorInsightsSpecification(
+                enabled=True, mode=dynamodb.ContributorInsightsMode.THROTTLED_KEYS
+            ),
+            # For what is derived from items (copies, roll-ups); both images are needed to see what changed.
+            dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+        )
+
+    def _topology_table(self) -> dynamodb.TableV2:
+        return self._table(
+            "Topology",
+            partition_key=_string(schema.TOPOLOGY_KEY),
+            billing=dynamodb.Billing.on_demand(),
+            point_in_time_recovery_specification=_recovery(),
+            # A resize request starts its change through the stream, so no second write can be missing.
+            dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+        )
+
+    def _idempotency_table(self) -> dynamodb.TableV2:
+        return self._table(
+            "Idempotency",
+            partition_key=_string(schema.IDEMPOTENCY_KEY),
+            billing=dynamodb.Billing.on_demand(),
+            time_to_live_attribute=schema.IDEMPOTENCY_TTL,
+        )
+
+    def _stop_loss_role(self) -> iam.Role:
+        role = iam.Role(
+            self,
+            "StopLossRole",
+            description=f"Switches the table back to on-demand ({self.settings.name})",
+            assumed_by=iam.ServicePrincipal(
+                "scheduler.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": self.account}}
+            ),
+        )
+        role.add_to_policy(iam.PolicyStatement(actions=["dynamodb:UpdateTable"], resources=[self.table.table_arn]))
+        return role
+
+    def _capacity_steps(self) -> CapacitySteps | None:
+        settings = self.settings
+        if not settings.table.schedule:
+            return None
+        return CapacitySteps(self, "Capacity", environment=settings.name, settings=settings.table, table=self.table)
+
+    def _encryption(self) -> dynamodb.TableEncryptionV2:
+        key = customer_key(self, self.settings)
+        of = dynamodb.TableEncryptionV2
+        return of.aws_managed_key() if key is None else of.customer_managed_key(key)
+
+    def _table(self, name: str, **properties: Any) -> dynamodb.TableV2:
+        """Add an encrypted table; in production it is protected and kept."""
+        production = self.settings.production
+        table = dynamodb.TableV2(
+            self,
+            name,
+            encryption=self._encryption(),
+            deletion_protection=production,
+            removal_policy=RemovalPolicy.RETAIN if production else RemovalPolicy.DESTROY,
+            **properties,
+        )
+        resource = table.node.default_child
+        assert isinstance(resource, dynamodb.CfnGlobalTable)  # noqa: S101 -- a fact about CDK that types cannot say
+        # The local stack and a restore find tables by these names, so they must not change with a CDK version.
+        resource.override_logical_id(name)
+        return table
+
+
+def _string(name: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
+
+
+def _index(slot: str, capacity: Mapping[str, Any]) -> dynamodb.GlobalSecondaryIndexPropsV2:
+    return dynamodb.GlobalSecondaryIndexPropsV2(
+        index_name=slot,
+        partition_key=_string(schema.index_pk(slot)),
+        sort_key=_string(schema.index_sk(slot)),
+        projection_type=dynamodb.ProjectionType.ALL,
+        **capacity,
+    )
+
+
+def _recovery() -> dynamodb.PointInTimeRecoverySpecification:
+    return dynamodb.PointInTimeRecoverySpecification(
+        point_in_time_recovery_enabled=True, recovery_period_in_days=RECOVERY_DAYS
+    )
+
+
+def _stream_of(table: dynamodb.ITableV2) -> str:
+    assert table.table_stream_arn is not None  # noqa: S101 -- a fact about CDK that types cannot say
+    return table.table_stream_arn

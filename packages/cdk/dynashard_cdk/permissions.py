@@ -1,0 +1,85 @@
+"""Statements of the functions' roles: exactly the actions that a function needs, on exactly its resources."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_secretsmanager as secrets
+
+from dynashard import schema
+from dynashard_cdk.data import DataStack
+
+# Each list is exactly what its function calls: tests/engine/serving/test_roles.py and tests/infra/test_reshard_run.py
+# fail if one lacks an action, and if one has an action that nothing needs.
+WRITE_ACTIONS: Final = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+"""What writes items one by one and in transactions. While a count changes, creates also update relocation markers."""
+ITEM_ACTIONS: Final = (*WRITE_ACTIONS, "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:Query")
+"""What serves items, or maintains what is derived from them. It lists by Query alone, so it needs no Scan."""
+BATCH_ACTIONS: Final = (*ITEM_ACTIONS, "dynamodb:BatchWriteItem")
+"""What serves items and batches of writes."""
+CHECK_ACTIONS: Final = ("dynamodb:Query", "dynamodb:Scan")
+"""What checks whether shards are empty before the next phase: those of one partition, or of a whole family."""
+MOVE_ACTIONS: Final = (*WRITE_ACTIONS, "dynamodb:BatchGetItem", *CHECK_ACTIONS)
+"""What moves items. It reads whole families by Scan and single partitions shard by shard, so it needs no index."""
+IDEMPOTENCY_ACTIONS: Final = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+TOPOLOGY_ACTIONS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem")
+"""What reads views, writes the first record of an entity, and requests, pauses and aborts changes of counts."""
+TOPOLOGY_SCAN_ACTIONS: Final = (*TOPOLOGY_ACTIONS, "dynamodb:Scan")
+"""What also finds the records of all partitions of a family."""
+WORK_ACTIONS: Final = (*TOPOLOGY_SCAN_ACTIONS, "dynamodb:UpdateItem")
+"""What also stores how far it has come."""
+CONTROLLER_ACTIONS: Final = (*WORK_ACTIONS, "dynamodb:DeleteItem")
+"""What also deletes the progress of changes that are complete."""
+STREAM_ACTIONS: Final = (
+    "dynamodb:DescribeStream",
+    "dynamodb:GetRecords",
+    "dynamodb:GetShardIterator",
+    "dynamodb:ListStreams",
+)
+READ_STREAM_ACTIONS: Final = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
+"""What looks at a stream whose ARN it knows."""
+RECEIVE_ACTIONS: Final = (
+    "sqs:ChangeMessageVisibility",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
+)
+
+
+def allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
+    """Allow exactly these actions on exactly these resources."""
+    return iam.PolicyStatement(actions=list(actions), resources=list(resources))
+
+
+def metrics_read() -> iam.PolicyStatement:
+    """Allow to read metrics; CloudWatch has no resources for that."""
+    return allow(["cloudwatch:GetMetricData"], ["*"])
+
+
+def mappings_read() -> iam.PolicyStatement:
+    """Allow to list the event source mappings of a stream; Lambda has no resources for that."""
+    return allow(["lambda:ListEventSourceMappings"], ["*"])
+
+
+def writing_statements(data: DataStack, actions: Sequence[str]) -> list[iam.PolicyStatement]:
+    """Allow these actions on items under a view of the topology."""
+    return [
+        allow(actions, [data.table.table_arn]),
+        allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
+        # Explain a throttle without a reason by the load of the table and its limit.
+        metrics_read(),
+        allow(["dynamodb:DescribeTable"], [data.table.table_arn]),
+    ]
+
+
+def serving_statements(
+    data: DataStack, cursor_secret: secrets.ISecret, actions: Sequence[str]
+) -> list[iam.PolicyStatement]:
+    """Allow to serve items to callers by these actions."""
+    indexes = [f"{data.table.table_arn}/index/{slot}" for slot in schema.INDEX_SLOTS]
+    return [
+        *writing_statements(data, actions),
+        allow(["dynamodb:Query"], indexes),
+        allow(IDEMPOTENCY_ACTIONS, [data.idempotency.table_arn]),
+        allow(["secretsmanager:GetSecretValue"], [cursor_secret.secret_arn]),
+    ]

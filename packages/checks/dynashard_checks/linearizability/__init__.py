@@ -1,0 +1,1 @@
+"""Histories of single keys, and a checker of their linearizability."""

@@ -1,0 +1,1 @@
+"""Deterministic simulation: random schedules of clients, movers, a controller and faults, and their checks."""

@@ -1,0 +1,7 @@
+"""`python -m dynashard_checks.schedules`: explore random schedules of changes of shard counts."""
+
+import sys
+
+from dynashard_checks.schedules.exploring import main
+
+sys.exit(main())

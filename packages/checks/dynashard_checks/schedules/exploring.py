@@ -1,0 +1,192 @@
+"""`make check-reshard`: run and check random schedules of clients, movers and a controller on the real engine.
+
+This is deterministic simulation testing: at every call to the database another actor may continue. A seed determines
+the whole schedule: the change, all operations, faults and kills. docs/proof.md says what it shows.
+"""
+
+import argparse
+import gc
+import json
+import multiprocessing
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import Progress
+
+from dynashard_checks.processors import pin
+from dynashard_checks.schedules.mutants import MUTANTS, Mutant, broken
+from dynashard_checks.schedules.plan import planned
+from dynashard_checks.schedules.schedule import run_seed
+from dynashard_checks.schedules.scheduler import AnomalyError
+from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
+
+LEVELS: Final = ("guarded", "exactly once")
+"""Kinds of schedules for the levels of care: no count changes, and requests may be executed at any later time."""
+_CHUNK: Final = 100
+_MOST_SHOWN: Final = 20
+_PROGRESS_EVERY: Final = 5000
+"""The number of schedules between two lines of progress."""
+
+
+@dataclass
+class Sum:
+    """The sum of the results of some schedules."""
+
+    schedules: int = 0
+    calls: int = 0
+    operations: int = 0
+    listings: int = 0
+    kills: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    anomalies: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, other: "Sum") -> None:
+        """Add another sum to this one."""
+        for name in ("schedules", "calls", "operations", "listings", "kills"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.kinds += other.kinds
+        self.anomalies += other.anomalies
+
+
+def explore(wire: LeanWire, seeds: Sequence[int], kind: str | None = None) -> Sum:
+    """Run the schedules of some seeds on one engine, all of one kind if it is given."""
+    found = Sum()
+    for seed in seeds:
+        found.schedules += 1
+        try:
+            outcome = run_seed(wire, seed, kind=kind, late=kind in LEVELS or None)
+        except AnomalyError as anomaly:
+            found.anomalies.append((seed, str(anomaly)))
+            continue
+        found.kinds[outcome.kind] += 1
+        for name in ("calls", "operations", "listings", "kills"):
+            setattr(found, name, getattr(found, name) + getattr(outcome, name))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Catch:
+    """The schedule that caught a mutant: its number, its seed, and the anomaly."""
+
+    schedules: int
+    seed: int
+    what: str
+
+
+def run_mutant(wire: LeanWire, seed: int, mutant: Mutant) -> None:
+    """Run a schedule of the kind that shows a mutant."""
+    run_seed(wire, seed, kind=mutant.kind, stages=mutant.stages, late=mutant.late)
+
+
+def caught(wire: LeanWire, mutant: str, seeds: Sequence[int]) -> Catch | None:
+    """Return the first schedule that catches a mutant; None if none of these seeds does.
+
+    The schedules are of the kind that shows the mutant: races at a stage of a change, or writers of one key.
+    """
+    with broken(mutant):
+        for number, seed in enumerate(seeds, 1):
+            try:
+                run_mutant(wire, seed, MUTANTS[mutant])
+            except AnomalyError as anomaly:
+                return Catch(number, seed, str(anomaly))
+    return None
+
+
+def main() -> int:
+    """Run the schedules, and return 0 if there was no anomaly and every mutant was caught."""
+    parser = argparse.ArgumentParser(prog="python -m dynashard_checks.schedules", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=100_000)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--mutants", type=int, default=4000, help="schedules of each mutant at most")
+    parser.add_argument("--levels", type=int, default=5000, help="further schedules of each level of care")
+    parser.add_argument("--seed", type=int, help="run one schedule only, and print what happened in it")
+    parser.add_argument("--kind", help="its kind; drawn from the seed if left out")
+    parser.add_argument("--json", type=Path, default=Path("build/reshard.json"))
+    asked = parser.parse_args()
+    if asked.seed is not None:
+        return _traced(asked.seed, asked.kind)
+    console, started = Console(), time.monotonic()
+    found = Sum()
+    seeds = range(asked.first, asked.first + asked.schedules)
+    with ProcessPoolExecutor(asked.processes, initializer=_enter) as pool:
+        variants = [(name, pool.submit(_caught, name, asked.mutants)) for name in MUTANTS] if asked.mutants else []
+        with Progress(console=console) as progress:
+            task = progress.add_task("schedules", total=len(seeds) + len(LEVELS) * asked.levels)
+            for part in pool.map(_explored, _chunks(seeds, range(asked.levels))):
+                found.add(part)
+                progress.update(task, advance=part.schedules)
+                for seed, what in part.anomalies:
+                    progress.console.print(f"seed {seed}: {what}", markup=False)
+                if found.schedules % _PROGRESS_EVERY == 0:
+                    progress.console.print(f"{found.schedules:,} schedules, {len(found.anomalies)} anomalies")
+        mutants = {name: running.result() for name, running in variants}
+    report = _report(found, mutants, time.monotonic() - started)
+    console.print_json(data=report)
+    asked.json.parent.mkdir(parents=True, exist_ok=True)
+    asked.json.write_text(json.dumps(report, indent=2) + "\n")
+    return 1 if found.anomalies or None in mutants.values() else 0
+
+
+def _report(found: Sum, mutants: dict[str, Catch | None], seconds: float) -> dict[str, Any]:
+    return {
+        "schedules": found.schedules,
+        "anomalies": len(found.anomalies),
+        "first_anomalies": [{"seed": seed, "what": what} for seed, what in found.anomalies[:_MOST_SHOWN]],
+        "database_calls": found.calls,
+        "operations": found.operations,
+        "listings": found.listings,
+        "kills": found.kills,
+        "kinds": dict(found.kinds),
+        "mutants": {
+            name: {"caught_after": None} if catch is None else {"caught_after": catch.schedules, "by": catch.what}
+            for name, catch in mutants.items()
+        },
+        "seconds": round(seconds),
+    }
+
+
+def _traced(seed: int, kind: str | None) -> int:
+    trace: list[str] = []
+    with engine_in_memory() as wire:
+        print(planned(seed, kind))
+        try:
+            run_seed(wire, seed, kind=kind, late=kind in LEVELS or None, trace=trace)
+        except AnomalyError as anomaly:
+            trace.append(f"anomaly: {anomaly}")
+            return 1
+        finally:
+            print("\n".join(trace))
+    return 0
+
+
+def _chunks(seeds: range, of_levels: range) -> Iterator[tuple[range, str | None]]:
+    for kind, some in ((None, seeds), *((level, of_levels) for level in LEVELS)):
+        yield from ((some[at : at + _CHUNK], kind) for at in range(0, len(some), _CHUNK))
+
+
+_ENGINE: list[Any] = []
+"""The engine of this process, which runs until the process ends."""
+
+
+def _enter() -> None:
+    # Numbers of the processes of a pool are consecutive.
+    pin(sum(multiprocessing.current_process()._identity))
+    running = engine_in_memory()
+    _ENGINE.extend([running, running.__enter__()])
+    gc.freeze()
+
+
+def _explored(part: tuple[Sequence[int], str | None]) -> Sum:
+    return explore(_ENGINE[1], *part)
+
+
+def _caught(mutant: str, most: int) -> Catch | None:
+    return caught(_ENGINE[1], mutant, range(most))

@@ -1,0 +1,119 @@
+"""`dynashard account`."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynashard_serving.tenant_data import Scanned, TenantData
+from dynashard_tools.account.exporting import export as export_items
+from dynashard_tools.account.purging import Purged, found, purge
+from dynashard_tools.account.records import PurgeRecord
+from dynashard_tools.connection import Backend, open_backend
+from dynashard_tools.entities import models
+from dynashard_tools.failure import CommandError, on_interrupt
+from dynashard_tools.left_out import LeftOut
+from dynashard_tools.options import AsJson, Environment, Workers
+from dynashard_tools.progress import Work, show, working
+from dynashard_tools.topology.facts import largest_count
+
+account = typer.Typer(help="Export or remove everything that is stored of an account.", no_args_is_help=True)
+
+Tenant = Annotated[str, typer.Argument(help="The account: the tenant that tokens name.")]
+
+
+@account.command()
+def export(
+    tenant: Tenant,
+    to: Annotated[Path, typer.Option(help="The file to write, as JSON Lines.")],
+    workers: Workers = 4,
+    environment: Environment = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Write every item of an account with its attachments, one JSON object a line.
+
+    Reads the table once to find the account's partitions, and then the partitions. Expired items are left out.
+    """
+    backend, left_out = open_backend(environment), LeftOut()
+    with working("{:>11,} items read, {:,} exported") as work, on_interrupt(lambda: f"{to} is unchanged"):
+        scanned, done = work.adders(2)
+        partitions = _tenant_data(backend).partitions(tenant, time.time(), scanned)
+        items = export_items(backend, partitions, to, workers=workers, advance=done, left_out=left_out)
+    summary = {"account": tenant, "to": str(to), "items": items.total(), "entities": dict(items)}
+    summary |= {"read_units": work.read_units, "seconds": work.seconds}
+    show(summary, *_lines(tenant, items, "exported", work), as_json=as_json)
+    left_out.end()
+
+
+@account.command(name="purge")
+def remove(
+    tenant: Tenant,
+    confirm: Annotated[
+        str | None, typer.Option(help="The account's name once more. Without it nothing is removed.")
+    ] = None,
+    environment: Environment = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Remove every stored item of an account for good, with attachments and copies.
+
+    Reads the table until it finds nothing. If it is interrupted, run it again. Revoke the account's tokens before. The
+    purge is recorded, so that `dynashard restore` repeats it.
+    """
+    if confirm not in (None, tenant):
+        raise CommandError(f"--confirm names {confirm!r}, not {tenant!r}; nothing was removed")
+    backend = open_backend(environment)
+    data = _tenant_data(backend)
+    with working("{:>11,} items read, {:,} removed") as work, on_interrupt(lambda: "run it again to remove the rest"):
+        scanned, done = work.adders(2)
+        if confirm is None:
+            kinds, verb = found(data, tenant, scanned), "would be removed (name the account with --confirm)"
+        else:
+            kinds, verb = purged(backend, tenant, scanned, done).removed, "removed"
+    summary = {"account": tenant, "confirmed": confirm is not None, "items": kinds.total(), "types": dict(kinds)}
+    summary |= {**work.units, "seconds": work.seconds}
+    show(summary, *_lines(tenant, kinds, verb, work), as_json=as_json)
+
+
+@account.command()
+def purges(environment: Environment = None, *, as_json: AsJson = False) -> None:
+    """List the purges of the last 37 days, which a restore to an earlier moment has to repeat."""
+    found = open_backend(environment).purge_records().all()
+    lines = [f"{_time(each.began)} {each.tenant}: {_ended(each)}, of {each.table}" for each in found] or [
+        "no purge is recorded"
+    ]
+    show({"purges": [asdict(each) for each in found]}, *lines, as_json=as_json)
+
+
+def _ended(record: PurgeRecord) -> str:
+    return "not complete" if record.ended is None else f"{record.items:,} items removed until {_time(record.ended)}"
+
+
+def _time(epoch: float) -> str:
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def purged(backend: Backend, tenant: str, scanned: Scanned, removed: Callable[[int], None]) -> Purged:
+    """Purge a tenant, with a record of it. Raises as `purge`; nothing is removed if the record cannot be written."""
+    records = backend.purge_records()
+    record = records.begin(tenant, backend.table)
+    done = purge(_tenant_data(backend), tenant, scanned=scanned, removed=removed)
+    records.end(record, done.total)
+    return done
+
+
+def _tenant_data(backend: Backend) -> TenantData:
+    largest = partial(largest_count, backend.topology)
+    return TenantData(backend.transport, backend.table, models(), largest_count=largest)
+
+
+def _lines(tenant: str, kinds: Counter[str], verb: str, work: Work) -> list[str]:
+    total = f"{kinds.total():>11,} items of {tenant} {verb}, {work.read_units:,.1f} read units, {work.seconds:.1f} s"
+    return [*(f"{amount:>11,} {kind}" for kind, amount in sorted(kinds.items())), total]

@@ -1,0 +1,31 @@
+"""The entry point of the command line."""
+
+import sys
+from importlib import import_module
+
+from dynashard.errors import DeclarationError, DynashardError
+from dynashard_tools.failure import FAILED, CommandError
+
+
+def main() -> None:
+    """Run a command. An error is printed as one line; the exit status is 0 only on success."""
+    try:
+        # Commands import the domain's entities, so a wrong declaration is raised here.
+        app = import_module("dynashard_tools.commands").app
+        app(prog_name="dynashard")
+    except CommandError as error:
+        _end(str(error), error.status)
+    except DeclarationError as error:
+        _end(f"the domain cannot be used: {error} ({error.code})")
+    except DynashardError as error:
+        _end(f"{error} ({error.code})")
+    except OSError as error:
+        # Commands report errors of the files they are given; other errors are the machine's, such as a full disk.
+        where = "" if error.filename is None else f"{error.filename}: "
+        _end(f"{where}{error.strerror or error}")
+
+
+def _end(message: str, status: int = FAILED) -> None:
+    line = " ".join(message.split("\n"))
+    print(f"error: {line}", file=sys.stderr)
+    sys.exit(status)

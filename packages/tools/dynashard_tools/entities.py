@@ -1,0 +1,62 @@
+"""Finds the domain's entities and logical partitions by the names of the command line."""
+
+from typing import Any
+
+from domain import ENTITIES, Exposed
+from dynashard import Entity, definition
+from dynashard.entity import EntityDefinition
+from dynashard.entity.declaration import DEFAULT_SEPARATOR
+from dynashard.topology import family_of
+from dynashard_tools.failure import CommandError
+
+
+def models() -> list[type[Entity]]:
+    """The classes of all entities."""
+    return [each.entity for each in ENTITIES]
+
+
+def exposed(name: str) -> Exposed:
+    """Return the entity of a name such as `users` or `user.v1.User`.
+
+    Raises:
+        CommandError: there is none; the message lists all.
+    """
+    for each in ENTITIES:
+        if name in (each.path, definition(each.entity).name):
+            return each
+    raise CommandError(f"no entity is called {name!r}. There are: {', '.join(each.path for each in ENTITIES)}")
+
+
+def sharing(entity: EntityDefinition[Any]) -> tuple[str, ...]:
+    """Return the names of the other entities that share an entity's logical partitions."""
+    others = (definition(model) for model in models())
+    return tuple(each.name for each in others if each is not entity and family_of(each) == family_of(entity))
+
+
+def names_beginning(incomplete: str) -> list[str]:
+    """Return the names of entities for completion in a shell."""
+    return [each.path for each in ENTITIES if each.path.startswith(incomplete)]
+
+
+def partition_fields(model: type[Entity], text: str) -> dict[str, Any]:
+    """Parse a partition's fields from `abc` or `abc:engineering`; none of them may contain a colon.
+
+    Raises:
+        CommandError: there are more or fewer parts than fields.
+        InvalidValueError: a field does not accept its value.
+    """
+    found = definition(model)
+    fields, values = found.partition_fields, text.split(DEFAULT_SEPARATOR)
+    if len(fields) != len(values):
+        wanted = DEFAULT_SEPARATOR.join(fields)
+        raise CommandError(f"a partition of {found.name} has the form {wanted}, but {text!r} has {len(values)} parts")
+    return {name: found.assignment.check(name, value) for name, value in zip(fields, values, strict=True)}
+
+
+def logical_partition(model: type[Entity], text: str) -> str:
+    """Return the logical partition, such as `user.v1.User:abc`, that `abc` names; raises as `partition_fields`.
+
+    Raises:
+        InvalidKeyError: a value cannot be part of a key.
+    """
+    return definition(model).logical_partition(partition_fields(model, text))

@@ -1,0 +1,154 @@
+"""Deployed environments: their region and account by cdk.json, and clients of their services."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from dynashard.errors import ConfigurationError
+from dynashard.transport.aws import stack_outputs
+from dynashard_local.settings import ROOT
+from dynashard_tools.failure import CommandError
+
+REGION_VARIABLES: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
+"""Name the region of an environment without one. `cdk deploy` reads the first one first, botocore only the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A deployed environment, and the region that all calls go to."""
+
+    name: str
+    region: str
+
+    def stack(self, part: str) -> str:
+        """Return the full name of a stack, such as `Data`."""
+        return f"Dynashard-{self.name}-{part}"
+
+    def client(self, service: str, **options: Any) -> Any:
+        """Return boto3's client of a service; options as of `Session.client`. Raises `CommandError`."""
+        import boto3  # noqa: PLC0415 - the local stack needs no SDK
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - the local stack needs no SDK
+
+        try:
+            return boto3.session.Session(region_name=self.region).client(service, **options)
+        except (BotoCoreError, ValueError) as error:
+            raise CommandError(f"{service} of the environment {self.name} cannot be used: {error}") from error
+
+    def outputs(self, part: str) -> Mapping[str, str]:
+        """Return the outputs of a stack. Raises `CommandError` if it cannot be read. Cost: 1 DescribeStacks."""
+        try:
+            return stack_outputs(self.stack(part), region=self.region)
+        except ConfigurationError as error:
+            raise CommandError(str(error)) from error
+
+    def output(self, part: str, name: str) -> str:
+        """Return one output of a stack. Raises `CommandError` if there is none. Cost: as `outputs`."""
+        outputs = self.outputs(part)
+        if name not in outputs:
+            raise CommandError(f"the stack {self.stack(part)} has no output {name}: deploy it again from this version")
+        return outputs[name]
+
+    def resources(self, part: str, kind: str) -> dict[str, str]:
+        """Return the physical names of a stack's resources of one type, by their logical ids.
+
+        They are empty if there is no such stack. Raises `CommandError` if it cannot be read. Cost: 1
+        ListStackResources for every 100 resources.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
+
+        client = self.client("cloudformation")
+        try:
+            pages = client.get_paginator("list_stack_resources").paginate(StackName=self.stack(part))
+            return {
+                each["LogicalResourceId"]: each["PhysicalResourceId"]
+                for page in pages
+                for each in page["StackResourceSummaries"]
+                if each["ResourceType"] == kind
+            }
+        except ClientError as error:
+            if "does not exist" in str(error):
+                return {}
+            raise CommandError(f"the stack {self.stack(part)} cannot be read: {error}") from error
+        except BotoCoreError as error:
+            raise CommandError(f"the stack {self.stack(part)} cannot be read: {error}") from error
+
+
+def environment_named(name: str) -> Environment:
+    """Return a deployed environment, with the region of its settings in cdk.json, as `cdk deploy` chooses it.
+
+    If the settings name an account, the credentials must be of that account. A local AWS is not asked.
+
+    Raises:
+        CommandError: nothing names a region, or the credentials are of another account, or unusable.
+
+    Cost: 1 GetCallerIdentity if the settings name an account.
+    """
+    environments = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]["environments"]
+    return environment_in(environments, name, os.environ)
+
+
+def environment_in(environments: Mapping[str, Any], name: str, environ: Mapping[str, str]) -> Environment:
+    """Return an environment of these settings; see `environment_named`. An unknown name has no settings."""
+    settings = environments.get(name, {})
+    found = Environment(name, settings.get("region") or _region(name, environ))
+    if (account := settings.get("account")) is not None:
+        _require_account(found, account)
+    return found
+
+
+def is_local(url: str) -> bool:
+    """Whether a client's endpoint is a local AWS rather than AWS."""
+    host = urlsplit(url).hostname or ""
+    return not host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
+
+
+def _region(name: str, environ: Mapping[str, str]) -> str:
+    given = {variable: environ[variable] for variable in REGION_VARIABLES if environ.get(variable)}
+    regions = set(given.values())
+    if len(regions) > 1:
+        named = " and ".join(f"{variable} is {region}" for variable, region in given.items())
+        raise CommandError(f"{named}: set environments.{name}.region in cdk.json, or both variables to one region")
+    return regions.pop() if regions else _configured_region(name)
+
+
+def _configured_region(name: str) -> str:
+    import boto3  # noqa: PLC0415 - the local stack needs no SDK
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+
+    try:
+        region = boto3.session.Session().region_name
+    except BotoCoreError as error:
+        raise CommandError(f"the region of the environment {name} cannot be read: {error}") from error
+    if not region:
+        raise CommandError(
+            f"the environment {name} has no region: set environments.{name}.region in cdk.json, or AWS_DEFAULT_REGION"
+        )
+    return str(region)
+
+
+def _require_account(environment: Environment, account: str) -> None:
+    from botocore.config import Config  # noqa: PLC0415 - the local stack needs no SDK
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    # A person waits for it, before anything else is done.
+    config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
+    client = environment.client("sts", config=config)
+    if is_local(client.meta.endpoint_url):
+        print(f"the account is not checked: {client.meta.endpoint_url} is a local AWS", file=sys.stderr)
+        return
+    try:
+        caller = client.get_caller_identity()
+    except (BotoCoreError, ClientError) as error:
+        raise CommandError(
+            f"the account of the credentials cannot be read: {error}. {environment.name} is in account {account}"
+        ) from error
+    if caller["Account"] != account:
+        raise CommandError(
+            f"the credentials are of account {caller['Account']} ({caller['Arn']}), and the environment "
+            f"{environment.name} is in account {account}: use credentials of {account}, or correct "
+            f"environments.{environment.name}.account in cdk.json. Nothing was done"
+        )

@@ -1,0 +1,182 @@
+"""From throttled keys to a cause and a command."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Final
+
+from dynashard.resharding import Status
+from dynashard.schema import MAX_SHARDS
+from dynashard_tools.hot.places import Place
+from dynashard_tools.hot.throttles import ThrottledKey
+
+HOT_ITEM: Final = 0.5
+"""Share of the throttles from which on a single item is the cause."""
+FEW_SHARDS: Final = 0.25
+"""Share of throttled shards up to which the traffic is uneven."""
+
+
+@dataclass(slots=True)
+class Hot:
+    """What is throttled: a logical partition of the table, or all partitions of an index.
+
+    Attributes:
+        shards: throttled events by stored partition key.
+        items: throttled events by stored key of an item.
+    """
+
+    place: Place
+    shards: dict[str, int] = field(default_factory=dict)
+    items: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def events(self) -> int:
+        """Throttled events of all shards."""
+        return sum(self.shards.values())
+
+    @property
+    def hottest(self) -> tuple[tuple[str, str], float] | None:
+        """The most throttled item, and its share of all throttles; None if items are not known."""
+        if not self.items or not self.events:
+            return None
+        key = max(self.items, key=lambda each: self.items[each])
+        return key, min(1.0, self.items[key] / self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The cause of throttles in a sentence, and the arguments of the command that is the remedy, if there is one."""
+
+    cause: str
+    command: str | None = None
+
+
+def grouped(keys: Iterable[ThrottledKey], placed: Mapping[tuple[str | None, str], Place | None]) -> list[Hot]:
+    """Group keys by what has the shard count, most throttled first. Keys that belong to no entity are left out."""
+    found: dict[str, Hot] = {}
+    for key in keys:
+        place = placed.get((key.slot, key.partition))
+        if place is None:
+            continue
+        hot = found.setdefault(f"{key.slot} {place.arguments}", Hot(place))
+        if key.sort is None:
+            hot.shards[key.partition] = hot.shards.get(key.partition, 0) + key.events
+        else:
+            hot.items[key.partition, key.sort] = key.events
+    return sorted(found.values(), key=lambda hot: hot.events, reverse=True)
+
+
+def judged(hot: Hot, status: Status | None, *, most: int | None, begin: float = inf) -> Verdict:
+    """Return why something is throttled, and what to do.
+
+    Args:
+        hot: what is throttled.
+        status: the state of its shard count; None if it has none.
+        most: the count up to which it grows by itself; None without shards.
+        begin: since when throttles are counted, in epoch seconds.
+    """
+    if status is None or most is None:
+        return Verdict("it declares no shards, so a single key range takes its traffic (docs/declaring.md)")
+    found = _under_way(status, hot.place.arguments) or _one_item(hot) or _fixed(hot, status) or _changed(status, begin)
+    return found or _too_few(hot, status.count, most)
+
+
+def _under_way(status: Status, name: str) -> Verdict | None:
+    if status.paused:
+        reason = status.error or "an operator has paused it"
+        return Verdict(f"its change to {status.target} shards is paused: {reason}", f"reshard resume {name}")
+    if status.target is not None and status.target > status.count:
+        growing = f"it is growing from {status.count} to {status.target} shards ({status.stage})"
+        return Verdict(growing, f"reshard status {name} --watch")
+    if status.waits_for == "empty_shards":
+        waits = (
+            f"it waits to have {status.target} shards instead of {status.count}, until the others are empty, and "
+            "writers use fewer shards meanwhile; the growth policy takes that back at a throttle, or you do"
+        )
+        return Verdict(waits, f"reshard abort {name}")
+    if status.target is not None:
+        shrinking = f"it is shrinking from {status.count} to {status.target} shards ({status.stage})"
+        return Verdict(shrinking, f"reshard status {name} --watch")
+    if status.busy:
+        swept = f"its count has just changed to {status.count}, and the markers are not swept yet"
+        return Verdict(swept, f"reshard status {name} --watch")
+    return None
+
+
+def _one_item(hot: Hot) -> Verdict | None:
+    if hot.hottest is None or hot.hottest[1] < HOT_ITEM:
+        return None
+    (partition, sort), share = hot.hottest
+    return Verdict(
+        f"{share:.0%} of the throttles are of one item, {partition} {sort}. An item is on one shard, so more shards do "
+        "not help (docs/runbooks/throttled-key.md#one-item)"
+    )
+
+
+def _fixed(hot: Hot, status: Status) -> Verdict | None:
+    shards = hot.place.definition.shards
+    if shards is not None and shards.placement == "modulo":
+        return Verdict("its placement is modulo, so its count never changes (docs/declaring.md)")
+    if status.count >= MAX_SHARDS:
+        return Verdict(f"it has {status.count} shards, the most that there can be: divide the logical partition")
+    return None
+
+
+def _changed(status: Status, begin: float) -> Verdict | None:
+    """Return the cause if the count has changed while these throttles were counted. A first count has no cause."""
+    if status.cause is None or status.since <= begin:
+        return None
+    changed = f"its count has changed to {status.count} meanwhile, so these may be from before; look again"
+    return Verdict(changed, "hot --minutes 1")
+
+
+def _too_few(hot: Hot, count: int, most: int) -> Verdict:
+    command = f"reshard start {hot.place.arguments} --to {max(1, count) * 2}"
+    if count >= most:
+        return Verdict(f"it has {count} shards, and `max` of its declaration forbids more by itself", command)
+    if len(hot.shards) <= count * FEW_SHARDS:
+        return Verdict("a few shards take most of its traffic: keys are uneven, or sort keys rise", command)
+    return Verdict("it has too few shards for its traffic", command)
+
+
+def as_dict(hot: Hot, status: Status | None, verdict: Verdict, *, environment: str | None) -> dict[str, Any]:
+    """As JSON."""
+    place = hot.place
+    return {
+        "entity": place.definition.name,
+        "partition": place.partition if place.index is None else None,
+        "index": None if place.index is None else place.index.name,
+        "events": hot.events,
+        "throttled": len(hot.shards),
+        "throttled_shards": sorted(hot.shards, key=lambda key: hot.shards[key], reverse=True),
+        "count": None if status is None else status.count,
+        "target": None if status is None else status.target,
+        "hottest_item": None if hot.hottest is None else {"key": hot.hottest[0], "share": round(hot.hottest[1], 3)},
+        "cause": verdict.cause,
+        "command": command_line(verdict, environment),
+    }
+
+
+def command_line(verdict: Verdict, environment: str | None) -> str | None:
+    """Return the command to type; None if there is none."""
+    if verdict.command is None:
+        return None
+    return f"dynashard {verdict.command}" + (f" --env {environment}" if environment else "")
+
+
+def lines(found: Sequence[dict[str, Any]]) -> list[str]:
+    """As text for people: a line for each, and the command below it."""
+    shown = []
+    for each in found:
+        where = each["entity"] + (f" {each['partition']}" if each["index"] is None else f" by index {each['index']}")
+        shown.append(f"{where}: {each['events']:,} throttles{_spread(each)}; {each['cause']}")
+        if each["command"]:
+            shown.append(f"    {each['command']}")
+    return shown
+
+
+def _spread(found: Mapping[str, Any]) -> str:
+    """On how much of it there are throttles. An index has its count for each of its partitions."""
+    if found["count"] is None or found["index"] is not None:
+        return f" on {found['throttled']} partition keys" if found["throttled"] > 1 else ""
+    return f" on {found['throttled']} of {max(1, found['count'])} shards"

@@ -1,0 +1,84 @@
+"""Invokes a backend in this process, with the checks, bounds and errors of direct invocation."""
+
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dynashard.entity import Undecodable
+from dynashard.locations import CURSOR_SECRET_OUTPUT
+from dynashard_local.functions import api_environment
+from dynashard_local.settings import Settings
+from dynashard_serving.commands.handler import Log, build_commands
+from dynashard_serving.environment import tenant_rule
+from dynashard_serving.logs import open_logger
+from dynashard_serving.settings import ServingSettings
+from dynashard_tools.connection import Backend, open_backend
+from dynashard_tools.environments import environment_named
+from dynashard_tools.failure import CommandError
+from dynashard_tools.left_out import LeftOut
+
+_SHOWN: Final = 5
+"""Fields at fault that the message names."""
+
+
+class _RaisingLog(Log):
+    """Raises internal errors, because the command line may show what callers of the API may not see."""
+
+    def failed(self, error: Exception) -> None:
+        raise error
+
+
+def invoke(
+    environment: str | None, request: Mapping[str, Any], *, cursors: bool = False, left_out: LeftOut | None = None
+) -> Any:
+    """Return the result of a request in the form of docs/invoking.md; `cursors` if it needs the keys that sign them.
+
+    `left_out` names the stored items that the answer leaves out.
+
+    Raises:
+        CommandError: the request is refused; the message names the fields at fault, and ends with the code.
+        DynashardError: it failed on the side of the backend.
+
+    Cost: what `open_backend` costs and what the operation costs; deployed, a DescribeStacks and a GetSecretValue more
+    with cursors.
+    """
+    backend = open_backend(environment)
+    settings = _settings(backend, environment, cursors=cursors)
+    log = _RaisingLog(open_logger("dynashard-command-line", sys.stderr), settings.environment)
+    answer = build_commands(settings, backend.transport, log=log).answer(dict(request))
+    if not answer["ok"]:
+        raise CommandError(_line(answer["error"]))
+    if left_out is not None:
+        keys = answer.get("undecodable", {}).get("keys", ())
+        left_out.add(Undecodable(key["partition_key"], key["sort_key"], "it does not fit") for key in keys)
+    return answer["result"]
+
+
+def _settings(backend: Backend, environment: str | None, *, cursors: bool) -> ServingSettings:
+    if environment is None:
+        return ServingSettings.from_env(api_environment(Settings.from_env(os.environ)))
+    # Single-item calls never sign cursors, so a throwaway key avoids reading the secret.
+    keys: dict[str, Any] = {"cursor_keys": (secrets.token_urlsafe(),)}
+    if cursors:
+        keys = {"cursor_secret_arn": environment_named(environment).output("Api", CURSOR_SECRET_OUTPUT)}
+    return ServingSettings(
+        table=backend.table,
+        topology_table=backend.topology_table,
+        idempotency_table="none: commands send no idempotency keys",
+        topology_lease_seconds=backend.timing.lease,
+        # One throttled command does not show that a partition is hot.
+        growth_mode="off",
+        tenants=tenant_rule(os.environ),
+        **keys,
+    )
+
+
+def _line(error: Mapping[str, Any]) -> str:
+    errors = error.get("errors", [])
+    named = [f"{each['field'] or 'the item'}: {each['message']}" for each in errors[:_SHOWN]]
+    more = len(errors) - len(named) + error.get("errors_omitted", 0)
+    # Some messages end as sentences do; pydantic's do not.
+    text = " ".join(f"{each.removesuffix('.')}." for each in named) if named else error["message"]
+    return f"{text}{f' And {more} more.' if more else ''} ({error['code']})"

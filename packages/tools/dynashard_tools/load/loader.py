@@ -1,0 +1,236 @@
+"""Loads rows: checks them one by one, and writes their items in batches, with a checkpoint after each."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from dynashard import Collection, Entity
+from dynashard.errors import EngineError, InputError
+from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
+from dynashard_tools.failure import CommandError, on_interrupt
+from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
+from dynashard_tools.load.rows import Lines, Row
+
+BATCH: Final = 400
+"""Sixteen requests of 25 items: as many as go out at once."""
+TENANT: Final = "tenant_id"
+
+E = TypeVar("E", bound=Entity)
+
+
+@dataclass(frozen=True, slots=True)
+class LineError:
+    """A row that cannot be loaded."""
+
+    line: int
+    field: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.field + ': ' if self.field else ''}{self.reason}"
+
+
+class BadLineError(CommandError):
+    """A row that cannot be loaded has ended the load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The end of a row: its line, and the fingerprint of the file up to there."""
+
+    line: int = 0
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[E]):
+    """Successive rows: the items of the good ones, the errors of the bad ones, and where they end."""
+
+    good: list[E]
+    bad: list[LineError]
+    end: Position
+    stop: LineError | None = None
+    """The error of the row after them, if it ends the load."""
+
+
+@dataclass(slots=True)
+class Load(Generic[E]):
+    """One load.
+
+    Attributes:
+        stop_on_error: end at the first bad line; otherwise leave bad lines out.
+        report: called with every bad line.
+        advance: called after every batch.
+    """
+
+    items: Collection[E]
+    state: CheckpointFile
+    checkpoint: Checkpoint
+    stop_on_error: bool
+    dry_run: bool
+    report: Callable[[LineError], None]
+    advance: Callable[[Lines, Checkpoint], None]
+    tenants: TenantRule = DEFAULT_TENANTS
+    _lines_of_keys: dict[int, int] = field(default_factory=dict)
+    """By a 64-bit hash of the key, so that millions of rows fit in memory without collisions."""
+    _replaces: bool = False
+    """Whether a row may have the key of a stored item: a file names its key, or an earlier run has written it."""
+
+    def run(self, lines: Lines, rows: Iterator[Row]) -> Checkpoint:
+        """Load all rows after the checkpoint.
+
+        Returns:
+            The checkpoint at the end.
+
+        Raises:
+            BadLineError: a row cannot be loaded; everything before it is written, nothing after it.
+            CommandError: the file has changed above the checkpoint, or the engine refuses a write.
+            CommandInterruptedError: Ctrl-C.
+
+        Cost: 1 write unit for each KB of an item and index it stands in; a round trip for 25 items, 16 at a time. If
+        not every key is made for this load, 1 read unit more for each item, and a round trip for 100. With random
+        placement, 1 read unit more for each item and shard.
+        """
+        self._replaces = self.state.kept
+        # "at least", because a batch may be under way.
+        with on_interrupt(lambda: f"at least {self._so_far()}"):
+            for batch in self._batches(lines, rows):
+                self._write(batch)
+                for error in batch.bad:
+                    self.report(error)
+                self.checkpoint = replace(
+                    self.checkpoint,
+                    line=batch.end.line,
+                    fingerprint=batch.end.fingerprint,
+                    written=self.checkpoint.written + len(batch.good),
+                    refused=self.checkpoint.refused + len(batch.bad),
+                )
+                if batch.good or batch.bad or self.state.kept:
+                    # A load that ends at its first line needs no checkpoint: it is started again.
+                    self._keep()
+                self.advance(lines, self.checkpoint)
+                if batch.stop is not None:
+                    self.report(batch.stop)
+                    raise BadLineError(f"stopped at line {batch.stop.line}; {self._so_far()}")
+            if not self.dry_run:
+                self.state.remove()
+        return self.checkpoint
+
+    def _batches(self, lines: Lines, rows: Iterator[Row]) -> Iterator[Batch[E]]:
+        good: list[E] = []
+        bad: list[LineError] = []
+        end = Position()
+        unchanged = False
+        for row in rows:
+            found = self._check(row)
+            if row.last_line > self.checkpoint.line:
+                if not unchanged:
+                    self._require_unchanged(end)
+                    unchanged = True
+                if isinstance(found, LineError):
+                    if row.final or self.stop_on_error:
+                        yield Batch(good, bad, end, stop=found)
+                        return
+                    bad.append(found)
+                elif found is not None:
+                    good.append(found)
+            end = Position(row.last_line, lines.fingerprint())
+            if len(good) + len(bad) >= BATCH:
+                yield Batch(good, bad, end)
+                good, bad = [], []
+        if not unchanged:
+            self._require_unchanged(end)
+        if good or bad:
+            yield Batch(good, bad, end)
+
+    def _require_unchanged(self, end: Position) -> None:
+        """Refuse a file that has changed above the checkpoint, because ids are made of lines."""
+        kept = self.checkpoint
+        if end != Position(kept.line, kept.fingerprint):
+            raise CommandError(
+                f"the file has changed above line {kept.line}, up to where it was loaded; undo that, or remove the "
+                "state file to start again (rows without ids become new items then)"
+            )
+
+    def _check(self, row: Row) -> E | LineError | None:
+        """Return the item of a row; None for an empty line."""
+        if row.fields is None:
+            return None if row.reason is None else LineError(row.line, None, row.reason)
+        entity = self.items.entity
+        fields = self._completed(row.line, row.fields)
+        if isinstance(fields, LineError):
+            return fields
+        try:
+            item: E = entity.model.model_validate(fields)
+            self.items.check(item)
+        except ValidationError as error:
+            return _line_error(row.line, error)
+        except InputError as error:
+            return LineError(row.line, error.field, str(error))
+        earlier = self._lines_of_keys.setdefault(hash(entity.key_of(item)), row.line)
+        if earlier != row.line:
+            return LineError(row.line, None, f"line {earlier} has the same key")
+        return item
+
+    def _completed(self, line: int, given: dict[str, Any]) -> dict[str, Any] | LineError:
+        """Return a row's fields with tenant and ids."""
+        fields = dict(given)
+        entity, tenant = self.items.entity, self.checkpoint.tenant
+        for name in sorted(entity.server_fields & fields.keys()):
+            return LineError(line, name, "is set when the item is written; leave it out")
+        if tenant is not None and fields.setdefault(TENANT, tenant) != tenant:
+            return LineError(line, TENANT, "differs from the tenant of this load")
+        if TENANT not in fields and TENANT in entity.partition_fields:
+            return LineError(line, TENANT, "is missing; give one for all rows with --tenant, or one in each row")
+        if isinstance(fields.get(TENANT), str) and not self.tenants.allows(fields[TENANT]):
+            return LineError(line, TENANT, f"is not a tenant: it must match {self.tenants.pattern}")
+        made = entity.generated_fields - fields.keys()
+        self._replaces = self._replaces or made.isdisjoint(entity.key_fields)
+        for name in made:
+            fields[name] = self.checkpoint.id_of(line)
+        return fields
+
+    def _write(self, batch: Batch[E]) -> None:
+        if self.dry_run or not batch.good:
+            return
+        if self.checkpoint.line == 0:
+            # From here on items may be written, and a resumed load must make the same ids.
+            self._keep()
+        try:
+            self._store(batch.good)
+        except EngineError as error:
+            raise CommandError(f"{error}; at least {self._so_far()}") from error
+
+    def _store(self, items: list[E]) -> None:
+        """Write items; they replace items with the same keys."""
+        new = items
+        if not self.items.entity.rule.fixed:
+            # With random placement a batch would draw another shard for an item that an earlier load has written.
+            found = self.items.batch_get(items, consistent=True)
+            there = {at for at, stored in enumerate(found) if stored is not None} | found.left_out.keys()
+            new = [item for at, item in enumerate(items) if at not in there]
+            for at in sorted(there):
+                self.items.put(items[at])
+        # What stored items have besides their declared attributes is kept, so they are read first.
+        self.items.batch_write(put=new, whole=not self._replaces)
+
+    def _keep(self) -> None:
+        if not self.dry_run:
+            self.state.keep(self.checkpoint)
+
+    def _so_far(self) -> str:
+        if self.dry_run:
+            return "0 items are written"
+        done = f"{self.checkpoint.written:,} items are written"
+        return f"{done}; --resume continues from here" if self.state.kept else done
+
+
+def _line_error(line: int, error: ValidationError) -> LineError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    reason = _REASONS.get(first["type"]) or first["msg"]
+    return LineError(line, ".".join(str(part) for part in first["loc"]) or None, reason)
+
+
+_REASONS: Final = {"missing": "is missing", "extra_forbidden": "is not a field"}

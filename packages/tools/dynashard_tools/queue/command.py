@@ -1,0 +1,106 @@
+"""`dynashard queue`."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dynashard_tools.failure import CommandError, file_errors
+from dynashard_tools.options import AsJson, Environment
+from dynashard_tools.progress import show
+from dynashard_tools.queue.reach import EVENTS, NAMES, Queue, Queues, reach
+from dynashard_tools.queue.redriving import depth, keep, redrive
+from dynashard_tools.queue.stream import lag_of
+
+queue = typer.Typer(
+    help="Look at the queues, and redrive or export dead letters.", no_args_is_help=True, add_completion=False
+)
+
+Name = Annotated[str, typer.Argument(help=f"The queue: {' or '.join(NAMES)}.")]
+
+
+@queue.command()
+def status(environment: Environment = None, *, as_json: AsJson = False) -> None:
+    """Report about how many messages wait and for how long, all dead letters, and the lag of the stream consumer.
+
+    Ages of a deployed environment are CloudWatch's, and about a minute late.
+    """
+    queues, lag = reach(environment), lag_of(environment)
+    urls = [url for each in queues.by_name.values() for url in (each.url, each.dead_letters_url)]
+    ages = queues.ages([*urls, *queues.events.values()])
+    rows: dict[str, dict[str, Any]] = {name: _row(queues, each, ages) for name, each in queues.by_name.items()}
+    rows |= {name: _dead(queues, url, ages) for name, url in queues.events.items()}
+    lines = [_line(name, row) for name, row in rows.items()]
+    stream = {"behind_seconds": lag.seconds, "state": lag.state}
+    show({**rows, "stream": stream}, *lines, lag.line(), as_json=as_json)
+
+
+@queue.command(name="redrive")
+def redrive_command(
+    name: Name,
+    environment: Environment = None,
+    *,
+    to_file: Annotated[
+        Path | None, typer.Option("--to-file", help="Move them into this new file, as JSON lines, instead.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put dead letters back onto their queue, or move them into a file.
+
+    Takes what there is now: a message that fails again becomes a dead letter again, and stays one. An operation whose
+    caller waits is reported as failed, because later operations on its item may have been executed since.
+    """
+    queues = reach(environment)
+    found = queues.named(name)
+    most = sum(depth(queues.call, found.dead_letters_url))
+    moved = 0
+
+    def done(count: int) -> None:
+        nonlocal moved
+        moved += count
+        if sys.stderr.isatty():
+            print(f"\r{moved:,} of about {most:,}", end="", file=sys.stderr)
+
+    if to_file is None:
+        redrive(queues.call, found, most=most, done=done)
+        where = f"put back onto {name}"
+    else:
+        if to_file.exists():
+            raise CommandError(f"{to_file} exists: name a new file")
+        with file_errors(to_file, "written"), to_file.open("x", encoding="utf-8") as file:
+            keep(queues.call, found, file, most=most, done=done)
+        where = f"written to {to_file}"
+    show({"queue": name, "messages": moved}, f"{moved:,} dead letters {where}", as_json=as_json)
+
+
+def _row(queues: Queues, found: Queue, ages: Mapping[str, float]) -> dict[str, Any]:
+    waiting, in_flight = depth(queues.call, found.url)
+    age = _age(waiting + in_flight, ages.get(found.url))
+    dead = _dead(queues, found.dead_letters_url, ages)
+    return {"waiting": waiting, "in_flight": in_flight, "oldest_seconds": age, **dead}
+
+
+def _dead(queues: Queues, url: str, ages: Mapping[str, float]) -> dict[str, Any]:
+    dead_letters = sum(depth(queues.call, url))
+    return {"dead_letters": dead_letters, "oldest_dead_letter_seconds": _age(dead_letters, ages.get(url))}
+
+
+def _age(messages: int, age: float | None) -> float | None:
+    """Return the age of the oldest of so many messages in seconds; None if there is none, or nobody knows it."""
+    return None if messages == 0 or age is None else round(age, 1)
+
+
+def _line(name: str, row: Mapping[str, Any]) -> str:
+    parts = []
+    if "waiting" in row:
+        waiting, in_flight = (f"{row[part]:,} {part.replace('_', ' ')}" for part in ("waiting", "in_flight"))
+        parts += [f"{waiting}, {in_flight}{_oldest(row['oldest_seconds'])}"]
+    parts += [f"{row['dead_letters']:,} dead letters{_oldest(row['oldest_dead_letter_seconds'])}"]
+    about = f" ({EVENTS[name]})" if name in EVENTS else ""
+    return f"{name}: {'; '.join(parts)}{about}"
+
+
+def _oldest(seconds: float | None) -> str:
+    return "" if seconds is None else f", the oldest {seconds:,.0f} s old"

@@ -1,0 +1,62 @@
+"""Prints what a change of a shard count is expected to take, and asks on a terminal whether to start it."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import typer
+
+from dynashard.errors import DynashardError, ReshardRefusedError
+from dynashard.resharding import Estimate, Resharder, Scope
+from dynashard_tools.failure import CommandError
+from dynashard_tools.reshard.description import name_of, shards
+
+_MOST: Final = 5
+"""Changes that are estimated one by one. More of them are started alike, and the first few show what each takes."""
+
+
+def require_consent(
+    resharder: Resharder,
+    scopes: Sequence[Scope],
+    to: int,
+    *,
+    budget: float | None,
+    share: float | None,
+    yes: bool,
+    terminal: Callable[[], bool] = lambda: sys.stdin.isatty() and sys.stderr.isatty(),
+    ask: Callable[[str], bool] = lambda text: typer.confirm(text, err=True),
+) -> None:
+    """Print the estimate of each change on standard error; on a terminal, ask whether to start unless `yes` is set.
+
+    Without a terminal nobody can answer, so nobody is asked: a script has decided.
+
+    Raises:
+        CommandError: the answer was no; nothing was started.
+
+    Cost: as `Resharder.estimate` for each change, of the first five.
+    """
+    lines = [_line(resharder, scope, to, budget, share) for scope in scopes[:_MOST]]
+    for line in filter(None, lines):
+        typer.echo(line, err=True)
+    if len(scopes) > _MOST:
+        typer.echo(f"and {len(scopes) - _MOST:,} more changes, which were not estimated", err=True)
+    if not any(lines):
+        return
+    if not yes and terminal() and not ask("Start?"):
+        raise CommandError("nothing was started")
+
+
+def _line(resharder: Resharder, scope: Scope, to: int, budget: float | None, share: float | None) -> str | None:
+    """Return an estimate as a line; None if the change cannot start, which its start reports."""
+    try:
+        estimate = resharder.estimate(scope, to, budget=budget, share=share)
+    except ReshardRefusedError:
+        return None
+    except DynashardError as error:
+        return f"{name_of(scope)}: what it takes is unknown ({error})"
+    return f"{name_of(scope)}: {described(estimate)}"
+
+
+def described(estimate: Estimate) -> str:
+    """Describe an estimate: `16 shards -> 32 moves about ...`."""
+    return f"{shards(estimate.origin)} -> {estimate.target} {estimate.text}"

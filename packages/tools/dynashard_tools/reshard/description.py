@@ -1,0 +1,147 @@
+"""Describes in one line how far a change of a shard count has come."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from dynashard import definition
+from dynashard.entity import EntityDefinition
+from dynashard.placement import UNSHARDED
+from dynashard.resharding import Scope, Status
+from dynashard_tools.entities import models
+
+GRACE: Final = 15.0
+"""Seconds that a step may be late before a missing worker is reported."""
+_STAGES: Final = {
+    "pending": "waits to begin",
+    "prepare": "prepares",
+    "move": "moves",
+    "settle": "settles",
+    "sweep": "stable, sweeps markers",
+    "stable": "stable",
+}
+
+
+def arguments(status: Status) -> str:
+    """Return the arguments that name a change on the command line: `user.v1.User abc`."""
+    return " ".join(_words(status))
+
+
+def name_of(scope: Scope) -> str:
+    """Return the arguments that name what a change concerns; as `arguments`."""
+    return " ".join(_words_of(scope.entity, scope.partition, scope.index.slot if scope.index else None))
+
+
+def _words(status: Status) -> Iterator[str]:
+    yield from _words_of(_entity_of(status), status.partition, status.index)
+
+
+def _words_of(entity: EntityDefinition[Any], partition: str | None, slot: str | None) -> Iterator[str]:
+    yield entity.name
+    if partition is not None:
+        yield partition.removeprefix(f"{entity.prefix}{entity.separator}" if entity.prefix else "")
+    if slot is not None:
+        yield from ("--index", next(i.name for i in entity.indexes.values() if i.slot == slot))
+
+
+def _entity_of(status: Status) -> EntityDefinition[Any]:
+    return next(each for each in map(definition, models()) if each.name == status.entity)
+
+
+def shards(count: int) -> str:
+    """Describe a count."""
+    return "unsharded" if count == UNSHARDED else f"{count} shards" if count != 1 else "1 shard"
+
+
+def change(status: Status) -> str:
+    """Describe a change: `16 shards -> 32`; the count alone without a change."""
+    if status.target is None:
+        return shards(status.count)
+    return f"{shards(status.count)} -> {status.target}"
+
+
+def stage(status: Status) -> str:
+    """Describe the stage."""
+    words = _STAGES.get(status.stage, status.stage)
+    if status.paused:
+        words += ", failed" if status.error else ", paused"
+    return words
+
+
+def amounts(status: Status) -> str:
+    """Describe what was done, and what is left."""
+    parts = []
+    if status.stage == "sweep":
+        parts.append(f"{status.swept_marks:,} of {status.moved + status.late:,} markers deleted")
+    elif status.moved or status.stage == "move":
+        of = "" if status.total is None else f" of {status.total:,}"
+        parts.append(f"{status.moved:,}{of} moved")
+    if status.late:
+        parts.append(f"{status.late:,} stored late and moved")
+    if status.left:
+        parts.append(f"{status.left:,} left away from home, see `dynashard verify`")
+    if status.write_units or status.read_units:
+        parts.append(f"{status.write_units:,.0f} write and {status.read_units:,.0f} read units")
+    return ", ".join(parts)
+
+
+def left(status: Status) -> str:
+    """Describe the estimated time that is left; empty without an estimate."""
+    if status.seconds_left is None:
+        return ""
+    minutes, seconds = divmod(round(status.seconds_left), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"about {hours}:{minutes:02}:{seconds:02} left"
+
+
+def line(status: Status) -> str:
+    """Describe all of it in one line."""
+    parts = [change(status), stage(status), waits(status), amounts(status), left(status)]
+    if status.declined:
+        parts.append(f"the last change that began by itself was declined: {status.declined}")
+    if status.back_to is not None:
+        parts.append(f"will be changed back to {shards(status.back_to)}")
+    if status.error:
+        parts.append(status.error)
+    return f"{arguments(status)}: " + "; ".join(part for part in parts if part)
+
+
+def reached(status: Status) -> str:
+    """Describe a change that has reached its count, and what continues in the background."""
+    name, spent = arguments(status), amounts(replace(status, stage="stable"))
+    done = f"{name}: {shards(status.count)}, in force everywhere" + (f"; {spent}" if spent else "")
+    if status.stage != "sweep":
+        return f"{done}. Nothing continues in the background."
+    return (
+        f"{done}. The relocation markers of moved items are being deleted in the background; until that is over, no "
+        f"other change can start. `dynashard reshard status {name} --watch` watches it."
+    )
+
+
+def waits(status: Status) -> str:
+    """Describe what a change waits for, and until when; empty while it works."""
+    if status.waits_for == "clients" and status.until is not None:
+        at = datetime.fromtimestamp(status.until, UTC)
+        return f"waits until {at:%H:%M:%S} UTC for every client to know it"
+    if status.waits_for == "empty_shards":
+        return (
+            f"waits until the shards from {status.target} on are empty: their items must expire or be deleted; "
+            "a throttle of this partition, or `dynashard reshard abort`, takes the change back"
+        )
+    return "waits for a worker to see it" if status.waits_for == "worker" else ""
+
+
+def overdue(status: Status, now: float) -> bool:
+    """Whether a step of the change should have been taken long ago, so that no worker seems to run.
+
+    The wait follows the stored lease, not the settings of this process. `now` is in epoch seconds.
+    """
+    # A request to start or resume does not change `since`, when the phase was published.
+    begun = max(status.since, status.started or 0.0, status.updated)
+    if not status.busy or status.paused or now - begun <= status.wait + GRACE:
+        return False
+    if status.until is not None and now <= status.until + GRACE:
+        return False
+    # Work may take any time, and so may items in shards that have to be empty.
+    return not status.begun and status.waits_for != "empty_shards"

@@ -1,0 +1,140 @@
+"""`dynashard restore`."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+import typer
+
+from dynashard_local.settings import ROOT
+from dynashard_tools.account.command import purged
+from dynashard_tools.connection import RESTORED, open_backend
+from dynashard_tools.environments import environment_named
+from dynashard_tools.failure import CommandError
+from dynashard_tools.progress import working
+from dynashard_tools.reshard.description import line
+from dynashard_tools.reshard.halting import halt
+from dynashard_tools.restore.steps import Restore, Step, pair_of
+from dynashard_tools.restore.tables import Tables
+from dynashard_tools.restore.writers import PARTS, Writers
+
+HELP: Final = """Restore the tables of an environment to a moment, with a question before each step.
+
+Stops the functions, restores both tables, verifies them, repeats the purges made after the moment, and gives the new tables the settings of the old ones. It prints the setting for cdk.json, and goes on when the environment is deployed with it. Run it again with the same --to to go on after an interruption: it finds what is done. docs/runbooks/restore.md describes each step.
+"""  # noqa: E501 - the terminal's width breaks the lines
+
+
+def restore(
+    to: Annotated[str, typer.Option("--to", help="The moment in UTC, such as 2026-11-20T10:15:00Z.")],
+    environment: Annotated[str, typer.Option("--env", help="The deployed environment.")],
+) -> None:
+    """Restore the tables of an environment to a moment."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
+
+    try:
+        run(restore_of(environment, moment_of(to)))
+    except (BotoCoreError, ClientError) as error:
+        raise CommandError(f"AWS has refused a call: {error}. Run the command again to go on") from error
+
+
+def run(found: Restore) -> None:
+    """Do the steps that are not done, each after a question.
+
+    Raises:
+        CommandError: a step was refused or has failed; the message says how to go on.
+    """
+    if not found.tables.restored():
+        found.tables.refuse_moment(found.moment)
+    for number, step in enumerate(found.steps(), 1):
+        _take(number, step)
+    env = found.environment
+    typer.echo(f"Restored. Repair what is derived, for each of the domain's copies and roll-ups, and verify {env}:")
+    typer.echo(f"    dynashard copies repair participations --env {env}")
+    typer.echo(f"    dynashard rollups repair plays --tenant TENANT --month {found.moment:%Y-%m} --env {env}")
+    typer.echo(f"    dynashard verify --env {env}")
+
+
+def _take(number: int, step: Step) -> None:
+    if step.done():
+        typer.echo(f"{number}. {step.title}: done")
+        return
+    typer.echo(f"{number}. {step.title}")
+    for each in step.about():
+        typer.echo(f"   {each}")
+    try:
+        wanted = typer.confirm("   Go on?")
+    except typer.Abort:
+        raise CommandError("nobody answered; run the command again with the same --to to go on") from None
+    if wanted:
+        step.do()
+    elif not step.optional:
+        raise CommandError("stopped before this step; run the command again with the same --to to go on")
+
+
+def moment_of(text: str) -> datetime:
+    """Return a moment. Raises `CommandError` if the text is not one, or has no time zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise CommandError(f"--to is {text!r}; it must be a time such as 2026-11-20T10:15:00Z") from None
+    if moment.tzinfo is None:
+        raise CommandError(f"--to is {text!r}, without a time zone; add Z for UTC")
+    if moment > datetime.now(UTC):
+        raise CommandError(f"--to is {text!r}, which is in the future")
+    return moment.astimezone(UTC)
+
+
+def restore_of(environment: str, moment: datetime) -> Restore:
+    """Return the restore of a deployed environment. Raises `CommandError` if it cannot be found."""
+    if any(os.environ.get(name) for name in RESTORED):
+        raise CommandError(f"unset {' and '.join(RESTORED)}: this command sets them itself")
+    found = environment_named(environment)
+    outputs = found.outputs("Data")
+    pairs = [pair_of(outputs[name], moment) for name in ("TableName", "TopologyName")]
+    backend = replace(open_backend(environment), table=pairs[0].target, topology_table=pairs[1].target)
+    names = {part.lower(): name for part in PARTS for name in found.resources(part, "AWS::Lambda::Function").values()}
+
+    machines = found.client("stepfunctions")
+
+    def purge(tenant: str) -> None:
+        with working("{:>11,} items read, {:,} removed") as work:
+            scanned, removed = work.adders(2)
+            purged(backend, tenant, scanned, removed)
+
+    return Restore(
+        environment=environment,
+        moment=moment,
+        tables=Tables(found.client("dynamodb"), pairs, time.sleep),
+        writers=Writers(found.client("lambda"), names, _concurrency(environment)),
+        purges=backend.purge_records(),
+        purge=purge,
+        verify=lambda: _verify(environment, dict(zip(RESTORED, (each.target for each in pairs), strict=True))),
+        in_use=lambda: found.output("Data", "TableName"),
+        busy=lambda: [line(each) for each in open_backend(environment).resharder().busy()],
+        halt=lambda: print(f"   {len(halt(machines, environment, time.sleep))} executions were stopped"),
+    )
+
+
+def _concurrency(environment: str) -> Mapping[str, int]:
+    """Return what the functions reserve by the settings; nothing if these reserve nothing."""
+    from dynashard_cdk.settings import SettingsError, load  # noqa: PLC0415 - only here
+
+    context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
+    sign_in = {"issuer": "https://unused.example.com", "audience": "unused", "tenant_claim": "unused"}
+    try:
+        settings = load(context.get("environments"), environment, **sign_in)
+    except SettingsError as error:
+        raise CommandError(str(error)) from error
+    return settings.concurrency if settings.reserve_concurrency else {}
+
+
+def _verify(environment: str, variables: Mapping[str, str]) -> bool:
+    """Verify the restored tables in a process of its own, and return whether nothing is wrong."""
+    program = [sys.executable, "-c", "from dynashard_tools.cli import main; main()", "verify", "--env", environment]
+    return subprocess.run(program, check=False, env={**os.environ, **variables}, cwd=ROOT).returncode == 0  # noqa: S603

@@ -1,0 +1,120 @@
+"""`dynashard rollback`."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dynashard_tools.environments import environment_named
+from dynashard_tools.failure import CommandError, on_interrupt
+from dynashard_tools.options import AsJson, DryRun
+from dynashard_tools.progress import show
+from dynashard_tools.rollback.aliases import functions_of, move
+from dynashard_tools.rollback.releases import Function, Plan, Release, plan, releases_of
+
+HELP: Final = """Return a deployed environment to an earlier release, within seconds and without a deployment.
+
+All functions run the versions of that release again: the release before the newest, or the one that --to names. What
+was written meanwhile stays. If it is interrupted, run it again. The next deployment of another release moves the
+environment forward.
+"""
+_TIME: Final = "%Y-%m-%d %H:%M UTC"
+
+
+def rollback(
+    environment: Annotated[str, typer.Option("--env", help="The deployed environment.")],
+    to: Annotated[str | None, typer.Option("--to", help="The mark of a release, or its beginning.")] = None,
+    *,
+    listing: Annotated[bool, typer.Option("--list", help="List the releases, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Return a deployed environment to an earlier release."""
+    place = environment_named(environment)
+    functions = functions_of(place)
+    if listing:
+        _list(releases_of(functions), as_json=as_json)
+        return
+    wanted = plan(functions, to)
+    summary = _summary(wanted, done=0)
+    if not as_json:
+        _print(wanted, environment)
+    if wanted.moves and not dry_run:
+        _confirm(environment, wanted, yes=yes)
+        done, client = 0, place.client("lambda")
+        with on_interrupt(lambda: f"{done} of {len(wanted.moves)} functions were changed; run it again"):
+            for step in wanted.moves:
+                try:
+                    move(client, step)
+                except CommandError as error:
+                    raise CommandError(
+                        f"{error}. {done} of {len(wanted.moves)} functions were changed; run it again"
+                    ) from error
+                done += 1
+        summary = _summary(wanted, done=done)
+    show(summary, _last_line(wanted, environment, dry_run=dry_run), as_json=as_json)
+
+
+def _confirm(environment: str, wanted: Plan, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise CommandError("nobody can be asked here: add --yes. Nothing was changed")
+    if not typer.confirm(f"Run release {wanted.target.mark} in {environment}?", err=True):
+        raise CommandError("nothing was changed")
+
+
+def _print(wanted: Plan, environment: str) -> None:
+    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    console.print(f"{environment} to release {wanted.target.mark} of {wanted.target.published.strftime(_TIME)}")
+    table = Table("stack", "function", "runs", "will run")
+    for step in wanted.moves:
+        table.add_row(step.function.part, step.function.name, _running(step.function), f"{step.to.number}")
+    for each in wanted.younger:
+        table.add_row(each.part, each.name, _running(each), "stays: it is newer than this release")
+    if table.row_count:
+        console.print(table)
+
+
+def _running(function: Function) -> str:
+    release = f" ({function.running.release})" if function.running else ""
+    return f"{function.live}{release}"
+
+
+def _last_line(wanted: Plan, environment: str, *, dry_run: bool) -> str:
+    if not wanted.moves:
+        return f"{environment} runs release {wanted.target.mark} already; --to names another one"
+    verb = "would be changed" if dry_run else "were changed"
+    return f"{len(wanted.moves)} functions {verb}; {len(wanted.there)} run release {wanted.target.mark} already"
+
+
+def _summary(wanted: Plan, *, done: int) -> dict[str, Any]:
+    moves = [
+        {"stack": each.function.part, "function": each.function.name, "from": each.function.live, "to": each.to.number}
+        for each in wanted.moves
+    ]
+    stay = [each.name for each in wanted.younger]
+    return {"release": wanted.target.mark, "moves": moves, "changed": done, "newer_functions": stay}
+
+
+def _list(releases: Sequence[Release], *, as_json: bool) -> None:
+    rows = [
+        {
+            "release": each.mark,
+            "published": each.published.isoformat(),
+            "functions": each.functions,
+            "live": each.live,
+            "rolled_back": each.withdrawn,
+        }
+        for each in releases
+    ]
+    lines = [
+        f"{each.mark}  {each.published.strftime(_TIME)}  {each.functions} functions"
+        f"{f', runs in {each.live}' if each.live else ''}{', rolled back' if each.withdrawn else ''}"
+        for each in releases
+    ]
+    show({"releases": rows}, *lines, as_json=as_json)

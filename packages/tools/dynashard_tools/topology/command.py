@@ -1,0 +1,136 @@
+"""`dynashard topology`."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from dynashard import Entity, definition
+from dynashard.reads import ShardLoad
+from dynashard.topology import partition_key
+from dynashard_tools.connection import open_backend
+from dynashard_tools.entities import exposed, logical_partition, models, partition_fields
+from dynashard_tools.failure import CommandError
+from dynashard_tools.options import AnyEntity, AsJson, Environment
+from dynashard_tools.plot.figure import picture_format
+from dynashard_tools.plot.shards import draw, total
+from dynashard_tools.topology.facts import Count, EntityFacts, facts, partition_count, shown
+
+_BAR: Final = 30
+_LISTED: Final = 50
+"""Partitions with a count of their own that the table shows; JSON has all."""
+
+
+def topology(
+    entity: AnyEntity = None,
+    partition: Annotated[
+        str | None, typer.Argument(help="A logical partition, such as abc: count the items of its shards.")
+    ] = None,
+    environment: Environment = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the shards of PARTITION into this file, .png or .svg.")
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show shard counts, their phases and history; with a partition, how many items and bytes each of its shards holds.
+
+    Counting reads the whole partition: half a read unit for every 4 KB.
+    """
+    chosen = models() if entity is None else [exposed(entity).entity]
+    if partition is not None:
+        _partition(chosen[0], partition, environment, plot, as_json=as_json)
+        return
+    if plot is not None:
+        raise CommandError("--plot draws the shards of one logical partition: give ENTITY and PARTITION")
+    found = facts(open_backend(environment).topology, [definition(model) for model in chosen])
+    if as_json:
+        typer.echo(json.dumps([each.as_dict() for each in found]))
+        return
+    _show_counts(found)
+    for each in found:
+        _show_more(each, named=entity is not None)
+
+
+def _partition(model: type[Entity], text: str, environment: str | None, plot: Path | None, *, as_json: bool) -> None:
+    values, partition, entity = partition_fields(model, text), logical_partition(model, text), definition(model)
+    if plot is not None:
+        picture_format(plot)
+    backend = open_backend(environment)
+    count, own, marks = partition_count(backend.topology, entity, partition)
+    with Console(stderr=True).status(f"reading {text}"):
+        shards = backend.entities.collection(model).shards(values)
+    if plot is not None:
+        draw(plot, f"{partition}: {total(shards)} in {shown(count.count)} shards", shards)
+    if as_json:
+        loads = [{"partition_key": s.partition_key, "items": s.items, "bytes": s.bytes} for s in shards]
+        head = {"entity": entity.name, "partition": text, "key": partition_key(entity, partition), "own": own}
+        typer.echo(json.dumps({**head, **count.as_dict(), "marks": marks, "shards": loads}))
+        return
+    _show_shards(shards)
+    scope = "a count of its own" if own else "the count of all partitions without their own"
+    line = f"{total(shards)}; {shown(count.count)} shards, {scope}"
+    typer.echo(f"{line}; {count.change}" if count.change else line)
+    _show_history(count)
+
+
+def _print(table: Table) -> None:
+    # Without markup, because rich would take `:abc:` for an emoji.
+    Console(emoji=False, markup=False).print(table)
+
+
+def _show_counts(found: list[EntityFacts]) -> None:
+    table = Table("entity", "placement", "shards", "declared", "change", "shards of indexes")
+    for each in found:
+        shards = each.entity.shards
+        indexes = ", ".join(f"{name} {_with_change(count)}" for name, count in each.indexes.items())
+        declared = str(each.common.declared or "unsharded")
+        placement = shards.placement if shards else ""
+        table.add_row(
+            each.entity.name, placement, shown(each.common.count), declared, each.common.change or "none", indexes
+        )
+    _print(table)
+
+
+def _with_change(count: Count) -> str:
+    return f"{shown(count.count)} ({count.change})" if count.change else shown(count.count)
+
+
+def _show_more(found: EntityFacts, *, named: bool) -> None:
+    if named:
+        _show_history(found.common)
+    if found.marks:
+        typer.echo(f"a change of {found.entity.name} is under way or not swept: relocation markers may be stored")
+    if not found.partitions:
+        return
+    table = Table(f"partition of {found.entity.name}", "shards", "change", "since")
+    for name, count in list(found.partitions.items())[:_LISTED]:
+        at = count.history[-1][0] if count.history else None
+        table.add_row(name, shown(count.count), count.change or "none", "" if at is None else _time(at))
+    _print(table)
+    if len(found.partitions) > _LISTED:
+        typer.echo(f"and {len(found.partitions) - _LISTED:,} more: --json has all")
+
+
+def _show_history(count: Count) -> None:
+    if count.history:
+        typer.echo("history: " + ", ".join(f"{shown(number)} since {_time(at)}" for at, number in count.history))
+
+
+def _time(epoch: float) -> str:
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _show_shards(shards: Sequence[ShardLoad]) -> None:
+    most = max((shard.items for shard in shards), default=0) or 1
+    # A key that is cut off loses the number of its shard.
+    table = Table(Column("partition key", overflow="fold"), "items", "bytes", Column("", overflow="crop", no_wrap=True))
+    for shard in shards:
+        bar = "█" * round(shard.items / most * _BAR)
+        table.add_row(shard.partition_key, f"{shard.items:,}", f"{shard.bytes:,}", bar)
+    _print(table)

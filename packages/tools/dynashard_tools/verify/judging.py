@@ -1,0 +1,55 @@
+"""Judges what is stored under the keys of an entity before anything about it is compared or repaired."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from dynashard.entity import EntityDefinition, Undecodable, judged, marked_count, marker_problem
+from dynashard.repository.conditions import is_live, is_marker
+from dynashard.resharding.scope import Family
+from dynashard.schema import REV, TYPE
+from dynashard.transport.interface import Wire
+from dynashard_tools.verify.findings import Finding, Kind
+from dynashard_tools.verify.stored import key_text
+
+
+class Judged(NamedTuple):
+    """The entity of a stored item or marker, None if nothing of it may be compared; and what is wrong with it."""
+
+    entity: EntityDefinition[Any] | None
+    findings: tuple[Finding, ...] = ()
+
+
+def judge(family: Family, item: Wire, now: int) -> Judged:
+    """Judge a stored item or marker of a family."""
+    member = family.member_of(item)
+    if is_marker(item):
+        return _marker(member or family.members[0], item)
+    if not is_live(item, now):
+        return Judged(member)
+    findings = tuple(_item(family, member, item))
+    return Judged(None if findings else member, findings)
+
+
+def _marker(entity: EntityDefinition[Any], item: Wire) -> Judged:
+    count = marked_count(item)
+    problem = marker_problem(item)
+    if count is not None and entity.rule.powers_of_two and count & (count - 1):
+        problem = f"it points to {count} shards, which is not a power of two"
+    if problem is None:
+        return Judged(entity)
+    detail = f"{problem}: remove the row if nothing needs it"
+    return Judged(None, (Finding(Kind.DAMAGED_MARKER, key_text(item), detail),))
+
+
+def _item(family: Family, member: EntityDefinition[Any] | None, item: Wire) -> Iterator[Finding]:
+    """What is wrong with a live item, so that it may not be touched."""
+    if member is None:
+        yield Finding(Kind.UNREADABLE, key_text(item), f"{TYPE} is {item.get(TYPE)}, which no entity of its keys has")
+        return
+    verdict = judged(member.decode, item)
+    if isinstance(verdict, Undecodable):
+        yield Finding(Kind.UNREADABLE, key_text(item), verdict.problem.partition("\n")[0])
+    elif not family.adopts and (TYPE not in item or REV not in item):
+        lacking = " and ".join(name for name in (TYPE, REV) if name not in item)
+        detail = f"it has no {lacking}, because the layer has not written it: write it anew"
+        yield Finding(Kind.UNREVISED, key_text(item), detail)
