@@ -66,16 +66,20 @@ class MemoryTransport(OneByOne):
         slot: the index slot; None for the table.
         random: decides where answers end.
         cut: the largest number of items in an answer; None for no limit.
+        size: the bytes of each item, by which an answer ends at 1 MB and consumes units; 0 if neither.
         read: how many rows were read so far.
         waves: how many requests were sent at a time.
+        asked: the stored partition key of each request.
         before: called before each request.
     """
 
     slot: str | None
     random: Random
     cut: int | None = None
+    size: int = 0
     read: int = 0
     waves: list[int] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
     before: Callable[[], object] = lambda: None
     _rows: dict[str, list[Wire]] = field(default_factory=dict)
 
@@ -111,37 +115,41 @@ class MemoryTransport(OneByOne):
         self.before()
         forward = request.get("ScanIndexForward", True)
         values = request["ExpressionAttributeValues"]
-        rows = [r for r in self._rows.get(values[":partition"]["S"], ()) if self._in_range(request, r)]
+        self.asked.append(values[":partition"]["S"])
+        in_range = self._range(request)
+        rows = [r for r in self._rows.get(values[":partition"]["S"], ()) if in_range(r)]
         if not forward:
             rows.reverse()
         start = request.get("ExclusiveStartKey")
         if start is not None:
             # DynamoDB refuses a start outside of the condition.
-            assert self._in_range(request, start), (request, start)
+            assert in_range(start), (request, start)
             place = self._place(start)
             rows = [r for r in rows if (self._place(r) > place if forward else self._place(r) < place)]
         most = min(request["Limit"], self.random.randint(1, self.cut) if self.cut else request["Limit"])
+        if self.size:
+            most = min(most, 1024 * 1024 // self.size)
         read, left = rows[:most], rows[most:]
         self.read += len(read)
         passed = [r for r in read if r["kept"]["BOOL"]] if "FilterExpression" in request else read
-        answer: Wire = {"Items": passed, "ConsumedCapacity": {"CapacityUnits": 0.5}}
+        answer: Wire = {"Items": passed, "ConsumedCapacity": {"CapacityUnits": max(0.5, len(read) * self.size / 8192)}}
         if left or (len(read) == most and self.random.random() < 0.5):
             keys = {PK, SK, *self._names}
             answer["LastEvaluatedKey"] = {name: read[-1][name] for name in keys}
         return answer
 
-    def _in_range(self, request: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    def _range(self, request: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bool]:
         match = _CONDITION.fullmatch(request["KeyConditionExpression"])
         assert match, request
-        values = request["ExpressionAttributeValues"]
+        values, attribute = request["ExpressionAttributeValues"], self._names[1]
         low, high = (values.get(name, {}).get("S") for name in (":low", ":high"))
-        key = row[self._names[1]]["S"]
-        checks: dict[str | None, Callable[[], bool]] = {
-            None: lambda: True,
-            "BETWEEN": lambda: low <= key <= high,
-            ">": lambda: key > low,
-            ">=": lambda: key >= low,
-            "<": lambda: key < high,
-            "<=": lambda: key <= high,
+        checks: dict[str | None, Callable[[str], bool]] = {
+            None: lambda _: True,
+            "BETWEEN": lambda key: low <= key <= high,
+            ">": lambda key: key > low,
+            ">=": lambda key: key >= low,
+            "<": lambda key: key < high,
+            "<=": lambda key: key <= high,
         }
-        return checks[match["operator"]]()
+        check = checks[match["operator"]]
+        return lambda row: check(row[attribute]["S"])

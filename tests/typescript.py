@@ -16,11 +16,11 @@ CLIENT = ROOT / "packages" / "client-typescript"
 BIN = ROOT / "node_modules" / ".bin"
 
 
-def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> str:
+def run(*command: str | Path, environment: Mapping[str, str] | None = None, cwd: Path = ROOT) -> str:
     """Run a command that must succeed, and return its output."""
     done = subprocess.run(  # noqa: S603 - our own command lines
         [str(part) for part in command],
-        cwd=ROOT,
+        cwd=cwd,
         env={**os.environ, **(environment or {})},
         capture_output=True,
         text=True,

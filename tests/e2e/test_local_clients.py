@@ -5,13 +5,12 @@ from contextlib import closing
 
 import pytest
 
-from domain import ENTITIES, User
-from dynashard.errors import AlreadyExistsError, ValidationFailedError
+from domain import User
 from dynashard.reads.cursor import _signer_of
-from dynashard_client import Client
+from dynashard_client import AlreadyExistsError, Client, ValidationFailedError
 from dynashard_local.functions import CURSOR_KEY_FILE
 from tests.e2e.local_process import LocalProcess
-from tests.engine.clients.clients_on_engine import lambda_client
+from tests.engine.clients.clients_on_engine import RESOURCES, lambda_client
 from tests.typescript import CLIENT, compiled, run
 
 pytestmark = pytest.mark.e2e
@@ -19,8 +18,10 @@ pytestmark = pytest.mark.e2e
 
 def test_items_written_by_one_client_are_read_by_the_other(local_stack: LocalProcess) -> None:
     token = local_stack.client(None).post("/local/tokens", json={"tenant_id": "clients"}).json()["token"]
-    direct = Client.lambda_("commands", tenant="clients", client=lambda_client(local_stack.url)).collection(User)
-    rest = Client.rest(local_stack.url, token=token, entities=ENTITIES, tenant="clients").collection(User)
+    direct = Client.lambda_(
+        "commands", tenant="clients", client=lambda_client(local_stack.url), resources=RESOURCES
+    ).collection(User)
+    rest = Client.rest(local_stack.url, token=token, resources=RESOURCES, tenant="clients").collection(User)
 
     created = direct.create(User(tenant_id="clients", email="ada@example.com", display_name="Ada"), idempotency_key="k")
     patched = rest.update(created, {"department": "maths"}, if_match=created.revision)
@@ -45,6 +46,9 @@ def test_the_tour_of_the_typescript_client_succeeds(
 
     assert printed == {
         "read": "Ada",
+        "part": ["ada@example.com", None],
+        "silent": [204, True, "return=minimal"],
+        "fresh": True,
         "patched": "Countess",
         "listed": 3,
         "sizes": [2, 1],

@@ -43,9 +43,11 @@ class Package:
 
     @property
     def declared(self) -> set[str]:
-        listed = self.project["dependencies"]
+        listed, extras = self.project["dependencies"], self.project.get("optional-dependencies", {})
         assert isinstance(listed, list)
-        return {found[0].lower() for text in listed if (found := NAME.match(text))}
+        assert isinstance(extras, dict)
+        every = [*listed, *(text for extra in extras.values() for text in extra)]
+        return {found[0].lower() for text in every if (found := NAME.match(text))}
 
     def imported(self) -> set[str]:
         """Return the distributions of the modules that this one imports."""
@@ -85,7 +87,23 @@ with Dynashard.local({"DYNAMODB_PORT": "1", "DATA_DIR": "."}) as db:
         "layers/serving/python/dynashard_serving",
         "import dynashard_serving.operations.items, dynashard_serving.backend, dynashard_serving.idempotency",
     ),
-    Package("packages/client", "dynashard_client", "packages/client/dynashard_client", "import dynashard_client"),
+    Package(
+        "packages/client",
+        "dynashard_client",
+        "packages/client/dynashard_client",
+        """
+import sys
+from dynashard_client import Client, EngineUnavailableError, Item, Retries, __all__
+class User(Item, path="users"):
+    id: str
+with Client.rest("http://127.0.0.1:1", token="t", retries=Retries(attempts=1)) as client:
+    try:
+        client.collection(User).get("ada")
+    except EngineUnavailableError:
+        pass
+assert not {"dynashard", "dynashard_serving", "botocore"} & sys.modules.keys()
+""",
+    ),
     Package("layers/domain", "domain", "layers/domain/python/domain", "import domain; assert domain.ENTITIES"),
 )
 

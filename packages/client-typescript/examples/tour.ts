@@ -4,7 +4,7 @@
  * It is compiled strictly by every test run, so that it also shows what the types refuse.
  */
 
-import { createClient, createDeferredClient, items, type ItemOf, pages, ProblemError } from "../src/index.js";
+import { createClient, createDeferredClient, items, type ItemOf, pages, part, ProblemError } from "../src/index.js";
 
 declare const process: { argv: string[] };
 declare const console: { log(line: string): void };
@@ -31,10 +31,16 @@ async function tour(): Promise<object> {
   const id = ids[0] ?? "";
   const address = { params: { path: { id } } };
   const { data: read, response } = await api.GET("/v1/users/{id}", address);
+  const name: string | undefined = read?.display_name;
+  const { email, department } = await part(api, "/v1/users/{id}", { id }, ["email", "department"]);
+  const silent = await api.PUT("/v1/users/{id}", {
+    params: { ...address.params, header: { Prefer: "return=minimal" } },
+    body: { email, display_name: name ?? "" },
+  });
   const patched = await api.PATCH("/v1/users/{id}", {
     ...address,
     body: { display_name: "Countess" },
-    headers: { "If-Match": response.headers.get("ETag") ?? "" },
+    headers: { "If-Match": silent.response.headers.get("ETag") ?? "" },
   });
 
   const listed: ItemOf<"/v1/users">[] = [];
@@ -52,6 +58,10 @@ async function tour(): Promise<object> {
     part.id.length;
     break;
   }
+  // @ts-expect-error a field there is not
+  void (() => part(api, "/v1/users/{id}", { id }, ["shoe_size"]));
+  // @ts-expect-error a read of an item shows all of it: `part` reads some fields
+  void (() => api.GET("/v1/users/{id}", { params: { path: { id }, query: { fields: "id" } } }));
   // @ts-expect-error an order there is not
   void items(api, "/v1/users", { order: "sideways" });
   // @ts-expect-error a path that is no listing
@@ -75,7 +85,10 @@ async function tour(): Promise<object> {
   }
   for (const each of ids) await api.DELETE("/v1/users/{id}", { params: { path: { id: each } } });
   return {
-    read: read?.display_name,
+    read: name,
+    part: [email, department],
+    silent: [silent.response.status, silent.data === undefined, silent.response.headers.get("Preference-Applied")],
+    fresh: response.headers.get("ETag") !== silent.response.headers.get("ETag"),
     patched: patched.data?.display_name,
     listed: listed.map((user) => user.id).filter((each) => ids.includes(each)).length,
     sizes,

@@ -26,14 +26,33 @@ export type { components, operations, paths } from "./schema.js";
 /** The documents of the API by their names: `Schemas["User"]`. */
 export type Schemas = components["schemas"];
 
+type Json<Body> = { content: { "application/json": Body } };
+/** Of what a read may show, the whole items: a part, which only a query with `fields` gets, may be empty. */
+type Whole<T> = T extends unknown ? (object extends T ? never : T) : never;
+/** Whether a read may show an item whole or in part. */
+type HasPart<R> = R extends { 200: Json<infer Body> } ? ([Body] extends [Whole<Body>] ? false : true) : false;
+
 /**
- * An operation as it answers without `Prefer: respond-async`: never 202, unless nothing else succeeds. That leaves the
- * entity as the type of what a create returns.
+ * An operation as it answers without `Prefer: respond-async` or `return=minimal`: never 202 or 204, unless nothing else
+ * succeeds. That leaves the entity as the type of what a write returns. A read returns the whole item: `part` reads some
+ * fields, with their types.
  */
-type Prompt<O> = O extends { responses: infer R extends { 202: unknown } }
-  ? Extract<keyof R, 200 | 201 | 204> extends never
-    ? O
-    : Omit<O, "responses"> & { responses: Omit<R, 202> }
+type Prompt<O> = O extends { responses: infer R }
+  ? HasPart<R> extends true
+    ? WholeRead<O>
+    : Extract<keyof R, 200 | 201> extends never
+      ? Extract<keyof R, 204> extends never
+        ? O
+        : Omit<O, "responses"> & { responses: Omit<R, 202> }
+      : Omit<O, "responses"> & { responses: Omit<R, 202 | 204> }
+  : O;
+type WholeRead<O> = O extends { parameters: infer P; responses: infer R extends { 200: Json<unknown> } }
+  ? Omit<O, "parameters" | "responses"> & {
+      parameters: { [K in keyof P]: K extends "query" ? Omit<Exclude<P[K], undefined>, "fields"> : P[K] };
+      responses: Omit<R, 200> & {
+        200: Omit<R[200], "content"> & Json<Whole<R[200]["content"]["application/json"]>>;
+      };
+    }
   : O;
 /** An operation as it answers with `Prefer: respond-async`: 202 and the record of the operation. */
 type Deferred<O> = O extends { responses: { 202: infer A } }
@@ -115,8 +134,6 @@ const throwing: Middleware = {
 
 type Success<T> = T extends { responses: { 200: { content: { "application/json": infer Body } } } } ? Body : never;
 type Listed<T> = T extends { items: (infer Item)[]; cursor: string | null } ? Item : never;
-/** Of what a listing may show, the whole items: a part, which only a query with `fields` gets, may be empty. */
-type Whole<T> = T extends unknown ? (object extends T ? never : T) : never;
 type Get<P extends keyof paths> = paths[P] extends { get: infer Operation } ? Operation : never;
 
 /** The paths that are listings. */
@@ -128,6 +145,30 @@ export type PartOf<P extends Listing> = Partial<ItemOf<P>>;
 type Shown<P extends Listing, Q> = Q extends { fields: string } ? PartOf<P> : ItemOf<P>;
 /** The query parameters of a listing. */
 export type QueryOf<P extends Listing> = Get<P> extends { parameters: { query?: infer Query } } ? Query : never;
+
+/** The paths of single items that can be read. */
+export type ItemPath = {
+  [P in keyof paths]: Get<P> extends { responses: infer R } ? (HasPart<R> extends true ? P : never) : never;
+}[keyof paths];
+/** A single item, as a whole. */
+export type ItemAt<P extends ItemPath> = Whole<Success<Get<P>>>;
+/** The values in the path of a single item. */
+export type AddressOf<P extends ItemPath> = paths[P] extends { parameters: { path: infer Address } } ? Address : never;
+
+/** Some fields of a single item: `part(api, "/v1/users/{id}", { id }, ["status"])`. */
+export async function part<P extends ItemPath, F extends keyof ItemAt<P> & string>(
+  client: Client,
+  path: P,
+  address: AddressOf<P>,
+  fields: readonly F[],
+  signal?: AbortSignal,
+): Promise<Pick<ItemAt<P>, F>> {
+  const params = { path: address, query: { fields: fields.join(",") } };
+  const { data } = await (client.GET as unknown as GetPart)(path, { params, signal });
+  return data as Pick<ItemAt<P>, F>;
+}
+
+type GetPart = (path: string, init: object) => Promise<{ data?: unknown }>;
 
 export interface Page<Item> {
   /** The items; a page may be short, or even empty, before the listing ends. */

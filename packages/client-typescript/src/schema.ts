@@ -3606,7 +3606,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -3625,7 +3625,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -3668,6 +3668,8 @@ export interface operations {
     getUser: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, id, email, display_name, manager_id, department, status, created_at, updated_at, expires_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -3688,7 +3690,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -3696,7 +3698,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["User"];
+                    "application/json": components["schemas"]["User"] | components["schemas"]["UserPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -3727,7 +3729,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -3764,7 +3766,7 @@ export interface operations {
                     "application/json": components["schemas"]["User"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -3791,6 +3793,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -3870,7 +3883,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -3926,6 +3939,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -3999,7 +4023,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4016,7 +4040,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4059,6 +4083,8 @@ export interface operations {
     getTeam: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, team_id, name, created_at, updated_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -4076,7 +4102,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4084,7 +4110,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Team"];
+                    "application/json": components["schemas"]["Team"] | components["schemas"]["TeamPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -4115,7 +4141,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4148,7 +4174,7 @@ export interface operations {
                     "application/json": components["schemas"]["Team"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4175,6 +4201,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -4251,7 +4288,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4294,6 +4331,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -4369,7 +4417,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4387,7 +4435,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4430,6 +4478,8 @@ export interface operations {
     getSchedule: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, name, created_at, updated_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -4452,7 +4502,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4460,7 +4510,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Schedule"];
+                    "application/json": components["schemas"]["Schedule"] | components["schemas"]["SchedulePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -4491,7 +4541,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4529,7 +4579,7 @@ export interface operations {
                     "application/json": components["schemas"]["Schedule"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4556,6 +4606,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -4637,7 +4698,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4685,6 +4746,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -4768,7 +4840,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4789,7 +4861,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4832,6 +4904,8 @@ export interface operations {
     getShift: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, shift_id. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -4859,7 +4933,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4867,7 +4941,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shift"];
+                    "application/json": components["schemas"]["Shift"] | components["schemas"]["ShiftPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -4898,7 +4972,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4943,7 +5017,7 @@ export interface operations {
                     "application/json": components["schemas"]["Shift"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4970,6 +5044,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -5056,7 +5141,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5119,6 +5204,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -5202,7 +5298,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -5223,7 +5319,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5266,6 +5362,8 @@ export interface operations {
     getOverride: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, override_id. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -5293,7 +5391,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5301,7 +5399,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Override"];
+                    "application/json": components["schemas"]["Override"] | components["schemas"]["OverridePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -5332,7 +5430,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5377,7 +5475,7 @@ export interface operations {
                     "application/json": components["schemas"]["Override"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5404,6 +5502,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -5490,7 +5599,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5553,6 +5662,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -5630,7 +5750,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -5649,7 +5769,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5692,6 +5812,8 @@ export interface operations {
     getContactMethod: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, user_id, method_id, channel, address, created_at, updated_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -5714,7 +5836,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5722,7 +5844,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ContactMethod"];
+                    "application/json": components["schemas"]["ContactMethod"] | components["schemas"]["ContactMethodPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -5753,7 +5875,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5792,7 +5914,7 @@ export interface operations {
                     "application/json": components["schemas"]["ContactMethod"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5819,6 +5941,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -5900,7 +6033,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5956,6 +6089,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6033,7 +6177,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6051,7 +6195,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6094,6 +6238,8 @@ export interface operations {
     getNotificationRule: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, user_id, rule_id, method_id, severity, after_minutes, created_at, updated_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -6116,7 +6262,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6124,7 +6270,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NotificationRule"];
+                    "application/json": components["schemas"]["NotificationRule"] | components["schemas"]["NotificationRulePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -6155,7 +6301,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6193,7 +6339,7 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationRule"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6220,6 +6366,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6301,7 +6458,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6349,6 +6506,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6432,7 +6600,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6451,7 +6619,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6494,6 +6662,8 @@ export interface operations {
     getArticle: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, text, created_at, updated_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -6518,7 +6688,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6526,7 +6696,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Article"];
+                    "application/json": components["schemas"]["Article"] | components["schemas"]["ArticlePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -6557,7 +6727,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6598,7 +6768,7 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6625,6 +6795,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6708,7 +6889,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6758,6 +6939,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6839,7 +7031,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path?: never;
@@ -6858,7 +7050,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6888,6 +7080,8 @@ export interface operations {
     getAccess: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, id, action, user_id. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -6912,7 +7106,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6920,7 +7114,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Access"];
+                    "application/json": components["schemas"]["Access"] | components["schemas"]["AccessPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -7007,7 +7201,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -7026,7 +7220,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7069,6 +7263,8 @@ export interface operations {
     getTimedAccess: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, action, user_id. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -7091,7 +7287,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7099,7 +7295,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TimedAccess"];
+                    "application/json": components["schemas"]["TimedAccess"] | components["schemas"]["TimedAccessPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -7232,6 +7428,8 @@ export interface operations {
     getPing: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, series, episode, at, id, session_id, viewer_id, seconds, expires_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -7267,7 +7465,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7275,7 +7473,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Ping"];
+                    "application/json": components["schemas"]["Ping"] | components["schemas"]["PingPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -7306,7 +7504,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7357,7 +7555,7 @@ export interface operations {
                     "application/json": components["schemas"]["Ping"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7384,6 +7582,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7478,7 +7687,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7539,6 +7748,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7622,7 +7842,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path?: never;
@@ -7640,7 +7860,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7672,6 +7892,8 @@ export interface operations {
             query?: {
                 /** @description Fields that are only sent on request, separated by commas: details. */
                 include?: string;
+                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -7691,7 +7913,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7701,7 +7923,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Incident"];
+                    "application/json": components["schemas"]["Incident"] | components["schemas"]["IncidentPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -7733,7 +7955,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path: {
@@ -7767,7 +7989,7 @@ export interface operations {
                     "application/json": components["schemas"]["Incident"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7781,6 +8003,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Incident"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7844,7 +8077,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path: {
@@ -7874,6 +8107,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Incident"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7956,6 +8200,8 @@ export interface operations {
     getParticipation: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, incident_id, participant, state, since, number, title, status, team, created_at, closed_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -7975,7 +8221,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7983,7 +8229,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Participation"];
+                    "application/json": components["schemas"]["Participation"] | components["schemas"]["ParticipationPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -8064,7 +8310,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -8081,7 +8327,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8124,6 +8370,8 @@ export interface operations {
     getLicensor: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, id, name. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -8141,7 +8389,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8149,7 +8397,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licensor"];
+                    "application/json": components["schemas"]["Licensor"] | components["schemas"]["LicensorPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -8180,7 +8428,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8213,7 +8461,7 @@ export interface operations {
                     "application/json": components["schemas"]["Licensor"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8240,6 +8488,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8316,7 +8575,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8359,6 +8618,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8436,7 +8706,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -8454,7 +8724,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8497,6 +8767,8 @@ export interface operations {
     getLicence: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, series, licensor_id, parts. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -8522,7 +8794,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8530,7 +8802,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licence"];
+                    "application/json": components["schemas"]["Licence"] | components["schemas"]["LicencePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -8561,7 +8833,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8598,7 +8870,7 @@ export interface operations {
                     "application/json": components["schemas"]["Licence"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8625,6 +8897,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8709,7 +8992,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8760,6 +9043,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8832,6 +9126,8 @@ export interface operations {
     getOperation: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, id, state, method, target, request, status, problem, created_at, updated_at, expires_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -8849,7 +9145,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8857,7 +9153,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Operation"];
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["OperationPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { createClient, items, pages, ProblemError } = await import(`${process.env.DIST}/index.js`);
+const { createClient, items, pages, part, ProblemError } = await import(`${process.env.DIST}/index.js`);
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 const PROBLEM_TYPE = { "Content-Type": "application/problem+json" };
@@ -146,6 +146,26 @@ test("an item that has not changed is no refusal", async () => {
   const { api } = planned([answer(304)]);
 
   assert.equal((await api.GET("/v1/users/{id}", user)).response.status, 304);
+});
+
+test("some fields of an item are asked for by their names", async () => {
+  const { api, sent } = planned([answer(200, { id: "ada", status: "active" })]);
+
+  const read = await part(api, "/v1/users/{id}", { id: "a/b" }, ["id", "status"]);
+
+  assert.deepEqual(read, { id: "ada", status: "active" });
+  assert.equal(sent[0].url, "http://api.test/v1/users/a%2Fb?fields=id%2Cstatus");
+});
+
+test("an answer without an item has no data", async () => {
+  const minimal = { ...user, body: {}, headers: { Prefer: "return=minimal" } };
+  const { api, sent } = planned([answer(204), answer(201)]);
+
+  const patched = await api.PATCH("/v1/users/{id}", minimal);
+  const created = await api.POST("/v1/users", { ...body, headers: { Prefer: "return=minimal" } });
+
+  assert.deepEqual([patched.data, created.data, patched.response.status, created.response.status], [undefined, undefined, 204, 201]);
+  assert.deepEqual(sent.map((each) => each.headers.prefer), ["return=minimal", "return=minimal"]);
 });
 
 test("items come from page after page until the cursor is null", async () => {

@@ -1,31 +1,65 @@
-"""A typed client of a backend, over two ways with one behaviour: direct invocation and REST.
+"""A typed client of a backend, over two ways with one behaviour: REST and direct invocation.
 
-    from dynashard_client import Client
+    from dynashard_client import Client, Item
 
+    class User(Item, path="users"):
+        id: str | None = None
+        email: str
+        display_name: str
+
+    client = Client.rest("https://api.example.com", token=token)
     client = Client.lambda_("Dynashard-dev-Commands-...", tenant="abc")
-    client = Client.rest("https://api.example.com", token=token, entities=ENTITIES)
 
     users = client.collection(User)
-    ada = users.create(User(tenant_id="abc", email="ada@example.com", display_name="Ada"))
+    ada = users.create(User(email="ada@example.com", display_name="Ada"))
     for user in users.items(order="ordered"):
         ...
 
-Items are the entities' own classes, with their revisions. Errors are the layer's own classes. What can be repeated is
-retried with jitter; a create carries a key, so that it is done once.
+Items have their revisions. Errors are those of `dynashard_client.errors`. What can be repeated is retried with jitter.
+A create carries a key, so that it is done once.
 """
 
-from dynashard.repository import Written
-from dynashard_client.answers import Outcome, Page, RefusedError
+from dynashard_client.answers import Outcome, Page, Written
 from dynashard_client.client import Client
+from dynashard_client.errors import (
+    AlreadyExistsError,
+    ConfigurationError,
+    DynashardError,
+    EngineUnavailableError,
+    FieldError,
+    InputError,
+    InvalidCursorError,
+    NotFoundError,
+    OutcomeUnknownError,
+    RefusedError,
+    RevisionMismatchError,
+    ThrottledError,
+    ValidationFailedError,
+)
 from dynashard_client.items import Items
+from dynashard_client.resource import Item, Resource
 from dynashard_client.retries import Retries
 
 __all__ = [
+    "AlreadyExistsError",
     "Client",
+    "ConfigurationError",
+    "DynashardError",
+    "EngineUnavailableError",
+    "FieldError",
+    "InputError",
+    "InvalidCursorError",
+    "Item",
     "Items",
+    "NotFoundError",
     "Outcome",
+    "OutcomeUnknownError",
     "Page",
     "RefusedError",
+    "Resource",
     "Retries",
+    "RevisionMismatchError",
+    "ThrottledError",
+    "ValidationFailedError",
     "Written",
 ]

@@ -1,33 +1,22 @@
-"""The client: how a backend is reached, and the items of its entities."""
+"""The client: how a backend is reached, and the items of its resources."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-from dynashard.entity import Entity, definition
+from pydantic import BaseModel
+
 from dynashard_client.client_transport import ClientTransport
+from dynashard_client.errors import ConfigurationError
 from dynashard_client.invoking import LambdaTransport
 from dynashard_client.items import Items
-from dynashard_client.rest import Place, RestTransport, Token
+from dynashard_client.resource import Resource, resource_of
+from dynashard_client.rest import RestTransport, Token
 from dynashard_client.retries import Retries
 
-E = TypeVar("E", bound=Entity)
+M = TypeVar("M", bound=BaseModel)
 READS: Final = frozenset({"get", "list", "count", "batch_get"})
 """Operations that change nothing."""
-
-
-class Served(Protocol):
-    """An entity and where it is served, such as an entry of `domain.ENTITIES`."""
-
-    @property
-    def entity(self) -> type[Entity]:
-        """The entity."""
-        ...
-
-    @property
-    def path(self) -> str:
-        """Its path below `/v1`."""
-        ...
 
 
 class Client:
@@ -35,28 +24,44 @@ class Client:
 
     Args:
         transport: how requests are sent: `LambdaTransport` or `RestTransport`.
+        resources: those of classes that do not say themselves where they are served.
         tenant: the tenant it acts for, if that is known here.
         retries: how often requests are sent.
     """
 
     def __init__(
-        self, transport: ClientTransport, *, tenant: str | None = None, retries: Retries | None = None
+        self,
+        transport: ClientTransport,
+        *,
+        resources: Iterable[Resource[Any]] = (),
+        tenant: str | None = None,
+        retries: Retries | None = None,
     ) -> None:
         self._transport = transport
+        self._resources = {each.model: each for each in resources}
         self._tenant = tenant
         self._retries = retries or Retries()
 
     @classmethod
-    def lambda_(cls, function: str, *, tenant: str, client: Any = None, retries: Retries | None = None) -> Self:
-        """A client over direct invocation.
+    def lambda_(
+        cls,
+        function: str,
+        *,
+        tenant: str,
+        client: Any = None,
+        resources: Iterable[Resource[Any]] = (),
+        retries: Retries | None = None,
+    ) -> Self:
+        """Return a client over direct invocation. It needs botocore: `pip install "dynashard-client[lambda]"`.
 
         Args:
             function: name or ARN of the function; `CommandsFunction` among the outputs of its stack.
             tenant: the tenant to act for. Who may invoke the function acts for any.
-            client: botocore's (or boto3's) client for Lambda; one with the SDK's own credentials if None.
+            client: botocore's or boto3's client for Lambda; one with the SDK's own credentials if None.
+            resources: those of classes that do not derive from `Item`.
             retries: how often requests are sent.
         """
-        return cls(LambdaTransport(function, tenant, client), tenant=tenant, retries=retries)
+        return cls(LambdaTransport(function, tenant, client), resources=resources, tenant=tenant, retries=retries)
 
     @classmethod
     def rest(
@@ -64,29 +69,36 @@ class Client:
         url: str,
         *,
         token: Token,
-        entities: Sequence[Served],
+        resources: Iterable[Resource[Any]] = (),
         retries: Retries | None = None,
         tenant: str | None = None,
         timeout: float = 35.0,
     ) -> Self:
-        """A client over REST.
+        """Return a client over REST.
 
         Args:
             url: of the API.
-            token: a bearer token, or a callable that gives one; it is asked before every request, so let it cache.
-            entities: what is served where, such as `domain.ENTITIES`.
+            token: a bearer token, or a callable that gives one; it is called before every request, so let it cache.
+            resources: those of classes that do not derive from `Item`.
             retries: how often requests are sent.
             tenant: the token's tenant, so that keys of another are refused here. REST addresses items without it.
             timeout: for an answer, in seconds.
         """
-        places = {
-            definition(each.entity).name: Place(each.path, tuple(getattr(each, "address", ()))) for each in entities
-        }
-        return cls(RestTransport(url, token, places, timeout=timeout), tenant=tenant, retries=retries)
+        return cls(RestTransport(url, token, timeout=timeout), resources=resources, tenant=tenant, retries=retries)
 
-    def collection(self, model: type[E]) -> Items[E]:
-        """The items of an entity."""
-        return Items(model, self._transport, self._retries, tenant=self._tenant)
+    def collection(self, model: type[M]) -> Items[M]:
+        """Return the items of a class.
+
+        Raises:
+            ConfigurationError: it is not known where they are served.
+        """
+        found: Resource[M] | None = self._resources.get(model) or resource_of(model)
+        if found is None:
+            raise ConfigurationError(
+                f"It is not known where {model.__name__} is served: derive it from Item with a path, such as "
+                'path="users", or give the client its resource.'
+            )
+        return Items(found, self._transport, self._retries, tenant=self._tenant)
 
     def call(self, operation: str, name: str, members: Mapping[str, Any] | None = None) -> Any:
         """Return what direct invocation answers to an operation on edges, roll-ups or another system, as JSON.

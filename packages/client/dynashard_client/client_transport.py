@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from dynashard.entity import EntityDefinition
+from dynashard_client.resource import Resource
 
 Request = Mapping[str, Any]
-"""A request without entity and tenant: `{"operation": ..., ...}`, as docs/invoking.md describes."""
+"""A request without its resource and tenant: `{"operation": ..., ...}`, as docs/invoking.md describes."""
 
 
 class ClientTransport(Protocol):
     """Sends requests to a backend. Safe to share between threads."""
 
-    def ask(self, entity: EntityDefinition[Any], request: Request) -> Any:
+    def ask(self, resource: Resource[Any], request: Request) -> Any:
         """Ask once.
 
         Returns:

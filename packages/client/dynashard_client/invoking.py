@@ -5,13 +5,12 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final
 
-from dynashard.entity import EntityDefinition
-from dynashard.errors import ConfigurationError, EngineUnavailableError, TableThrottledError
-from dynashard_client.answers import error_of, refusal_in
+from dynashard_client.answers import refusal_in, refused
 from dynashard_client.client_transport import Request
+from dynashard_client.documents import TENANT, written
+from dynashard_client.errors import ConfigurationError, EngineUnavailableError, TableThrottledError
+from dynashard_client.resource import Resource
 from dynashard_client.retries import LostError
-from dynashard_serving.documents import TENANT, written
-from dynashard_serving.refusals import Refusal
 
 _BUSY: Final = frozenset({"TooManyRequestsException", "ThrottlingException", "Throttling"})
 _SERVER_ERROR: Final = 500
@@ -34,9 +33,9 @@ class LambdaTransport:
         self._client = client
         self._lock = Lock()
 
-    def ask(self, entity: EntityDefinition[Any], request: Request) -> Any:
+    def ask(self, resource: Resource[Any], request: Request) -> Any:
         """Ask once; see `ClientTransport.ask`."""
-        return self.call(entity.name, request)
+        return self.call(resource.name, request)
 
     def call(self, name: str, request: Request) -> Any:
         """Ask once; see `ClientTransport.call`."""
@@ -44,23 +43,21 @@ class LambdaTransport:
         answer = self._invoked(written(payload).encode())
         if answer.get("ok") is True:
             return answer.get("result")
-        error = error_of(refusal_in(answer.get("error") or {}))
+        error = refusal_in(answer.get("error") or {})
         raise LostError(error) if error.code == "internal_error" else error
 
     def _invoked(self, payload: bytes) -> dict[str, Any]:
         answer = self._sent(lambda client: client.invoke(FunctionName=self._function, Payload=payload))
         body = answer["Payload"].read()
         if answer.get("FunctionError"):
-            raise LostError(
-                error_of(Refusal("internal_error", _SERVER_ERROR, "The function failed; its log says why."))
-            )
+            raise LostError(refused("internal_error", "The function failed; its log says why."))
         document = json.loads(body)
         if not isinstance(document, dict) or "ok" not in document:
             raise ConfigurationError(f"{self._function} is not a function for direct invocation: check its name")
         return document
 
     def _sent(self, call: Callable[[Any], Any]) -> Any:
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415 -- a heavy import
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415 -- an extra
 
         try:
             return call(self._opened())
@@ -69,12 +66,11 @@ class LambdaTransport:
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             if code in _BUSY or status == _BUSY_STATUS:
                 raise TableThrottledError(
-                    "Lambda runs no more of these at a time: try again.", operation="Invoke", aws_code=code
+                    f"Lambda runs no more of these at a time ({code}): try again.", retry_after=1
                 ) from error
             if status == _TOO_LARGE:
-                raise error_of(
-                    Refusal("body_too_large", status, "A request may have at most 6 MB: send less at a time.")
-                ) from error
+                message = "A request may have at most 6 MB: send less at a time."
+                raise refused("body_too_large", message, status=status) from error
             if status >= _SERVER_ERROR:
                 raise LostError(_unreachable(error)) from error
             raise ConfigurationError(f"{self._function} cannot be invoked: {error}") from error
@@ -84,7 +80,7 @@ class LambdaTransport:
             raise ConfigurationError(f"{self._function} cannot be invoked: {error}") from error
 
     def _opened(self) -> Any:
-        from botocore.config import Config  # noqa: PLC0415 -- a heavy import
+        from botocore.config import Config  # noqa: PLC0415 -- an extra
         from botocore.session import get_session  # noqa: PLC0415
 
         with self._lock:

@@ -1,64 +1,63 @@
-"""The items of one entity, as a client has them."""
+"""The items of one resource, as a client has them."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar, overload
 from uuid import uuid4
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
-from dynashard.entity import Entity, definition, with_revision
-from dynashard.errors import (
+from dynashard_client.answers import Outcome, Page, Written, outcome_of
+from dynashard_client.client_transport import ClientTransport, Request
+from dynashard_client.documents import REVISION, TENANT, Document
+from dynashard_client.errors import (
     AnswerTooLargeError,
     DynashardError,
     FieldError,
+    InvalidKeyError,
     NotFoundError,
     OutcomeUnknownError,
     UndecodableItemError,
     ValidationFailedError,
 )
-from dynashard.repository import Written
-from dynashard_client.answers import Outcome, Page, outcome_of
-from dynashard_client.client_transport import ClientTransport, Request
+from dynashard_client.resource import Resource
 from dynashard_client.resuming import Resumption, resumed_pages
 from dynashard_client.retries import Retries
-from dynashard_serving.documents import REVISION, TENANT, Document, representation, without
 
-E = TypeVar("E", bound=Entity)
-KeyLike = Mapping[str, Any] | Entity
-"""A key by its fields, the tenant's left out or not, or an item that has it."""
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+KeyLike = Mapping[str, Any] | BaseModel | str
+"""A key by its fields, the tenant's left out or not; an item that has it; or the value of its only field."""
 
 BATCH = 100
 """Keys or items that are sent at a time."""
 
 
-class Items(Generic[E]):
-    """The items of one entity. Safe to share between threads.
+class Items(Generic[M]):
+    """The items of one resource. Safe to share between threads.
 
-    Every method raises the layer's own errors: those that the backend answers, after retries where those can help.
+    Every method raises the errors of `dynashard_client.errors`: what the backend answers, after retries that can help.
     What REST lays on a queue, such as a new ping, has no revision yet, and is there a moment later.
     Costs are those of the operation in the backend, and one round trip to it.
 
     Args:
-        model: the entity.
+        resource: where the items are, and what they are.
         transport: how the backend is asked.
         retries: how often.
         tenant: the tenant that is acted for, if the client says it.
     """
 
     def __init__(
-        self, model: type[E], transport: ClientTransport, retries: Retries, *, tenant: str | None = None
+        self, resource: Resource[M], transport: ClientTransport, retries: Retries, *, tenant: str | None = None
     ) -> None:
-        self._model = model
-        self._entity = definition(model)
+        self._resource = resource
         self._transport = transport
         self._retries = retries
         self._tenant = tenant
 
-    def create(self, item: E, *, idempotency_key: str | None = None) -> E:
+    def create(self, item: M, *, idempotency_key: str | None = None) -> M:
         """Store a new item, once, however often the request has to be sent.
 
         Args:
@@ -71,28 +70,50 @@ class Items(Generic[E]):
         request = {"item": self._document(item), "idempotency_key": idempotency_key or str(uuid4())}
         return self._item(self._asked("create", request))
 
-    def get(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E:
-        """The live item with this key.
+    @overload
+    def get(self, key: KeyLike, *, consistent: bool = ..., include: Sequence[str] = ..., fields: None = None) -> M: ...
+
+    @overload
+    def get(
+        self, key: KeyLike, *, consistent: bool = ..., include: Sequence[str] = ..., fields: Sequence[str]
+    ) -> dict[str, Any]: ...
+
+    def get(
+        self,
+        key: KeyLike,
+        *,
+        consistent: bool = False,
+        include: Sequence[str] = (),
+        fields: Sequence[str] | None = None,
+    ) -> M | dict[str, Any]:
+        """Return the live item with this key.
 
         Args:
             key: the item's key.
             consistent: see every write that was acknowledged before.
             include: attachments to read with it.
+            fields: return these fields only, as a mapping instead of an item.
 
         Raises:
             NotFoundError: there is none.
         """
-        request = {"key": self._key(key), "consistent": consistent, "include": [*include] or None}
-        return self._item(self._asked("get", request))
+        request = {
+            "key": self._key(key),
+            "consistent": consistent,
+            "include": [*include] or None,
+            "fields": None if fields is None else [*fields],
+        }
+        answer = self._asked("get", request)
+        return self._item(answer) if fields is None else self._part(answer)
 
-    def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
-        """As `get`, but None if there is none."""
+    def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> M | None:
+        """Return what `get` returns; None if there is none."""
         try:
             return self.get(key, consistent=consistent, include=include)
         except NotFoundError:
             return None
 
-    def put(self, item: E, *, if_match: str | None = None) -> Written[E]:
+    def put(self, item: M, *, if_match: str | None = None) -> Written[M]:
         """Store an item, whether or not its key had one.
 
         Args:
@@ -114,7 +135,7 @@ class Items(Generic[E]):
             return Written(self._proved(item, unknown), created=False)
         return Written(self._item(done["item"]), bool(done["created"]))
 
-    def update(self, key: KeyLike, patch: Mapping[str, Any], *, if_match: str | None = None) -> E:
+    def update(self, key: KeyLike, patch: Mapping[str, Any], *, if_match: str | None = None) -> M:
         """Apply a JSON Merge Patch: new values by field; None resets a field to its default.
 
         Raises:
@@ -127,17 +148,17 @@ class Items(Generic[E]):
         except OutcomeUnknownError as unknown:
             return self._proved(key, unknown)
 
-    def _proved(self, key: KeyLike, unknown: OutcomeUnknownError) -> E:
-        """The item, if a consistent read shows the revision that a write gives it: that proves that it was done.
+    def _proved(self, key: KeyLike, unknown: OutcomeUnknownError) -> M:
+        """Return the item, if a consistent read shows the revision that a write gives it: that proves that it was done.
 
         Raises:
             OutcomeUnknownError: `unknown`, if nothing is proved.
         """
         if unknown.revision:
             with suppress(DynashardError):
-                found = self.find(key, consistent=True)
-                if found is not None and found.revision == unknown.revision:
-                    return found
+                answer = self._asked("get", {"key": self._key(key), "consistent": True})
+                if answer.get(REVISION) == unknown.revision:
+                    return self._item(answer)
         raise unknown
 
     def delete(self, key: KeyLike, *, if_match: str | None = None) -> None:
@@ -173,7 +194,7 @@ class Items(Generic[E]):
             direction: `asc` or `desc`.
             limit: items a page, 1 to 1000.
             cursor: that of the page before.
-            fields: bring these fields only, as mappings instead of entities.
+            fields: bring these fields only, as mappings instead of items.
             distinct: leave out items whose value of this field was shown already.
             choosing: `sort` (the first fields of the sort key), `prefix`, `start` and `end` (of sort keys), `filters`
                 (values by field), `consistent`.
@@ -199,7 +220,7 @@ class Items(Generic[E]):
         partition: Mapping[str, Any] | None = None,
         *,
         resume: bool = False,
-        after: E | Mapping[str, Any] | None = None,
+        after: M | Mapping[str, Any] | None = None,
         **asked: Any,
     ) -> Iterator[Page[Any]]:
         """All pages; takes the arguments of `list`.
@@ -220,7 +241,7 @@ class Items(Generic[E]):
         listing = partial(self._page, partition)
         if not resume and after is None:
             return _pages(listing, asked)
-        resumption = Resumption(self._entity, partition or {}, asked, self._retries.attempts)
+        resumption = Resumption(self._resource, partition or {}, asked, self._retries.attempts)
         if after is not None:
             resumption.begin_after(after)
             asked = asked if asked.get("cursor") else resumption.continued(asked) or asked
@@ -241,7 +262,7 @@ class Items(Generic[E]):
         """
         return int(self._asked("count", self._choosing(partition, index, choosing)))
 
-    def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> Sequence[Outcome[E]]:
+    def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> Sequence[Outcome[M]]:
         """Items by their keys, with an outcome for each, in the order of the keys.
 
         What was throttled, or did not fit into one answer, is asked for again.
@@ -253,7 +274,7 @@ class Items(Generic[E]):
         return [Outcome(None if each.item is None else self._item(each.item), each.error) for each in answers]
 
     def batch_write(
-        self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()
+        self, *, put: Sequence[M] = (), delete: Sequence[KeyLike] = ()
     ) -> tuple[Sequence[Outcome[None]], Sequence[Outcome[None]]]:
         """Store and delete many items, each whether or not its key had one.
 
@@ -294,7 +315,7 @@ class Items(Generic[E]):
         return self._retries.run(partial(self._sent, request), repeatable=repeatable)
 
     def _sent(self, request: Request, _lost: bool) -> Any:  # noqa: FBT001 - as Retries calls it
-        return self._transport.ask(self._entity, request)
+        return self._transport.ask(self._resource, request)
 
     def _choosing(
         self, partition: Mapping[str, Any] | None, index: str | None, given: Mapping[str, Any]
@@ -309,32 +330,42 @@ class Items(Generic[E]):
         return {name: value for name, value in (fixed | members | consistent).items() if value not in (None, {})}
 
     def _key(self, key: KeyLike) -> Document:
-        named = key if isinstance(key, Mapping) else {name: getattr(key, name) for name in self._entity.key_fields}
+        named = self._named(key)
         if self._tenant is not None and named.get(TENANT, self._tenant) != self._tenant:
             # REST addresses items without their tenant: this one would be taken for another's.
-            raise ValidationFailedError(FieldError(f"key.{TENANT}", "It is not the client's tenant.", "immutable"))
+            message = f"Not accepted: {TENANT}. It is not the client's tenant."
+            raise ValidationFailedError(message, errors=[FieldError(f"key.{TENANT}", message, "immutable")])
         return {str(name): to_jsonable_python(value) for name, value in named.items()}
 
-    def _document(self, item: Entity) -> Document:
-        return without(representation(item, None), self._entity.server_fields)
+    def _named(self, key: KeyLike) -> Mapping[str, Any]:
+        address = self._resource.address
+        if isinstance(key, Mapping):
+            return key
+        if isinstance(key, BaseModel):
+            names = (*address, TENANT) if TENANT in type(key).model_fields else address
+            return {name: getattr(key, name) for name in names}
+        if len(address) != 1:
+            raise InvalidKeyError(
+                f"The key of {self._resource.name} is a mapping of {', '.join(address)}; got {key!r}."
+            )
+        return {address[0]: key}
 
-    def _item(self, document: Mapping[str, Any]) -> E:
-        known = {name: value for name, value in document.items() if name in self._model.model_fields}
+    def _document(self, item: M) -> Document:
+        return self._resource.document(item)
+
+    def _item(self, document: Mapping[str, Any]) -> M:
+        return self._read(self._resource.item, document)
+
+    def _part(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        return self._read(self._resource.part, document)
+
+    def _read(self, read: Callable[[Mapping[str, Any]], T], document: Mapping[str, Any]) -> T:
         try:
-            item = self._model.model_validate_json(json.dumps(known))
+            return read(document)
         except ValidationError as error:
             raise UndecodableItemError(
-                f"An answer does not fit {self._entity.name}: is the client's declaration older than the backend's?"
+                f"An answer does not fit {self._resource.name}: is the client's declaration older than the backend's?"
             ) from error
-        return with_revision(item, document.get(REVISION))
-
-    def _part(self, document: Mapping[str, Any]) -> Document:
-        return {name: self._adapters[name].validate_json(json.dumps(value)) for name, value in document.items()}
-
-    @cached_property
-    def _adapters(self) -> Mapping[str, TypeAdapter[Any]]:
-        fields = self._model.model_fields.items()
-        return {name: TypeAdapter[Any](field.annotation) for name, field in fields if field.annotation is not None}
 
 
 def _pages(listing: Callable[[Mapping[str, Any]], Page[Any]], asked: Mapping[str, Any]) -> Iterator[Page[Any]]:

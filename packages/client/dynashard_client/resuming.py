@@ -9,13 +9,14 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
+from pydantic import BaseModel
 from pydantic_core import to_json
 
-from dynashard.entity import Entity, EntityDefinition, IndexDefinition
-from dynashard.errors import InvalidCursorError, InvalidQueryError
-from dynashard.schema import MAX_SORT_KEY_BYTES
 from dynashard_client.answers import Page
-from dynashard_serving.documents import TENANT
+from dynashard_client.documents import MAX_SORT_KEY_BYTES, TENANT
+from dynashard_client.errors import FieldError, InvalidCursorError, InvalidQueryError
+from dynashard_client.resource import Resource
+from dynashard_client.sort_keys import SortKey
 
 MOST_REMEMBERED: Final = 1_000_000
 """Items that a listing remembers, about 100 bytes each, if no sort key says what is left of it."""
@@ -33,13 +34,14 @@ class Resumption:
     """
 
     def __init__(
-        self, entity: EntityDefinition[Any], partition: Mapping[str, Any], asked: Mapping[str, Any], attempts: int
+        self, resource: Resource[Any], partition: Mapping[str, Any], asked: Mapping[str, Any], attempts: int
     ) -> None:
-        listed = _listed(entity, asked.get("index"), partition)
-        distinct = asked.get("distinct")
-        self._sort = listed.sort
-        self._identity = (distinct,) if distinct else tuple(name for name in entity.key_fields if name != TENANT)
+        index, distinct = asked.get("index"), asked.get("distinct")
+        if index is None and partition.keys() - {TENANT} != set(resource.partition):
+            raise _refusal("index", "A listing that may be resumed names its index.")
+        self._identity = (distinct,) if distinct else tuple(resource.address)
         self._ordered = asked.get("order") == "ordered"
+        self._sort = _sort_key(resource, index) if self._ordered else None
         self._forward = asked.get("direction", "asc") == "asc"
         # Copies of an item have other keys, so all values are remembered that were returned.
         self._by_key = self._ordered and not distinct
@@ -48,11 +50,9 @@ class Resumption:
         self._attempts = attempts
         self._vain = 0
         fields = asked.get("fields")
-        needed = {*self._identity, *(listed.sort.fields if self._ordered else ())}
+        needed = {*self._identity, *(self._sort.fields if self._sort else ())}
         if fields is not None and (missing := sorted(needed - set(fields))):
-            raise InvalidQueryError(
-                f"a listing that may be resumed returns the fields of its keys: add {missing[0]}", field="fields"
-            )
+            raise _refusal("fields", f"A listing that may be resumed returns the fields of its keys: add {missing[0]}.")
 
     def unseen(self, page: Page[Any]) -> Page[Any]:
         """Return a page without the items that were returned before, and remember the others."""
@@ -63,9 +63,8 @@ class Resumption:
     def begin_after(self, item: Any) -> None:
         """Continue after an item that the caller has; raises `InvalidQueryError` if no sort key says where that is."""
         if not self._by_key:
-            raise InvalidQueryError(
-                "only a listing with order='ordered', without distinct, begins after an item", field="after"
-            )
+            message = "Only a listing with order='ordered', without distinct, begins after an item."
+            raise _refusal("after", message)
         self._is_new(item)
 
     def continued(self, asked: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -80,9 +79,9 @@ class Resumption:
         return again | ({"start": self._last} if self._forward else {"end": self._last + "\0"})
 
     def _is_new(self, item: Any) -> bool:
-        values = item.__dict__ if isinstance(item, Entity) else item
+        values = item.__dict__ if isinstance(item, BaseModel) else item
         identity = blake2b(_text(values, self._identity), digest_size=_DIGEST_BYTES).digest()
-        if self._ordered:
+        if self._sort is not None:
             sort = self._sort.render(values)
             if self._by_key and sort != self._last:
                 if self._last is not None and (sort > self._last) is not self._forward:
@@ -118,15 +117,16 @@ def resumed_pages(
         asked = {**asked, "cursor": page.cursor}
 
 
-def _listed(
-    entity: EntityDefinition[Any], index: str | None, partition: Mapping[str, Any]
-) -> EntityDefinition[Any] | IndexDefinition:
-    """Return what is listed: the index with this name, or the table."""
-    if index in entity.indexes:
-        return entity.indexes[index]
-    if index is not None or not {*entity.partition_fields} - {TENANT} <= partition.keys():
-        raise InvalidQueryError("a listing that may be resumed names its index", field="index")
-    return entity
+def _sort_key(resource: Resource[Any], index: str | None) -> SortKey:
+    found = resource.sort_key(index)
+    if found is None:
+        listed = f"index {index}" if index else "table"
+        raise _refusal("order", f"{resource.name} does not declare the sort key of the {listed}: add it to `sort`.")
+    return found
+
+
+def _refusal(field: str, message: str) -> InvalidQueryError:
+    return InvalidQueryError(message, errors=[FieldError(field, message, InvalidQueryError.code)])
 
 
 def _text(values: Mapping[str, Any], names: tuple[str, ...]) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dynashard.errors import DynashardError, EngineUnavailableError, OutcomeUnknownError
+from dynashard_client.errors import DynashardError, EngineUnavailableError, OutcomeUnknownError
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Retries:
             except DynashardError as error:
                 if not error.retryable or attempt == self.attempts:
                     raise
-                least = float(getattr(error, "retry_after", 0))
+                least = float(error.retry_after or 0)
             self.pause(attempt, least)
         raise AssertionError("unreachable: the last attempt answers or raises")
 

@@ -38,6 +38,14 @@ def test_repeated_create_gets_the_first_answer(caller: Caller) -> None:
     assert "idempotency-replayed" not in first.headers
 
 
+def test_a_repeated_create_is_recognised_whatever_its_caller_wants_returned(caller: Caller) -> None:
+    first = caller.post("/v1/users", a_user(), headers={**KEY, "prefer": "return=minimal"})
+    again = caller.post("/v1/users", a_user(), headers=KEY)
+
+    assert (again.status, again.etag, again.headers["idempotency-replayed"]) == (201, first.etag, "true")
+    assert again.headers["location"] == first.headers["location"] == f"/v1/users/{again.json['id']}"
+
+
 def test_first_answer_is_repeated_even_after_the_item_changed(caller: Caller) -> None:
     first = caller.post("/v1/users", a_user(), headers=KEY)
     caller.patch(first.headers["location"], {"display_name": "Countess"})

@@ -103,6 +103,18 @@ def test_a_repeated_create_answers_as_the_first_did(api: Caller) -> None:
     assert "details" not in first.json
 
 
+def test_some_fields_are_answered_with_the_attachments_that_are_included(api: Caller) -> None:
+    made = api.post("/v1/incidents", incident(details=DETAILS))
+
+    part = api.get("/v1/incidents/i1", query="fields=title&include=details")
+
+    assert (part.json, part.etag) == ({"title": "Errors above 1%", "details": DETAILS}, made.etag)
+    assert api.get("/v1/incidents/i1", query="fields=title").json == {"title": "Errors above 1%"}
+    unchanged = api.get("/v1/incidents/i1", query="fields=title&include=details", headers={"if-none-match": made.etag})
+    assert unchanged.status == 304
+    assert api.get("/v1/incidents/i1", query="fields=details").fields == {"fields": "enum"}
+
+
 @pytest.mark.parametrize(
     ("query", "fields"),
     [

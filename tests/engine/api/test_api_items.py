@@ -11,6 +11,7 @@ from dynashard.testing.faults import FaultyTransport, lost_request, meanwhile, t
 from dynashard.transport import Transport
 from tests.api_caller import JSON, Caller, a_user
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, caller_on
+from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
@@ -370,8 +371,85 @@ def test_a_preferred_handling_is_applied_to_every_write_and_named_in_the_answer(
 
 def test_an_unknown_handling_is_refused_and_one_of_other_standards_is_ignored(caller: Caller) -> None:
     refused = caller.post("/v1/users", a_user(), headers={"prefer": "handling=twice"})
-    made = caller.post("/v1/users", a_user(), headers={"prefer": "handling=strict, return=minimal"})
+    made = caller.post("/v1/users", a_user(), headers={"prefer": "handling=strict, return=representation"})
 
     assert (refused.status, refused.code) == (400, "malformed_header")
     assert made.status == 201
     assert "preference-applied" not in made.headers
+
+
+def test_a_write_whose_caller_prefers_no_item_is_answered_without_one(caller: Caller) -> None:
+    minimal = {"prefer": 'return="minimal"'}
+    answers = [
+        caller.post("/v1/users", a_user(id="1"), headers=minimal),
+        caller.put("/v1/users/2", a_user(), headers=minimal),
+        caller.put("/v1/users/1", a_user(), headers=minimal),
+    ]
+    patched = caller.patch("/v1/users/1", {"department": "maths"}, headers=minimal)
+
+    assert [answer.status for answer in answers] == [201, 201, 204]
+    assert [answer.headers.get("location") for answer in answers] == ["/v1/users/1", "/v1/users/2", None]
+    assert (patched.status, patched.etag) == (204, caller.get("/v1/users/1").etag)
+    for answer in (*answers, patched):
+        assert (answer.content, answer.headers["preference-applied"]) == (b"", "return=minimal")
+        assert answer.etag
+
+
+def test_two_preferences_are_followed_at_once_and_the_first_of_two_returns_counts(caller: Caller) -> None:
+    both = caller.post("/v1/users", a_user(), headers={"prefer": "return=minimal, handling=guarded"})
+    whole = caller.post("/v1/users", a_user(), headers={"prefer": "return=representation, return=minimal"})
+    deleted = caller.delete(whole.headers["location"], headers={"prefer": "return=minimal"})
+
+    assert both.headers["preference-applied"] == "handling=guarded, return=minimal"
+    assert whole.json["display_name"] == "Ada"
+    assert (deleted.status, "preference-applied" in deleted.headers) == (204, False)
+
+
+def test_only_the_wanted_fields_of_an_item_are_answered_with_its_revision(caller: Caller) -> None:
+    created = caller.post("/v1/users", a_user(id="1", department="maths"))
+
+    part = caller.get("/v1/users/1", query="fields=status,id,status,manager_id&consistent=true")
+
+    assert (part.status, part.etag) == (200, created.etag)
+    assert part.json == {"status": "active", "id": "1", "manager_id": None}
+    assert caller.get("/v1/users/2", query="fields=id").status == 404
+
+
+def test_conditions_of_a_part_are_about_the_whole_item(caller: Caller) -> None:
+    etag = caller.post("/v1/users", a_user(id="1")).etag
+    read = {"query": "fields=id"}
+
+    unchanged = caller.get("/v1/users/1", headers={"if-none-match": etag}, **read)
+    caller.patch("/v1/users/1", {"department": "maths"})
+
+    assert (unchanged.status, unchanged.content, unchanged.etag) == (304, b"", etag)
+    assert caller.get("/v1/users/1", headers={"if-none-match": etag}, **read).json == {"id": "1"}
+    assert caller.get("/v1/users/1", headers={"if-match": etag}, **read).status == 412
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("fields=id,shoe", {"fields": "enum"}),
+        ("fields=", {"fields": "enum"}),
+        ("fields=id&fields=status", {"fields": "repeated_parameter"}),
+        ("field=id", {"field": "unknown_parameter"}),
+    ],
+)
+def test_wanted_fields_of_an_item_that_do_not_exist_are_refused(
+    caller: Caller, query: str, fields: dict[str, str]
+) -> None:
+    assert caller.get("/v1/users/1", query=query).fields == fields
+
+
+def test_a_part_is_read_as_a_part(transport: Transport, table: str) -> None:
+    recording = RecordingTransport(transport)
+    caller = caller_on(recording, table)
+    caller.post("/v1/users", a_user(id="1", display_name="A" * 100))
+    recording.clear()
+
+    assert caller.get("/v1/users/1", query="fields=email").json == {"email": "ada@example.com"}
+
+    [sent] = [answer["Item"].keys() for answer in recording.answers if "Item" in answer]
+    assert "email" in sent
+    assert not {"display_name", "status", "GSI1PK"} & sent

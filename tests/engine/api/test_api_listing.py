@@ -194,8 +194,31 @@ def test_an_impossible_query_is_refused_with_the_parameter(caller: Caller, query
     assert caller.get("/v1/users", query=query).fields == fields
 
 
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/v1/users?departmnt=a", "did you mean department? This listing filters by department, manager_id, status."),
+        ("/v1/users?index=by_department&department=a&state=b", "This listing filters by manager_id, status."),
+        ("/v1/schedules?team_id=t&state=b", "This listing takes no filters."),
+    ],
+)
+def test_the_error_of_a_mistyped_filter_names_the_filters_of_the_listing(caller: Caller, path: str, says: str) -> None:
+    path, _, query = path.partition("?")
+
+    [error] = caller.get(path, query=query).json["errors"]
+
+    assert says in error["message"]
+
+
+def test_a_mistyped_parameter_is_named_once_and_a_long_one_has_no_suggestion(caller: Caller) -> None:
+    short, long = (caller.get("/v1/users", query={"departmen" + "t" * n: "a"}).json["errors"] for n in (2, 60))
+
+    assert short[0]["message"].count("department") == 2
+    assert long[0]["message"].startswith("Unknown query parameter. This listing filters by department")
+
+
 def test_single_items_take_no_other_query(caller: Caller) -> None:
-    assert caller.get("/v1/users/000", query="fields=id").fields == {"fields": "unknown_parameter"}
+    assert caller.get("/v1/users/000", query="limit=1").fields == {"limit": "unknown_parameter"}
     assert caller.delete("/v1/users/000", query="consistent=true").fields == {"consistent": "unknown_parameter"}
 
 

@@ -22,6 +22,7 @@ from dynashard_local.routes import Authorizer, Route, RouteTable
 from dynashard_local.server import build_app as build_server
 from dynashard_local.tokens import Issuer
 from dynashard_serving.api.app import build_app as build_api
+from dynashard_serving.client_resources import client_resources
 from dynashard_serving.commands.handler import build_commands
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.roles import as_function
@@ -30,6 +31,7 @@ from tests.waiting import HANG_SECONDS
 AUDIENCE = "dynashard"
 ROUTES = RouteTable((Route("ANY /v1/{proxy+}", "api", Authorizer((AUDIENCE,))),))
 WAYS = ("lambda", "rest")
+RESOURCES = client_resources(ENTITIES)
 
 
 class InProcess:
@@ -87,8 +89,9 @@ class Served:
         policy = Retries(**{"sleep": self.pauses.append, "random": lambda: 0.5, **retries})
         if way == "rest":
             token = self.issuer.issue({"tenant_id": tenant})
-            return Client.rest(self.url, token=token, entities=ENTITIES, tenant=tenant, retries=policy)
-        return Client.lambda_("commands", tenant=tenant, client=lambda_client(self.url), retries=policy)
+            return Client.rest(self.url, token=token, resources=RESOURCES, tenant=tenant, retries=policy)
+        client = lambda_client(self.url)
+        return Client.lambda_("commands", tenant=tenant, client=client, resources=RESOURCES, retries=policy)
 
 
 def lambda_client(url: str) -> Any:

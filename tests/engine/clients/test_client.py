@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from domain import Article, Incident, Shift, User, UserStatus
-from dynashard.errors import (
+from dynashard.testing.faults import FaultyTransport, throttled
+from dynashard.transport import Transport
+from dynashard_client import Client, Items
+from dynashard_client.errors import (
     AlreadyExistsError,
     ConfigurationError,
     DynashardError,
@@ -21,9 +24,6 @@ from dynashard.errors import (
     TableThrottledError,
     ValidationFailedError,
 )
-from dynashard.testing.faults import FaultyTransport, throttled
-from dynashard.transport import Transport
-from dynashard_client import Client, Items
 from tests.engine.api.api_on_engine import idempotency_table
 from tests.engine.clients.clients_on_engine import WAYS, Served, served
 from tests.engine.raw_dynamodb import RawDynamoDB
@@ -73,6 +73,16 @@ def test_item_is_created_read_replaced_patched_and_deleted(users: Items[User], t
     assert users.find({"id": "ada"}) is None
 
 
+def test_some_fields_of_an_item_are_read_alone(users: Items[User], tenant: str) -> None:
+    users.create(a_user(tenant, id="ada"))
+
+    assert users.get("ada", fields=["id", "status"]) == {"id": "ada", "status": UserStatus.ACTIVE}
+    with pytest.raises(ValidationFailedError, match="fields"):
+        users.get("ada", fields=["shoe_size"])
+    with pytest.raises(NotFoundError):
+        users.get("bob", fields=["id"])
+
+
 def test_edges_are_called_by_their_resource_name_over_lambda(backend: Served, tenant: str) -> None:
     backend.network.plan.clear()
     ends = {"node": "User.9", "other": "Actor.5"}
@@ -115,7 +125,7 @@ def test_refusals_are_the_layers_own_errors(users: Items[User], client: Client, 
     assert {error.field for error in refused.value.errors} == {"email", "shoe_size"}
     with pytest.raises(ItemTooLargeError) as large:
         client.collection(Article).put(an_article(tenant, text="x" * 409_200))
-    assert large.value.limit
+    assert large.value.details["limit"]
 
 
 def test_reused_key_and_foreign_tenant_are_refused(users: Items[User], tenant: str) -> None:

@@ -10,14 +10,14 @@ import pytest
 from domain import Incident, Participation, User
 from domain.participations import participations
 from dynashard import Dynashard, declared_counts
-from dynashard.entity import EntityDefinition
-from dynashard.errors import InvalidCursorError, InvalidQueryError, UnsupportedCursorError
 from dynashard.reads.cursor import _signer_of
 from dynashard.transport import Transport
 from dynashard_client import Client, Items, Retries
 from dynashard_client.client_transport import ClientTransport, Request
+from dynashard_client.errors import InvalidCursorError, InvalidQueryError, UnsupportedCursorError
+from dynashard_client.resource import Resource
 from tests.engine.api.api_on_engine import KEYS, idempotency_table
-from tests.engine.clients.clients_on_engine import WAYS, Served, served
+from tests.engine.clients.clients_on_engine import RESOURCES, WAYS, Served, served
 from tests.engine.raw_dynamodb import RawDynamoDB
 
 pytestmark = pytest.mark.engine
@@ -65,13 +65,13 @@ class Outdating:
     cursors: int = 0
     requests: list[Request] = field(default_factory=list)
 
-    def ask(self, entity: EntityDefinition[Any], request: Request) -> Any:
+    def ask(self, resource: Resource[Any], request: Request) -> Any:
         if "cursor" in request:
             self.cursors += 1
             if self.cursors in self.outdated or not self.outdated:
                 request = {**request, "cursor": OLDER}
         self.requests.append(request)
-        return self.inner.ask(entity, request)
+        return self.inner.ask(resource, request)
 
     def call(self, name: str, request: Request) -> Any:
         return self.inner.call(name, request)
@@ -82,7 +82,8 @@ class Outdating:
 
 def outdating(client: Client, model: type[Any], *outdated: int) -> tuple[Items[Any], Outdating]:
     transport = Outdating(client._transport, outdated)
-    return Items(model, transport, Retries(sleep=lambda _: None), tenant=TENANT), transport
+    again = Client(transport, resources=RESOURCES, retries=Retries(sleep=lambda _: None), tenant=TENANT)
+    return again.collection(model), transport
 
 
 def ids(items: Sequence[Any]) -> list[str]:
@@ -209,4 +210,6 @@ def test_other_listings_begin_after_no_item_and_a_foreign_cursor_is_refused(clie
     with pytest.raises(InvalidCursorError):
         list(users.pages(cursor="x", resume=True))
     with pytest.raises(InvalidQueryError, match="names its index"):
-        users.pages({"department": "d"}, index="by_shoe", resume=True)
+        users.pages({"department": "d"}, resume=True)
+    with pytest.raises(InvalidQueryError, match="sort key of the index by_shoe"):
+        users.pages({"department": "d"}, index="by_shoe", order="ordered", resume=True)

@@ -29,6 +29,8 @@ def test_created_item_is_read_by_its_key_and_over_rest(service: Service, transpo
 
     assert service.result("get", key={"id": "ada"}) == created
     assert service.result("get", key={"id": "ada", "tenant_id": "abc"}, consistent=True) == created
+    assert service.result("get", key={"id": "ada"}, fields=["email"]) == {"email": created["email"]}
+    assert service.fields("get", key={"id": "ada"}, fields=["shoe"]) == {"fields": "enum"}
     assert caller_on(transport, table).get("/v1/users/ada").json == created
     assert created["revision"]
 

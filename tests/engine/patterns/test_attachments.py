@@ -68,7 +68,7 @@ def test_a_listing_refuses_attachments_and_can_filter_by_their_existence(world: 
     found.create(Report(details=[1]))
     found.create(Report(id="2"))
 
-    with pytest.raises(InvalidQueryError, match="details is an attachment, which listings do not return"):
+    with pytest.raises(InvalidQueryError, match="details is an attachment, which only a get of its item reads"):
         found.list({"tenant": "abc"}, fields=["id", "details"])
     with pytest.raises(InvalidQueryError, match="details is an attachment: a listing only knows whether it exists"):
         found.list({"tenant": "abc"}, filters=[Filter("details", "=", [1])])

@@ -1,16 +1,18 @@
 """The cost of listings: Queries, items read, read units, the size of cursors."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from random import Random
 from typing import Any
 
 import pytest
 
-from dynashard import Collection, new_id
+from dynashard import Collection, Dynashard, created_at, new_id
 from dynashard.entity import Entity, Index, Key, Registry, Shards
 from dynashard.reads.ordered import first_limit
+from dynashard.runtime import Runtime
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.engine.reads.listing_world import Counts, Note, World, tenant
+from tests.engine.reads.listing_world import CURSOR_KEYS, NOW, Counts, Note, World, tenant
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
@@ -214,6 +216,48 @@ def test_ordered_cursors_are_short(world: World, index: str | None) -> None:
 
     assert max(sizes) <= 300
     print(f"\nordered cursor, {index or 'table'}: at most {max(sizes)} bytes")  # noqa: T201 - as above
+
+
+class Task(
+    Entity,
+    name="listing.v1.Task",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(64),
+    indexes=[
+        Index("GSI1", "by_date", "{tenant}", "{created_at}#{id}", shards=Shards(64)),
+        Index("GSI2", "by_rank", "{tenant}", "{rank:04d}#{id}", shards=Shards(64)),
+    ],
+    registry=Registry(),
+):
+    tenant: str
+    id: str = new_id()
+    rank: int = 0
+    created_at: datetime = created_at()
+
+
+@pytest.mark.parametrize(("index", "keeps"), [(None, True), ("by_date", True), ("by_rank", False)])
+def test_a_page_20_seconds_later_skips_shards_unless_an_update_can_move_items(
+    world: World, index: str | None, *, keeps: bool
+) -> None:
+    of, now = tenant(), [NOW.timestamp()]
+    world.counts = Counts(64, 64)
+    db = Dynashard(
+        world.transport,
+        table=world.table,
+        cursor_keys=CURSOR_KEYS,
+        topology=world.counts,
+        runtime=Runtime(lambda: now[0]),
+    )
+    tasks = db.collection(Task)
+    tasks.batch_write(put=[Task(tenant=of) for _ in range(300)], whole=True)
+    asked: dict[str, Any] = {"index": index, "order": "ordered", "limit": 10}
+    first = tasks.list({"tenant": of}, **asked)
+
+    now[0] += 20
+    second = tasks.list({"tenant": of}, **asked, cursor=first.cursor)
+
+    assert (len(first), len(second)) == (10, 10)
+    assert (second.consumed.requests < 64) is keeps
 
 
 @pytest.mark.parametrize("limit", [20, 50])

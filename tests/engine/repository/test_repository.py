@@ -81,6 +81,7 @@ def test_a_missing_item_is_not_found(world: World) -> None:
     assert people.batch_get([key()]) == [None]
     for attempt in (
         lambda: people.get(key()),
+        lambda: people.part(key(), fields=["visits"]),
         lambda: people.update(key(), set={"visits": 1}),
         lambda: people.update(key(), set={"team": "eng"}),
         lambda: people.delete(key()),
@@ -199,6 +200,7 @@ def test_an_expired_item_disappears_at_its_second(world: World) -> None:
     assert people.batch_get([key()]) == [None]
     for attempt in (
         lambda: people.get(key()),
+        lambda: people.part(key(), fields=["visits"]),
         lambda: people.update(key(), set={"visits": 1}),
         lambda: people.update(key(), set={"team": "eng"}),
         lambda: people.update(key(), set={"until": None}),

@@ -34,6 +34,7 @@ READS: dict[str, Callable[[World], bool]] = {
     "get": lambda world: world.notes.get(KEY).text == "was",
     "find": lambda world: world.notes.find(KEY) is not None,
     "exists": lambda world: world.notes.exists(KEY),
+    "part": lambda world: world.notes.part(KEY, fields=["text"]).values == {"text": "was"},
     "batch_get": lambda world: world.notes.batch_get([KEY, {"tenant": "abc", "id": "none"}])[0] is not None,
 }
 READING = pytest.mark.parametrize("read", READS.values(), ids=READS)

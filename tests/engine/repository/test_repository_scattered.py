@@ -45,6 +45,7 @@ def test_item_is_found_read_changed_and_deleted_wherever_it_is(world: World, dra
 
     assert world.events.get(KEY, consistent=True) == made
     assert world.events.exists(KEY)
+    assert world.events.part(KEY, fields=["id", "seen"]) == ({"id": "1", "seen": made.seen}, made.revision)
     assert world.events.update(KEY, add={"seen": 2}).seen == 2
     assert world.events.update(KEY, set={"kind": "odd"}).kind == "odd"
     assert world.events.put(event(kind="new")).created is False

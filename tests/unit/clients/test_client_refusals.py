@@ -2,24 +2,42 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from domain import User
-from dynashard import errors
-from dynashard.errors import DynashardError
-from dynashard_client import Client, Retries
+from dynashard import errors as layer
+from dynashard_client import Client, Item, Retries, errors
+from dynashard_client.errors import CLASSES, DynashardError
 
 pytestmark = pytest.mark.unit
 
 
-def family(root: type[DynashardError]) -> Iterator[type[DynashardError]]:
-    yield root
-    for child in root.__subclasses__():
-        if child.__module__.startswith(errors.__name__):
-            yield from family(child)
+INSIDE = {
+    "ConditionFailedError",
+    "DeclarationError",
+    "ReshardRefusedError",
+    "TopologyChangedError",
+    "TransactionCanceledError",
+}
+"""Errors of the layer that no caller of a backend can act on: a client raises their codes as `RefusedError`."""
+
+
+class User(Item, path="users"):
+    id: str
+
+
+Drawn = tuple[int, str, str, int]
+
+
+def below(error: Any, depth: int = 0) -> Iterator[Drawn]:
+    """Yield an error and all below it in its module: how deep, its name, code and status, by name."""
+    yield depth, error.__name__, error.code, error.status
+    for each in sorted(error.__subclasses__(), key=lambda each: str(each.__name__)):
+        if each.__module__ == error.__module__:
+            yield from below(each, depth + 1)
 
 
 class Refusing:
@@ -42,11 +60,24 @@ def raised(**error: Any) -> DynashardError:
         return refused.value
 
 
-@pytest.mark.parametrize("known", [*family(DynashardError)], ids=lambda known: known.__name__)
-def test_every_code_of_the_layer_is_raised_as_its_class(known: type[DynashardError]) -> None:
+def test_the_errors_are_those_of_the_layer() -> None:
+    theirs = [each for each in below(layer.DynashardError) if each[1] not in INSIDE]
+
+    assert [each for each in below(DynashardError) if each[1] != "RefusedError"] == theirs
+
+
+def test_the_drawn_tree_is_the_tree() -> None:
+    drawn = re.findall(r"^    ([│├└─ ]*)(\w+) +([a-z_]+) +(\d+)$", errors.__doc__ or "", re.MULTILINE)
+
+    found = [(len(lines) // 4, name, code, int(status)) for lines, name, code, status in drawn]
+    assert found == [*below(DynashardError)]
+
+
+@pytest.mark.parametrize("known", CLASSES.values(), ids=lambda known: known.__name__)
+def test_every_code_of_the_tree_is_raised_as_its_class(known: type[DynashardError]) -> None:
     error = raised(code=known.code, message="Why.", details={})
 
-    assert type(error) is known
+    assert type(error) is CLASSES[known.code]
     assert error.code == known.code
 
 
@@ -59,4 +90,5 @@ def test_a_refused_transaction_says_which_step_and_why() -> None:
 def test_an_unknown_code_is_a_refusal_with_that_code() -> None:
     error = raised(code="of_tomorrow", message="Why.", retry_after=2)
 
-    assert (error.code, error.retryable, str(error)) == ("of_tomorrow", True, "Why.")
+    assert (type(error), error.code, error.status) == (errors.RefusedError, "of_tomorrow", 500)
+    assert (error.retryable, str(error)) == (True, "Why.")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dynashard import Entity, Index, Key, Registry, Shards, definition
-from dynashard_client.answers import Page
+from dynashard_client import Item, Page
+from dynashard_client.resource import resource_of
 from dynashard_client.resuming import Resumption
 
 pytestmark = pytest.mark.unit
@@ -13,22 +13,16 @@ pytestmark = pytest.mark.unit
 ATTEMPTS = 5
 
 
-class Note(
-    Entity,
-    name="resumed.v1.Note",
-    key=Key("{tenant_id}", "{id}"),
-    shards=Shards(2),
-    indexes=[Index("GSI1", "by_rank", "{tenant_id}", "{rank}#{topic}")],
-    registry=Registry(),
-):
-    tenant_id: str
+class Note(Item, path="notes", sort={"by_rank": "{rank}#{topic}"}):
     id: str
     rank: str = "r"
     topic: str = "t"
 
 
 def resumption(**asked: Any) -> Resumption:
-    return Resumption(definition(Note), {}, asked, ATTEMPTS)
+    resource = resource_of(Note)
+    assert resource is not None
+    return Resumption(resource, {}, asked, ATTEMPTS)
 
 
 def shown(listing: Resumption, *notes: Note) -> list[str]:
@@ -36,7 +30,7 @@ def shown(listing: Resumption, *notes: Note) -> list[str]:
 
 
 def note(name: str, **fields: str) -> Note:
-    return Note(tenant_id="abc", id=name, **fields)
+    return Note(id=name, **fields)
 
 
 @pytest.mark.parametrize(("direction", "before"), [("asc", "a"), ("desc", "l")])

@@ -25,7 +25,7 @@ PACKAGES = {
     "dynashard": set(),
     "dynashard_patterns": {"dynashard"},
     "dynashard_serving": {"dynashard", "dynashard_patterns"},
-    "dynashard_client": {"dynashard", "dynashard_serving"},
+    "dynashard_client": set(),
 }
 """The packages of layers and clients, and the others that each may import."""
 FUNCTIONS = {"api", "changes", "commands", "prewarm", "reshard", "writer"}

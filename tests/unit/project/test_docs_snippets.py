@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from dynashard import DeclarationError, Registry, definition
+from dynashard_client import Item
 from dynashard_tools.commands import app
 from tests.markdown import ROOT, Snippet, pages, prose, snippets
 
@@ -117,9 +118,13 @@ def test_classes_and_constants_in_python_snippets_exist(snippet: Snippet) -> Non
 
 
 def declarations(snippet: Snippet) -> Iterator[ast.stmt]:
-    """Return the statements of a snippet that declare entities with their fields, or use such entities."""
+    """Return the statements of a snippet that declare entities or a client's items with their fields, or use such."""
     for node in ast.parse(snippet.text).body:
-        if isinstance(node, ast.ClassDef) and any(isinstance(part, ast.AnnAssign) for part in node.body):
+        if isinstance(node, ast.ClassDef) and any(
+            isinstance(base, ast.Name) and base.id == "Item" for base in node.bases
+        ):
+            yield node
+        elif isinstance(node, ast.ClassDef) and any(isinstance(part, ast.AnnAssign) for part in node.body):
             # The domain may have an entity of this name.
             node.keywords.append(ast.keyword("registry", ast.Name("_registry", ast.Load())))
             yield ast.fix_missing_locations(node)
@@ -143,7 +148,8 @@ def test_declarations_in_python_snippets_are_valid(snippet: Snippet) -> None:
 
     classes = [node for node in ast.parse(snippet.text).body if isinstance(node, ast.ClassDef) and node.name in space]
     assert classes
-    assert {definition(space[each.name]).name for each in classes} == set(space["_registry"])
+    entities = [space[each.name] for each in classes if not issubclass(space[each.name], Item)]
+    assert {definition(each).name for each in entities} == set(space["_registry"])
 
 
 def test_a_wrong_declaration_is_reported() -> None:

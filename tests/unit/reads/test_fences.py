@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import inf
 from random import Random
 from string import ascii_lowercase
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ksuid import Ksuid
 
-from dynashard.reads.fences import ENDED, MAX_AGE_SECONDS, Fences, fences_after
+from dynashard.reads.fences import ENDED, LIFE_SECONDS, Ahead, Fences, fences_after, turn_of
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit
@@ -23,8 +24,9 @@ KEYS = st.one_of(
 )
 
 
-def made(end: str, ahead: list[str], *, forward: bool) -> Fences | None:
-    fences = fences_after([None, ["", len(ahead)]], 7.9, end, ahead, forward=forward)
+def made(end: str, ahead: list[str], *, forward: bool, beyond: bool = False) -> Fences | None:
+    places = [Ahead(key, beyond=beyond) for key in ahead]
+    fences = fences_after([None, ["", len(ahead)]], [7] * len(ahead), end, places, forward=forward)
     assert fences is None or Fences.unpack(orjson.loads(orjson.dumps(fences.pack()))) == fences
     return fences
 
@@ -59,9 +61,10 @@ def test_no_fence_lies_beyond_the_next_key(
             assert through > 0
             continue
         assert not comes_before(ahead[shard], place, forward=forward)
-        assert through < 0
+        assert through < 0 or not forward
+        assert through < 0 or ahead[shard] != place
         # A later page rounds it again, from the same end or a later one.
-        again = made(end, [place], forward=forward)
+        again = made(end, [place], forward=forward, beyond=True)
         assert again is not None
         assert not comes_before(ahead[shard], again.place(0, forward=forward)[0], forward=forward)
 
@@ -75,9 +78,10 @@ def test_a_fence_separates_neighbouring_keys(*, forward: bool) -> None:
 
     assert fences is not None
     for shard, (before, key) in enumerate(pairwise([end, *ahead])):
-        place, _ = fences.place(shard, forward=forward)
+        place, through = fences.place(shard, forward=forward)
         assert not comes_before(key, place, forward=forward)
-        assert comes_before(before, place, forward=forward)
+        assert (place, through) != (key, inf)
+        assert comes_before(before, place, forward=forward) or (place, through) == (before, inf)
 
 
 def identifiers(count: int) -> list[str]:
@@ -95,17 +99,70 @@ def test_of_many_shards_only_those_with_the_next_keys_come_first(*, forward: boo
     # 46.6 are expected, and 53 with the deviation.
     assert set(range(46)) <= set(first) <= set(range(60))
     assert 255 in others
-    assert len(orjson.dumps(fences.pack())) < 450
+    assert len(orjson.dumps(fences.pack())) < 500
 
 
-def test_fences_hold_for_seconds_and_for_one_layout() -> None:
-    fences = made("a", ["b"], forward=True)
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_fence_that_is_carried_on_stays_where_it_is(*, forward: bool) -> None:
+    keys = identifiers(400)[:: 1 if forward else -1]
+    fences = made(keys[0], keys[1:257], forward=forward)
+    assert fences is not None
+    places = [fences.place(shard, forward=forward)[0] for shard in range(255)]
+    kept = [Ahead(place, beyond=True) for place in places[100:]]
+
+    # The page's end and the nearest shards go on by 50 items; the last key stays, so numbers are rounded alike.
+    ahead = [*map(Ahead, keys[51:151]), *kept, Ahead(keys[256])]
+    later = fences_after(fences.shape, [7] * 256, keys[50], ahead, forward=forward)
+
+    assert later is not None
+    assert [later.place(shard, forward=forward)[0] for shard in range(100, 255)] == places[100:]
+
+
+def test_each_group_of_shards_is_asked_again_once_in_a_life_and_all_after_one() -> None:
+    fences = fences_after([], [100] * 256, "a", [Ahead(key) for key in identifiers(256)], forward=True)
+    assert fences is not None
+
+    due = [fences.due(turn) for turn in range(100, 117)]
+
+    assert [len(groups) for groups in due] == list(range(17))
+    assert all(earlier < later for earlier, later in pairwise(due))
+
+
+def test_a_group_that_was_asked_in_its_turn_is_not_due_until_the_next() -> None:
+    asked = [100 + (shard % 16 == 5) for shard in range(256)]
+    fences = fences_after([], asked, "a", [Ahead(key) for key in identifiers(256)], forward=True)
+    assert fences is not None
+    assert Fences.unpack(orjson.loads(orjson.dumps(fences.pack()))) == fences
+
+    # Turn 101 is that of group 5.
+    assert [5 in fences.due(turn) for turn in range(101, 118)] == [False] * 16 + [True]
+
+
+def test_a_life_has_16_turns() -> None:
+    assert turn_of(1000 + LIFE_SECONDS, LIFE_SECONDS) == turn_of(1000, LIFE_SECONDS) + 16
+
+
+def test_fences_of_a_clock_that_is_ahead_are_not_used() -> None:
+    fences = made("a", ["b", "c"], forward=True)
 
     assert fences is not None
-    assert fences.holds([None, ["", 1]], 7.5)
-    assert not fences.holds([None, ["", 2]], 7.5)
-    assert not fences.holds([None, ["", 1]], 7.5 + MAX_AGE_SECONDS)
-    assert not fences.holds([None, ["", 1]], 6.0)
+    assert fences.due(7) == set()
+    assert fences.due(6) == {0, 1}
+
+
+def test_shards_of_groups_that_are_due_are_asked_first() -> None:
+    keys = identifiers(256)
+    fences = made(keys[0], [*keys[1:], ENDED], forward=True)
+
+    assert fences is not None
+    expected, _ = fences.parted(50)
+    first, others = fences.parted(50, {3})
+    assert set(first) == {*expected, *range(3, 256, 16)}
+    assert sorted([*first, *others]) == list(range(256))
+
+
+def test_fences_of_a_release_that_numbers_sort_keys_in_one_way_are_not_used() -> None:
+    assert Fences.unpack([[None, ["", 2]], 1000, 8, 3, "ff", 2, "AAAA"]) is None
 
 
 def test_keys_that_share_a_long_beginning_have_no_fences() -> None:

@@ -1,7 +1,9 @@
 """Ordered listings on sources in memory: equal keys in any order, answers of any length, any budget."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from random import Random
 
 import orjson
@@ -12,14 +14,14 @@ from hypothesis import strategies as st
 from dynashard.reads.allowance import Allowance
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.by_shard import FILTERED_READ, decode_positions, encode_positions
-from dynashard.reads.fences import MAX_AGE_SECONDS, Fences
+from dynashard.reads.fences import LIFE_SECONDS, MOVING_LIFE_SECONDS, Fences
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.ordered import MAX_ROUND_BYTES, first_limit, list_ordered
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Reading, Source
 from dynashard.transport.interface import Wire
 from tests.depth import examples
-from tests.query_source import SLOT, MemoryTransport, hash_of, index_row, layout, reading, table_row
+from tests.query_source import KEPT, SLOT, MemoryTransport, hash_of, index_row, layout, reading, table_row
 
 pytestmark = pytest.mark.unit
 
@@ -41,11 +43,13 @@ def pages_of(
     *,
     budget: Budget = AMPLE,
     item_bytes: float | None = 1024,
-    clock: Callable[[], float] = lambda: 1000.0,
+    every: float = 0,
 ) -> Iterator[Paged]:
+    """Yield the pages of a listing, so many seconds apart."""
     end, fences = None, None
-    for _ in range(2000):
-        fetch = Fetch(transport, budget, lambda: [layout(how, sources)], clock=clock)
+    for number in range(2000):
+        now = 1000 + number * every
+        fetch = Fetch(transport, budget, lambda: [layout(how, sources)], clock=partial(float, now))
         items, end, fences = list_ordered(fetch, end, fences, limit=next(limits), item_bytes=item_bytes)
         end = end and [decode_positions(encode_positions(end[0], "p"), "p")]
         fences = fences and Fences.unpack(orjson.loads(orjson.dumps(fences.pack())))
@@ -276,9 +280,10 @@ def test_a_short_page_continues_at_the_least_advanced_source() -> None:
     forward=st.booleans(),
     size=st.sampled_from([1, 3, 10, 40]),
     cut=st.sampled_from([None, 3]),
+    every=st.sampled_from([0, 20, LIFE_SECONDS]),
 )
 def test_deletes_and_later_items_between_pages_hide_no_other_item(
-    seed: int, *, slot: str | None, forward: bool, size: int, cut: int | None
+    seed: int, *, slot: str | None, forward: bool, size: int, cut: int | None, every: int
 ) -> None:
     random = Random(seed)
     transport, how = MemoryTransport(slot, random, cut=cut), reading(slot, forward=forward)
@@ -291,7 +296,7 @@ def test_deletes_and_later_items_between_pages_hide_no_other_item(
     sources = [Source(number, f"p:{number}") for number in range(32)]
     listed: list[Wire] = []
 
-    for page in pages_of(transport, sources, how, sizes(random, size)):
+    for page in pages_of(transport, sources, how, sizes(random, size), every=every):
         listed += page.items
         deleted |= set(random.sample(sorted(transport_rows), min(4, len(transport_rows))))
         transport_rows = {n: row for n, row in rows.items() if n not in deleted}
@@ -331,34 +336,76 @@ def test_a_page_asks_only_the_shards_that_can_have_a_part_of_it(*, forward: bool
 
 def test_fences_are_left_out_when_they_are_old_or_reads_are_consistent_or_filtered() -> None:
     transport, sources = spread(64, 600)
-    how, late, now = reading(None, forward=True), iter(range(0, 10**6, MAX_AGE_SECONDS + 1)), [0.0]
+    how = reading(None, forward=True)
 
-    def clock() -> float:
-        return now[0]
+    def asked(how: Reading, *, every: float = 0) -> list[int]:
+        paged = pages_of(transport, sources, how, sizes(Random(1), 10), every=every)
+        return [page.fetch.consumed.requests for page in paged]
 
-    pages = []
-    for page in pages_of(transport, sources, how, sizes(Random(1), 10), clock=clock):
-        pages.append(page.fetch.consumed.requests)
-        now[0] = float(next(late)) + MAX_AGE_SECONDS + 1
-    consistent = list(pages_of(transport, sources, replace(how, consistent=True), sizes(Random(1), 10)))
-
-    assert min(pages) >= 64
-    assert min(page.fetch.consumed.requests for page in consistent) >= 64
-    assert min(page.fetch.consumed.requests for page in pages_of(transport, sources, how, sizes(Random(1), 10))) < 32
+    assert min(asked(how, every=LIFE_SECONDS + 1)) >= 64
+    assert min(asked(replace(how, consistent=True))) >= 64
+    assert min(asked(replace(how, filters=KEPT))) >= 64
+    assert min(asked(how)) < 32
 
 
-def test_fences_that_are_carried_on_keep_their_age() -> None:
-    transport, sources = spread(256, 3000)
-    ticks = iter(range(10**6))
+@pytest.mark.parametrize("forward", [True, False])
+def test_somebody_who_reads_a_page_every_20_seconds_pays_a_part_of_the_confirmations_with_each(
+    *, forward: bool
+) -> None:
+    transport, sources = spread(256, 5_000)
 
-    pages = list(
-        pages_of(transport, sources, reading(None, forward=True), sizes(Random(1), 50), clock=lambda: next(ticks) / 4)
+    pages = list(pages_of(transport, sources, reading(None, forward=forward), sizes(Random(1), 50), every=20))
+
+    # In memory each Query consumes half a unit; 23 units are the least.
+    units = [page.fetch.consumed.read_units for page in pages[1:-4]]
+    assert sum(units) / len(units) <= 35
+    assert max(units) <= 64
+    assert sum(len(page.items) for page in pages) == 5_000
+
+
+@pytest.mark.parametrize("every", [5, 20, 100])
+def test_no_fence_is_used_for_longer_than_its_life(every: int) -> None:
+    # Every shard was asked at most a life before each page, so an item that is older than that is never missed.
+    transport, sources = spread(64, 2000)
+    asked = dict[str, float]()
+    paged = pages_of(transport, sources, reading(None, forward=True), sizes(Random(1), 5), every=every)
+
+    for number, _ in enumerate(islice(paged, 4 * LIFE_SECONDS // every)):
+        asked |= dict.fromkeys(transport.asked, number * every)
+        transport.asked.clear()
+        assert min(asked.values()) >= number * every - LIFE_SECONDS
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_where_an_update_can_move_an_item_fences_hold_for_seconds(*, stationary: bool) -> None:
+    transport, sources = spread(64, 600)
+    where = [replace(layout(reading(None, forward=True), sources), stationary=stationary)]
+    now = 1000.0
+    _, end, fences = list_ordered(
+        Fetch(transport, AMPLE, lambda: where, clock=lambda: now), None, limit=10, item_bytes=1024
     )
 
-    # The clock is read a few times a page, and some shard is left out of each page until its fence is too old.
-    asked = [page.fetch.consumed.requests for page in pages]
-    assert 256 in asked[1:30]
-    assert asked.count(256) < 15
+    now += MOVING_LIFE_SECONDS + 1
+    later = Fetch(transport, AMPLE, lambda: where, clock=lambda: now)
+    list_ordered(later, end, fences, limit=10, item_bytes=1024)
+
+    assert (later.consumed.requests >= 64) is not stationary
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_the_page_after_one_that_did_not_know_the_size_of_small_items_asks_as_few_shards_as_later_ones(
+    *, forward: bool
+) -> None:
+    # Round 1 of the first page reads one item of each shard, which were 80 and more Queries on the second.
+    transport, sources = spread(256, 10_000)
+    where = [layout(reading(None, forward=forward), sources)]
+    first, second = (Fetch(transport, AMPLE, lambda: where) for _ in range(2))
+
+    _, end, fences = list_ordered(first, None, limit=50, item_bytes=None)
+    items, _, _ = list_ordered(second, end, fences, limit=50, item_bytes=1024)
+
+    assert len(items) == 50
+    assert second.consumed.read_units <= 30
 
 
 def test_a_listing_whose_budget_ends_before_an_item_is_found_goes_on() -> None:
@@ -393,6 +440,46 @@ def test_a_page_whose_last_key_is_known_is_completed_although_its_read_units_are
 
     assert fetch.rounds == rounds
     assert (len(items) == 50) is (rounds == 2)
+
+
+LARGE = 300 * 1024
+"""The bytes of a large item, of which a Query returns 3: 20 of them take 750 units."""
+
+
+def large_pages(limit: int, seed: int) -> list[Paged]:
+    """The pages of 160 large items in 16 shards by a process that has not read any yet."""
+    random = Random(seed)
+    transport = MemoryTransport(None, random, size=LARGE)
+    text = {"text": {"S": "x" * LARGE}}
+    transport.store(table_row(f"p:{random.randrange(16)}", f"{random.random():.15f}") | text for _ in range(160))
+    sources = [Source(number, f"p:{number}") for number in range(16)]
+    end, fences, pages = None, None, list[Paged]()
+    while end is not None or not pages:
+        fetch = Fetch(transport, AMPLE, lambda: [layout(reading(None, forward=True), sources)], clock=lambda: 1000.0)
+        known = float(LARGE) if pages else None
+        items, end, fences = list_ordered(fetch, end, fences, limit=limit, item_bytes=known)
+        pages.append(Paged(items, fetch))
+    assert sum(len(page.items) for page in pages) == 160
+    return pages
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_page_of_large_items_is_full_although_1_mb_a_query_ends_its_second_round_in_a_shard(seed: int) -> None:
+    # Both rounds use the budget's 1,000 units, and in some pages a shard has 4 items or more of the page.
+    pages = large_pages(20, seed)
+
+    assert [len(page.items) for page in pages] == [20] * 8
+    assert max(page.fetch.consumed.read_units for page in pages) <= 2.3 * 20 * LARGE / 8192
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_page_of_large_items_that_1_mb_a_query_ends_is_smaller_and_read_once(seed: int) -> None:
+    # Round 1 returns 48 items; without a smaller page, the first one returned those before the shortest shard's end.
+    pages = large_pages(50, seed)
+
+    assert len(pages[0].items) == 32
+    assert pages[0].fetch.consumed.read_units <= 2 * 32 * LARGE / 8192
+    assert sum(page.fetch.consumed.read_units for page in pages) <= 1.8 * 160 * LARGE / 8192
 
 
 def test_a_page_whose_last_key_is_known_is_not_completed_when_the_time_is_over() -> None:

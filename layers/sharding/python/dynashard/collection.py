@@ -13,6 +13,7 @@ from dynashard.nearest import hint
 from dynashard.repository import Repository, Store, Written
 from dynashard.repository.batches import Outcome
 from dynashard.repository.left_out import Found
+from dynashard.repository.projection import Part
 
 E = TypeVar("E", bound=Entity)
 _Outcomes = list[Outcome]
@@ -103,6 +104,14 @@ class Collection(Repository[E]):
         if item is None:
             raise self._not_found(key)
         return item
+
+    def part(
+        self, key: Any = None, /, *more: Any, fields: Sequence[str], consistent: bool = False, **named: Any
+    ) -> Part:
+        """Return some fields of the live item with this key; see `Repository.part`."""
+        if key.__class__ is not dict or named or more:
+            key = key_named(self._entity, "part", key, more, named)
+        return super().part(key, fields=names_of("fields", fields), consistent=consistent)
 
     def exists(self, key: Any = None, /, *more: Any, consistent: bool = False, **fields: Any) -> bool:
         """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""

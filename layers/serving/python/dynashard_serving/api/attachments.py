@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from dynashard.errors import AnswerTooLargeError
-from dynashard_serving.api.parameters import Parameters, Query
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.responses import JSON, Response
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BODY_BYTES
@@ -19,17 +18,6 @@ COMPRESSED_FROM: Final = 64 * 1024
 def body_limit(resource: Resource) -> int:
     """The largest body that a resource takes, in bytes, before Lambda's own limit."""
     return MAX_BODY_BYTES + sum(each.max_bytes for each in resource.definition.attachments.values())
-
-
-def asked_of_one(resource: Resource, query: Query) -> tuple[bool, tuple[str, ...]]:
-    """Return whether the query of a single item asks for a consistent read, and the attachments to include."""
-    if not query:
-        return False, ()
-    attachments = tuple(resource.definition.attachments)
-    parameters = Parameters(query, ("consistent", INCLUDE) if attachments else ("consistent",))
-    text = parameters.text(INCLUDE)
-    names = () if text is None else tuple(text.split(","))
-    return parameters.flag("consistent"), names
 
 
 def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:

@@ -11,6 +11,9 @@ from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, R
 
 HANDLING: Final = "handling"
 """The preference (RFC 7240) that names a level of care."""
+RETURN: Final = "return"
+MINIMAL: Final = "minimal"
+"""The preference for an answer to a write that has no body. The other value is `representation`, the default."""
 _OTHERS: Final = ("strict", "lenient")
 _LIST: Final = re.compile(r'\s*(?:(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*)?(?:,|$)')
 
@@ -43,6 +46,12 @@ def preferred_handling(headers: Mapping[str, str]) -> str | None:
             raise ProblemError("malformed_header", f"Prefer: handling is one of {', '.join(Handling)}.")
         return value.lower()
     return None
+
+
+def prefers_minimal(headers: Mapping[str, str]) -> bool:
+    """Whether a write's caller prefers an answer without the item: `Prefer: return=minimal`. The first one counts."""
+    values = (value for name, value in preferences(headers) if name == RETURN)
+    return next(values, "").lower() == MINIMAL
 
 
 def conditions_of(headers: Mapping[str, str]) -> Conditions:

@@ -10,7 +10,7 @@ from dynashard.entity import Handling
 from dynashard_serving.api.asynchronous import PREFERENCE
 from dynashard_serving.api.attachments import INCLUDE
 from dynashard_serving.api.bodies import MERGE_PATCH
-from dynashard_serving.api.conditional import HANDLING
+from dynashard_serving.api.conditional import HANDLING, MINIMAL, RETURN
 from dynashard_serving.api.deferred import WRITES, transacted
 from dynashard_serving.api.describing import (
     CONSISTENT,
@@ -89,6 +89,9 @@ def _with_preferences(resource: Resource, name: str, described: Operation, *, re
     if name not in WRITES:
         return described
     preferences = {f"{HANDLING}={_levels(resource)}": "the level of care; see docs/promises.md."}
+    if name != "delete":
+        preferences[f"{RETURN}={MINIMAL}"] = "answer without the item."
+        described["responses"] = _with_minimal(described["responses"])
     if recorded and transacted(resource):
         preferences[PREFERENCE] = "answer 202, and do it soon."
         headers = {
@@ -105,6 +108,18 @@ def _with_preferences(resource: Resource, name: str, described: Operation, *, re
             described["responses"][status].setdefault("headers", {})["Preference-Applied"] = PREFERENCE_APPLIED
     described["parameters"] = [*described["parameters"], prefer(preferences)]
     return described
+
+
+def _with_minimal(responses: Schema) -> Schema:
+    """The answers to a write, and those to one whose caller prefers no item: a create has the same status for both."""
+    if "201" in responses:
+        responses["201"]["description"] += f" Without a body if the request has `Prefer: {RETURN}={MINIMAL}`."
+    if "200" in responses:
+        responses = {
+            **responses,
+            "204": {"description": f"Done, with `Prefer: {RETURN}={MINIMAL}`.", "headers": {"ETag": ETAG}},
+        }
+    return dict(sorted(responses.items()))
 
 
 def _levels(resource: Resource) -> str:
@@ -150,11 +165,14 @@ def _read(resource: Resource, examples: Examples) -> Operation:
         "description": "Not modified: the item is at the revision of If-None-Match.",
         "headers": {"ETag": ETAG},
     }
-    answers = {"200": _answer(resource, "The item."), "304": unchanged}
+    name = resource.entity.__name__
+    item = _answer(resource, "The item; a part of it if `fields` is given.")
+    item["content"][JSON]["schema"] = {"anyOf": [ref(name), ref(f"{name}Part")]}
+    answers = {"200": item, "304": unchanged}
     refused = ("404", "406", "412") if resource.definition.attachments else ("404", "412")
     text = f"Reads {one(resource.entity)} by its key."
     described = _operation(resource, "get", (f"Read {one(resource.entity)}", text), answers, refused)
-    described["parameters"] = [*_include(resource), CONSISTENT, IF_MATCH, IF_NONE_MATCH]
+    described["parameters"] = [*_include(resource), _fields(resource), CONSISTENT, IF_MATCH, IF_NONE_MATCH]
     if any(copies.of is resource.entity for copies in COPIES):
         text = f"answer when the copies of the item are current, or after that many seconds, at most {MOST_SECONDS}."
         described["parameters"].append(prefer({"wait=5": text}))
@@ -222,9 +240,7 @@ def _by_index(resource: Resource) -> str:
 
 
 def _listing_parameters(resource: Resource) -> list[Schema]:
-    listed = [name for name in resource.entity.model_fields if name not in resource.definition.attachments]
-    fields = f"Only these fields, separated by commas: {', '.join(listed)}."
-    parameters = [*page_parameters(), query("fields", names_of(listed), fields), CONSISTENT, STRICT]
+    parameters = [*page_parameters(), _fields(resource), CONSISTENT, STRICT]
     if resource.indexes:
         names = {"type": "string", "enum": list(resource.indexes)}
         parameters.append(query("index", names, f"The index to list: {_by_index(resource)}."))
@@ -232,6 +248,11 @@ def _listing_parameters(resource: Resource) -> list[Schema]:
         names = {"type": "string", "enum": list(resource.distinct)}
         parameters.append(query("distinct", names, "Over several partitions: show each value of this field once."))
     return parameters
+
+
+def _fields(resource: Resource) -> Schema:
+    names = [name for name in resource.entity.model_fields if name not in resource.definition.attachments]
+    return query("fields", names_of(names), f"Only these fields, separated by commas: {', '.join(names)}.")
 
 
 def _field_parameters(resource: Resource, examples: Examples) -> list[Schema]:

@@ -43,12 +43,12 @@ def list_of(resource: Resource, incoming: ApiRequest) -> List:
     names = [name for name, _ in incoming.query]
     index = index_of(resource, dict(reversed(incoming.query)).get("index"), names)
     known = _known(resource, index)
-    given = Parameters(incoming.query, known.once, known.several)
-    names_of_fields, filters = given.text("fields"), given.some(known.filters)
+    given = Parameters(incoming.query, known.once, known.several, filters=known.filters)
+    filters = given.some(known.filters)
     return List(
         choice=choice_of(incoming.tenant, given, known.several, known.sort, index=index, filters=filters),
         paging=paging_of(given),
-        fields=None if names_of_fields is None else names_of_fields.split(","),
+        fields=given.names("fields"),
         distinct=given.text("distinct"),
     )
 

@@ -1,11 +1,14 @@
 """Query parameters: each known, given as often as it may be, and of the values it takes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from dynashard.errors import FieldError, ValidationFailedError
+from dynashard.nearest import hint
 
 _FLAG: Final = ("true", "false")
+_LONGEST_MISTYPED: Final = 64
+"""Characters of an unknown name that is compared with those that are known."""
 
 Query = Sequence[tuple[str, str]]
 
@@ -17,18 +20,26 @@ class Parameters:
         query: names and values, in the order they came.
         once: names that may be given once.
         several: names that may be given several times.
+        filters: those of them that filter a listing, which errors name first; None if it is not a listing.
 
     Raises:
         ValidationFailedError: with every parameter that is unknown, or given too often.
     """
 
-    def __init__(self, query: Query, once: Sequence[str], several: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        query: Query,
+        once: Sequence[str],
+        several: Sequence[str] = (),
+        *,
+        filters: Sequence[str] | None = None,
+    ) -> None:
         self._values: dict[str, list[str]] = {}
         errors = []
         for name, value in query:
             if name not in once and name not in several:
-                known = ", ".join(dict.fromkeys((*once, *several))) or "none"
-                errors.append(FieldError(name, f"Unknown query parameter; known are {known}.", "unknown_parameter"))
+                message = _unknown(name, dict.fromkeys((*once, *several)), filters)
+                errors.append(FieldError(name, message, "unknown_parameter"))
             elif name in self._values and name not in several:
                 errors.append(FieldError(name, "Give this query parameter once.", "repeated_parameter"))
             self._values.setdefault(name, []).append(value)
@@ -41,6 +52,11 @@ class Parameters:
     def text(self, name: str) -> str | None:
         """The value of a parameter that may be given once; None if it was not."""
         return self._values[name][0] if name in self._values else None
+
+    def names(self, name: str) -> list[str] | None:
+        """The names that a parameter lists, separated by commas; None if it was not given."""
+        text = self.text(name)
+        return None if text is None else text.split(",")
 
     def once(self) -> dict[str, str]:
         """All parameters that were given, each with its first value."""
@@ -60,6 +76,16 @@ class Parameters:
         if value not in _FLAG:
             raise ValidationFailedError(FieldError(name, f"Use one of {', '.join(_FLAG)}.", "enum"))
         return value == "true"
+
+
+def _unknown(name: str, known: Collection[str], filters: Sequence[str] | None) -> str:
+    meant = hint(name, known) if len(name) <= _LONGEST_MISTYPED else ""
+    first = f"Unknown query parameter{meant or '.'}"
+    others = ", ".join(each for each in known if each not in (filters or ())) or "none"
+    if filters is None:
+        return f"{first} Known are {others}."
+    by = f"filters by {', '.join(filters)}" if filters else "takes no filters"
+    return f"{first} This listing {by}. Its other parameters are {others}."
 
 
 def consistent_only(query: Query, *, allowed: bool = True) -> bool:

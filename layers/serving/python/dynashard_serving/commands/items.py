@@ -67,8 +67,13 @@ class Entities:
         return self._items.create(asked.served, request).document
 
     def _get(self, asked: Asked) -> Document | None:
-        asked.only("key", "consistent", "include")
-        request = Get(key=asked.key(), consistent=asked.flag("consistent"), include=asked.texts("include") or ())
+        asked.only("key", "consistent", "include", "fields")
+        request = Get(
+            key=asked.key(),
+            consistent=asked.flag("consistent"),
+            include=asked.texts("include") or (),
+            fields=asked.texts("fields"),
+        )
         return self._items.get(asked.served, request).document
 
     def _put(self, asked: Asked) -> Mapping[str, Any]:

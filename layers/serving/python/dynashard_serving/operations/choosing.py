@@ -1,6 +1,6 @@
 """Select the items of a listing or a count: its index, partitions, sort keys and filters."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import product
 from math import prod
 from typing import Any, Final
@@ -65,7 +65,8 @@ def listed(served: Served, request: List) -> Options:
     Raises:
         ValidationFailedError, InvalidKeyError: as `chosen`, `paged`; or a field cannot be listed.
     """
-    options = {**chosen(served, request.choice), **paged(request.paging), "fields": _fields(served, request.fields)}
+    fields = None if request.fields is None else served.projected(request.fields)
+    options = {**chosen(served, request.choice), **paged(request.paging), "fields": fields}
     if request.distinct is None:
         return options
     return {**options, "distinct": _one_of("distinct", request.distinct, served.exposed.distinct)}
@@ -167,15 +168,6 @@ def _filters(served: Served, given: Mapping[str, Any]) -> list[Filter]:
         message = f"Unknown filter; known are {', '.join(known) or 'none'}."
         raise ValidationFailedError(*(FieldError(f"filters.{name}", message, "unknown_parameter") for name in unknown))
     return [Filter(name, "=", served.value(name, value, f"filters.{name}")) for name, value in given.items()]
-
-
-def _fields(served: Served, names: Sequence[str] | None) -> list[str] | None:
-    if names is None:
-        return None
-    known = [name for name in served.entity.model_fields if name not in served.definition.attachments]
-    if not names or any(name not in known for name in names):
-        raise ValidationFailedError(FieldError("fields", f"Use a list of {', '.join(known)}.", "enum"))
-    return list(dict.fromkeys(names))
 
 
 def _one_of(name: str, value: str, known: Collection[str]) -> str:

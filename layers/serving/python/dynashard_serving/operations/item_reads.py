@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from dynashard.entity import Entity
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.service import Collection
-from dynashard_serving.documents import Document, representation
+from dynashard_serving.documents import Document, part, representation
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions
 from dynashard_serving.operations.served import Served
 
@@ -16,12 +16,13 @@ Key = Mapping[str, Any]
 
 
 class Get(NamedTuple):
-    """Read an item; `include` names the attachments that come along."""
+    """Read an item, or only `fields` of it; `include` names the attachments that come along."""
 
     key: Key
     consistent: bool = False
     include: Sequence[str] = ()
     conditions: Conditions = UNCONDITIONAL
+    fields: Sequence[str] | None = None
 
 
 class Found(NamedTuple):
@@ -43,8 +44,9 @@ class ItemReads:
         Raises:
             NotFoundError: there is none.
             RevisionMismatchError: `if_match` does not hold.
+            ValidationFailedError: a field or an attachment is unknown.
 
-        Cost: 1 read, and those of the attachments that it includes.
+        Cost: 1 read, and those of the attachments that it includes. DynamoDB bills the whole item, whatever its fields.
         """
         served.require("get")
         known = served.definition.attachments
@@ -52,12 +54,23 @@ class ItemReads:
             message = f"Use a list of {', '.join(known) or 'nothing'}."
             raise ValidationFailedError(FieldError("include", message, "enum"))
         include = tuple(dict.fromkeys(request.include))
-        item = self._collection_of(served.entity).get(request.key, consistent=request.consistent, include=include)
-        revision = item.revision
-        if not request.conditions.match(revision):
-            request.conditions.demand(revision)
-        changed = request.conditions.none_match(revision)
-        return Found(revision, representation(item, revision) if changed else None)
+        items, fields = self._collection_of(served.entity), None
+        if request.fields is not None:
+            fields = served.projected(request.fields)
+            if not include:
+                found = items.part(request.key, fields=fields, consistent=request.consistent)
+                return _found(request, found.revision, lambda: part(served.entity, found.values))
+        item = items.get(request.key, consistent=request.consistent, include=include)
+        whole = _found(request, item.revision, lambda: representation(item, item.revision))
+        if fields is None or whole.document is None:
+            return whole
+        return whole._replace(document={name: whole.document[name] for name in (*fields, *include)})
+
+
+def _found(request: Get, revision: str | None, document: Callable[[], Document]) -> Found:
+    if not request.conditions.match(revision):
+        request.conditions.demand(revision)
+    return Found(revision, document() if request.conditions.none_match(revision) else None)
 
 
 def shown(item: Entity) -> Document:

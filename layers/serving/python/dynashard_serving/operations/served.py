@@ -167,6 +167,17 @@ class Served:
         taken = {*self.partition_fields(index), *RESERVED, TENANT}
         return list(takewhile(lambda name: name not in taken, names))
 
+    def projected(self, names: Sequence[str]) -> list[str]:
+        """Return the fields that a request wants alone, each once.
+
+        Raises:
+            ValidationFailedError: there are none, or one is unknown or an attachment.
+        """
+        known = [name for name in self.entity.model_fields if name not in self.definition.attachments]
+        if not names or any(name not in known for name in names):
+            raise ValidationFailedError(FieldError("fields", f"Use a list of {', '.join(known)}.", "enum"))
+        return list(dict.fromkeys(names))
+
     def refuse_unaddressable(self, item: Entity) -> None:
         """Refuse an item whose key no URL can carry.
 

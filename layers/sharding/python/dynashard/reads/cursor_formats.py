@@ -5,7 +5,8 @@ The first character of a token is its format. The state of a listing in format 4
     [recent, fences, *positions]
 
 `recent` is `Dedup.recent`, `fences` is `Fences.pack()` or None, and `positions` has one `encode_positions` for each
-logical partition. docs/versions.md has the rule for a new format, and for the release that may remove an old one.
+logical partition. Fences only save reads: those of 0.1.0 have another shape, and each release drops the other's.
+docs/versions.md has the rule for a new format, and for the release that may remove an old one.
 """
 
 from collections.abc import Callable, Mapping

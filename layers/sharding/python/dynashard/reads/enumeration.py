@@ -172,6 +172,7 @@ class Enumeration:
             follows=True,
             moving=moving,
             version=_short(f"{moving} {view.version}") if moving or view.version else "",
+            stationary=all(own.fields <= {*each.key_fields, *each.created_fields} for each, own in members),
             identity=lambda stored, sort: _short(f"{logical_partition_of(entity, stored)}\0{sort}"),
             in_memory=self._in_memory,
             expires=view.expires,

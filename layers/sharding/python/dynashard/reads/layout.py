@@ -44,6 +44,7 @@ class Layout:
             keys.
         identity: in an index, returns a short hash of an item's key from its stored one; None in a table.
         version: in an index, another text after each change of the view.
+        stationary: a stored item keeps its sort key; else an update can give it another one, as in many indexes.
         in_memory: no cursor carries the positions.
         expires: when the answer of a Query requires another look at the layout, in epoch seconds.
     """
@@ -58,6 +59,7 @@ class Layout:
     moving: bool = False
     identity: Callable[[str, str], str] | None = None
     version: str = ""
+    stationary: bool = True
     in_memory: bool = False
     expires: float = inf
 

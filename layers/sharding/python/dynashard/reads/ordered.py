@@ -23,9 +23,10 @@ from itertools import islice, takewhile
 from math import ceil, inf, sqrt
 from typing import Any, Final
 
+from dynashard.codec import item_size
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
-from dynashard.reads.fences import ENDED, Fences, fences_after
+from dynashard.reads.fences import ENDED, LIFE_SECONDS, MOVING_LIFE_SECONDS, Ahead, Fences, fences_after, turn_of
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
@@ -44,6 +45,8 @@ MAX_READ: Final = 2000
 FIRST_GUESS: Final = 1024.0
 """The size of an item in bytes that is assumed until some were read, if more items cost less than another round."""
 _ROUNDS: Final = 2
+_SAMPLE: Final = 16
+"""How many items of round 1 tell the size of items."""
 
 _Place = tuple[str, float]
 """A sort key and the rank of a source, by which the merge sorts: keys by direction, ranks always upwards."""
@@ -119,11 +122,15 @@ def list_ordered(
     trips, unless a filter or DynamoDB's 1 MB a Query cut a round short. With `dedup`, 2 round trips even so: the page
     is then short.
     """
+    began = fetch.clock()
     share = limit if dedup is None else min(MAX_READ, ceil(limit * dedup.excess))
-    layouts, runs, asked = _first_round(fetch, after, fences, share, item_bytes)
+    layouts, runs, asked, fences = _first_round(fetch, after, fences, share, item_bytes, began=began)
     reading = layouts[0].reading
     known = sum(len(run.rows) for run in runs)
-    large = item_bytes is not None and item_bytes >= LARGE_BYTES
+    stored = _stored_bytes(runs, item_bytes)
+    large = stored >= LARGE_BYTES
+    pays = dedup is None and (large or 3 * len(runs) > limit) and _skippable(layouts)
+    beyond = pays and stored < BLOCK_BYTES
     if large and known < limit and any(0 < len(run.rows) < asked and not run.ended for run in runs):
         # DynamoDB's 1 MB a Query ended round 1. A smaller page is complete with what it has read.
         limit = max(1, 2 * known // 3)
@@ -131,17 +138,20 @@ def list_ordered(
     while dedup is None or rounds < _ROUNDS or reading.filters.text:
         ranked = _ranked(reading, runs, fetch, dedup)
         last = ranked[limit - 1] if len(ranked) >= limit else None
-        # Round 2 up to H reads little. Without it most of what round 1 has read would be read again.
-        if not (fetch.may_finish if last is not None and rounds < _ROUNDS else fetch.allowed):
+        # Reading up to H takes little, and without it most of what round 1 has read would be read again. So it is for
+        # a round 3, if 1 MB a Query ends round 2 before H; with a filter there may be any number of rounds.
+        completes = last is not None and (rounds < _ROUNDS or not reading.filters.text)
+        if not (fetch.may_finish if completes else fetch.allowed):
             break
         behind = [run for run in runs if not run.ended and (last is None or _before(reading, run.place, last))]
         if not behind or not fetch.fits(run.source for run in behind):
             break
         bound, further = None, None
         if last is not None:
-            # What was left out is read beyond H, so that the next page knows where it goes on.
+            # What was left out is read beyond H, so that the next page knows where it goes on. Of small items all are:
+            # the next item is in the block that is billed anyway.
             bound, further = (reading.position(ranked[n][1]).sort for n in (limit - 1, (limit + len(ranked)) // 2 - 1))
-        bounds = [further if run.reached is None else bound for run in behind]
+        bounds = [further if beyond or run.reached is None else bound for run in behind]
         try:
             chunks = fetch.wave(layouts, [run.rest(limit, each) for run, each in zip(behind, bounds, strict=True)])
         except OvertakenError:
@@ -155,23 +165,29 @@ def list_ordered(
         # If the budget ended before an item was known to come first, the next page begins here again, without fences.
         ended = all(run.ended for run in runs)
         return rows, None if ended else [run.state for run in runs if run.number == 0], None
-    pays = dedup is None and (large or 3 * len(runs) > limit) and _skippable(layouts)
-    learned = _learned(fetch, fences, runs, items, end[1].sort) if pays else None
+    learned = _learned(_turn(layouts, began), fences, runs, items, end[1].sort) if pays else None
     return rows, _positions(runs, items, end, dedup), learned
 
 
 def _first_round(
-    fetch: Fetch, after: Sequence[Positions] | None, fences: Fences | None, limit: int, item_bytes: float | None
-) -> tuple[Sequence[Layout], list[_Run], int]:
-    """Return the layouts, all sources, and how many items those were asked for that were read."""
+    fetch: Fetch,
+    after: Sequence[Positions] | None,
+    fences: Fences | None,
+    limit: int,
+    item_bytes: float | None,
+    *,
+    began: float,
+) -> tuple[Sequence[Layout], list[_Run], int, Fences | None]:
+    """Return the layouts, all sources, how many items were asked of those that were read, and the fences if used."""
     while True:
         layouts = fetch.layouts()
         asked = runs = _runs(layouts, after)
-        if fences is not None and _skippable(layouts) and fences.holds(_shape(layouts), fetch.clock()):
-            first, others = fences.parted(limit)
+        used = fences if fences is not None and _skippable(layouts) and fences.shape == _shape(layouts) else None
+        if used is not None:
+            first, others = used.parted(limit, used.due(_turn(layouts, began)))
             asked = [runs[rank] for rank in first]
             for rank in others:
-                runs[rank].place = fences.place(rank, forward=layouts[0].reading.forward)
+                runs[rank].place = used.place(rank, forward=layouts[0].reading.forward)
         share = first_limit(limit, len(asked), item_bytes, filtered=bool(layouts[0].reading.filters.text))
         try:
             chunks = fetch.wave(layouts, [run.first(share) for run in asked])
@@ -179,13 +195,26 @@ def _first_round(
             continue
         for run, chunk in zip(asked, chunks, strict=True):
             run.add(chunk, None)
-        return layouts, runs, share
+        return layouts, runs, share, used
+
+
+def _stored_bytes(runs: Sequence[_Run], item_bytes: float | None) -> float:
+    """Return the average size of an item; while it is unknown, that of a few items of round 1."""
+    if item_bytes is not None:
+        return item_bytes
+    sample = list(islice((row for run in runs for row in run.rows[:1]), _SAMPLE))
+    return sum(map(item_size, sample)) / max(1, len(sample))
 
 
 def _skippable(layouts: Sequence[Layout]) -> bool:
     """Whether what was learned from a page is true of the next one, and numbers of rows can be foreseen."""
     reading = layouts[0].reading
     return not (reading.consistent or reading.filters.text or any(layout.moving for layout in layouts))
+
+
+def _turn(layouts: Sequence[Layout], now: float) -> int:
+    """Return the turn of fences at a time."""
+    return turn_of(now, LIFE_SECONDS if all(layout.stationary for layout in layouts) else MOVING_LIFE_SECONDS)
 
 
 def _shape(layouts: Sequence[Layout]) -> list[Any]:
@@ -302,21 +331,21 @@ def _positions(
 
 
 def _learned(
-    fetch: Fetch, before: Fences | None, runs: Sequence[_Run], items: Sequence[_Ranked], end: str
+    turn: int, before: Fences | None, runs: Sequence[_Run], items: Sequence[_Ranked], end: str
 ) -> Fences | None:
-    """The fence keys after a page of these items."""
+    """The fence keys after a page of these items in a turn. `before` are those that it has used."""
     reading = runs[0].layout.reading
     returned = Counter(rank for rank, _ in items)
-    learned, ahead = fetch.clock(), list[str]()
+    asked, ahead = [turn] * len(runs), list[Ahead]()
     for run in runs:
         if returned[run.rank] < len(run.rows):
-            ahead.append(run.rows[returned[run.rank]][reading.sort_attribute]["S"])
+            ahead.append(Ahead(run.rows[returned[run.rank]][reading.sort_attribute]["S"]))
         else:
-            ahead.append(ENDED if run.ended else run.place[0])
+            ahead.append(Ahead(ENDED if run.ended else run.place[0], beyond=run.reached is None))
         if run.reached is None and not run.ended and before is not None:
-            learned = before.learned
+            asked[run.rank] = before.asked_in(run.rank)
     shape = _shape([run.layout for run in runs if run.number == 0])
-    return fences_after(shape, learned, end, ahead, forward=reading.forward)
+    return fences_after(shape, asked, end, ahead, forward=reading.forward)
 
 
 def _after(any_of: _Run, run: _Run, position: Position, returned: Sequence[Wire], *, whole: bool) -> Positions:

@@ -16,6 +16,7 @@ from dynashard.reads.bounds import Bounds
 from dynashard.reads.cursor import FINGERPRINT_BYTES
 from dynashard.reads.filters import FilterExpression, Filters, filters_of
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_PARTITIONS
+from dynashard.repository.projection import check_projected
 from dynashard.schema import MAX_SORT_KEY_BYTES
 from dynashard.transport.interface import Consumed
 
@@ -114,7 +115,7 @@ class Query:
             raise InvalidQueryError(message, field="budget")
         if self.consistent and self.index is not None:
             raise InvalidQueryError("an index cannot be read consistently; list the table", field="consistent")
-        _check_fields(self.entity, self.fields or ())
+        check_projected(self.entity, self.fields or ())
         _check_range(self.prefix, self.start, self.end)
         if self.distinct is not None:
             _check_distinct(self.index_definition or self.entity, self.distinct, self.order)
@@ -213,16 +214,6 @@ def _listed(entity: EntityDefinition[Any], index: str | None) -> EntityDefinitio
         message = f"{entity.name} has no index {index}; it has {known}{hint(index, entity.indexes)}"
         raise InvalidQueryError(message, field="index")
     return entity.indexes[index]
-
-
-def _check_fields(entity: EntityDefinition[Any], fields: Sequence[str]) -> None:
-    for name in fields:
-        if name not in entity.model.model_fields:
-            near = hint(name, entity.model.model_fields)
-            raise InvalidQueryError(f"{entity.name} has no field {name}{near}", field="fields")
-        if name in entity.attachments:
-            message = f"{name} is an attachment, which listings do not return; get single items with it"
-            raise InvalidQueryError(message, field="fields")
 
 
 def _check_distinct(listed: EntityDefinition[Any] | IndexDefinition, distinct: str, order: str) -> None:

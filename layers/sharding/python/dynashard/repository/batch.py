@@ -25,12 +25,13 @@ class Reading(NamedTuple):
     """Whether a read is consistent, and its projection, which includes `LIVENESS`; None for whole items.
 
     `reader` reads answers of BatchGetItem. In place of a stored item it may return the key, and under `ENTITY` the
-    entity, if the item never expires.
+    entity, if the item never expires. `names` are the placeholders in `fields`.
     """
 
     consistent: bool
     fields: str | None = None
     reader: Reader | None = None
+    names: Mapping[str, str] | None = None
 
     def on(self, request: Wire) -> Wire:
         """Add these options to a request."""
@@ -38,6 +39,8 @@ class Reading(NamedTuple):
             request["ConsistentRead"] = True
         if self.fields is not None:
             request["ProjectionExpression"] = self.fields
+        if self.names is not None:
+            request["ExpressionAttributeNames"] = self.names
         return request
 
 

@@ -44,7 +44,7 @@ class StoredItems(NamedTuple):
         Cost: 2 read units for every 4 KB at both places, 1 round trip for 5 pairs, 16 at a time.
         """
         both: dict[Pair, tuple[Wire | None, Wire | None]] = {}
-        reading = Reading(consistent=False, fields=self.reading.fields)
+        reading = self.reading._replace(consistent=False, reader=None)
 
         def get(key: StoredKey) -> Wire:
             return {"Get": reading.on({"TableName": self.store.table, "Key": wire_key(key)})}

@@ -18,6 +18,7 @@ from dynashard.repository.batches import Batches
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.late import ensure_home
+from dynashard.repository.projection import Part, projection
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.store import Companion, E, KeyLike, read_operation, write_operation
 from dynashard.repository.writes import Kind, Write
@@ -126,6 +127,21 @@ class Repository(Batches[E]):
     def exists(self, key: KeyLike, /, *, consistent: bool = False) -> bool:
         """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""
         return self._read(key, Reading(consistent, LIVENESS)) is not None
+
+    @read_operation
+    def part(self, key: KeyLike, /, *, fields: Sequence[str], consistent: bool = False) -> Part:
+        """Return some fields of the live item with this key; nothing else of it is sent or decoded.
+
+        Raises:
+            NotFoundError: no live item has the key.
+            InvalidQueryError: a field is unknown, or an attachment.
+
+        Cost: what `find` costs, because DynamoDB bills the whole item.
+        """
+        stored = self._read(key, projection(self._entity, fields, consistent=consistent))
+        if stored is None:
+            raise self._not_found(key)
+        return Part(self._entity.part(stored, fields), revision_in(stored))
 
     def replace(
         self, item: E, /, *, if_match: str | None = None, handling: str | None = None, over: E | None = None

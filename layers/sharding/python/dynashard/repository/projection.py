@@ -1,0 +1,39 @@
+"""Projections: which attributes DynamoDB sends of an item, so that the others are neither sent nor decoded."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from dynashard.entity import EntityDefinition
+from dynashard.errors import InvalidQueryError
+from dynashard.nearest import hint
+from dynashard.repository.batch import Reading
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE
+
+_JUDGED: Final = (PK, SK, TYPE, REV, EXPIRES_AT, MOVED_TO)
+"""Attributes that show which item it is, whether it is live, and at which revision."""
+
+
+class Part(NamedTuple):
+    """Some fields of a stored item, and the revision of the whole item."""
+
+    values: dict[str, Any]
+    revision: str
+
+
+def projection(entity: EntityDefinition[Any], fields: Sequence[str], *, consistent: bool) -> Reading:
+    """Return the reading of some fields; raises as `check_projected`."""
+    check_projected(entity, fields)
+    attributes = (*entity.attributes_of((*fields, *entity.key_fields)), *_JUDGED)
+    names = {f"#p{number}": each for number, each in enumerate(dict.fromkeys(attributes))}
+    return Reading(consistent, ", ".join(names), names=names)
+
+
+def check_projected(entity: EntityDefinition[Any], fields: Sequence[str]) -> None:
+    """Raise `InvalidQueryError` for a field that is unknown, or an attachment."""
+    for name in fields:
+        if name not in entity.model.model_fields:
+            near = hint(name, entity.model.model_fields)
+            raise InvalidQueryError(f"{entity.name} has no field {name}{near}", field="fields")
+        if name in entity.attachments:
+            message = f"{name} is an attachment, which only a get of its item reads: include=[{name!r}]"
+            raise InvalidQueryError(message, field="fields")
