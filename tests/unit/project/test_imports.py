@@ -345,7 +345,7 @@ def classes_of(places: tuple[str, ...]) -> set[str]:
 
 TYPED = ("dynashard", "dynashard_patterns")
 """The packages whose classes are not passed as Any."""
-PLAIN = {"answer", "field", "index", "items", "key", "row", "write"}
+PLAIN = {"answer", "field", "index", "items", "key", "part", "row", "write"}
 """Names of classes that values of any type have too: a field of pydantic, a key as people type it."""
 UNTYPED = "dynashard.compiled"
 """The room whose generated code takes declarations as they come."""
