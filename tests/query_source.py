@@ -17,8 +17,8 @@ from dynashard.reads.filters import FilterExpression
 from dynashard.reads.layout import Layout
 from dynashard.reads.sources import Reading, Source
 from dynashard.schema import PK, SK, index_pk, index_sk
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport.interface import Call, Resend, Wire
-from tests.one_by_one import OneByOne
 
 SLOT = "GSI1"
 KEPT = FilterExpression("kept = :kept", {}, {":kept": {"BOOL": True}})

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport.interface import Call, Resend, Transport, Wire
-from tests.one_by_one import OneByOne
 
 
 class RecordingTransport(OneByOne):

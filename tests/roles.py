@@ -10,10 +10,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from dynashard.errors import DynashardError
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport.classification import Refusal, classify
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.infra.templates import ROOT, statements
-from tests.one_by_one import OneByOne
 
 SNAPSHOTS = ROOT / "tests" / "infra" / "snapshots"
 ROLES = {

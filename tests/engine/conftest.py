@@ -13,6 +13,7 @@ import pytest
 from domain import User
 from dynashard import schema
 from dynashard.service import Collection
+from dynashard.tables import ITEMS
 from dynashard.transport import Transport
 from dynashard_checks.schedules.wire import port_of_engine_in_memory
 from dynashard_local.engine import Engine
@@ -49,19 +50,7 @@ def dynamodb(engine_url: str) -> RawDynamoDB:
 def empty_table(dynamodb: RawDynamoDB) -> Iterator[str]:
     """Create a table with all index slots for the time of the block, and yield its name."""
     name = f"dynashard-test-{uuid4().hex}"
-    indexes = [(slot, schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]
-    attributes = [schema.PK, schema.SK, *(attribute for _, pk, sk in indexes for attribute in (pk, sk))]
-    dynamodb.call(
-        "CreateTable",
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in attributes],
-        KeySchema=_key_schema(schema.PK, schema.SK),
-        GlobalSecondaryIndexes=[
-            {"IndexName": slot, "KeySchema": _key_schema(pk, sk), "Projection": {"ProjectionType": "ALL"}}
-            for slot, pk, sk in indexes
-        ],
-    )
+    dynamodb.call("CreateTable", **ITEMS.request(name, stream=False))
     yield name
     dynamodb.call("DeleteTable", TableName=name)
 
@@ -158,10 +147,3 @@ def tenant() -> str:
 
 def _without_stream(create: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in create.items() if name != "StreamSpecification"}
-
-
-def _key_schema(partition: str, sort: str) -> list[dict[str, str]]:
-    return [
-        {"AttributeName": partition, "KeyType": "HASH"},
-        {"AttributeName": sort, "KeyType": "RANGE"},
-    ]

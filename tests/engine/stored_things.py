@@ -22,15 +22,16 @@ from dynashard import (
     updated_at,
 )
 from dynashard.errors import ThrottledError
-from dynashard.repository import Repository, Step, Store
-from dynashard.repository.transaction_run import Transaction
+from dynashard.exactly_once import TransactedWrites
+from dynashard.repository import Repository, Store
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.schema import PK, SK
+from dynashard.testing.faults import Fault, FaultyTransport
 from dynashard.topology import DeclaredTopology, View
+from dynashard.transactions import Step, Transaction
 from dynashard.transport import Transport
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.faults import Fault, FaultyTransport
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 REGISTRY = Registry()
@@ -192,6 +193,7 @@ class World:
             retry_policy,
             throttled=lambda entity, partition, error: self.throttles.append((entity.name, partition, error)),
             batch_concurrency=self.batch_concurrency,
+            exactly_once=TransactedWrites(),
         )
 
     def transact(self, *steps: Step) -> list[Any]:

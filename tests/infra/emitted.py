@@ -7,13 +7,13 @@ from io import StringIO
 from typing import Any, Final
 
 from dynashard.errors import InvalidCursorError, OutcomeUnknownError, OverloadedError, UndecodableItemError
+from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.transport.interface import Consumed, Meter
 from dynashard_patterns.changes import Outcome
 from dynashard_serving.api.observing import Observed, Observer
 from dynashard_serving.changes import handler as changes
 from dynashard_serving.commands import handler as commands
-from dynashard_serving.growth.log import GrowthLog
-from dynashard_serving.growth.terms import GrowthEvent, Report
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.logs import open_logger
 from dynashard_serving.metric_names import NAMESPACE
 from dynashard_serving.reshard import handler as reshard

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Resend, Transport, Wire
-from tests.one_by_one import OneByOne
 from tests.roles import Grant, Role, logical_id, used_by
 
 

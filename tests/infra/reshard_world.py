@@ -15,6 +15,8 @@ from botocore.session import get_session
 from domain import Exposed
 from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault as EngineFault
+from dynashard.testing.faults import FaultyTransport
 from dynashard.transport import Transport
 from dynashard_local.tables import TablePlan, engine_client, ensure_tables, table_plans
 from dynashard_local.template import read
@@ -29,8 +31,6 @@ from dynashard_serving.reshard.stream_age import Clients, StreamAge
 from dynashard_serving.reshard.watch import Seen, Watch
 from dynashard_serving.table_load import TableLoad
 from tests.direct_transport import direct_transport
-from tests.faults import Fault as EngineFault
-from tests.faults import FaultyTransport
 from tests.infra.prewarm_world import definition_in
 from tests.infra.reshard_aws import (
     CalmMetrics,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults import conflict, unprocessed
+from dynashard.testing.faults import conflict, unprocessed
 from tests.infra.cloudwatch_metrics import CloudWatch
 from tests.infra.reshard_aws import Mappings
 from tests.infra.reshard_world import ASKED, IDS, ROLES, Fault, Note, World

@@ -40,6 +40,8 @@ HANDLERS_OF_EVENTS = f"{POWERTOOLS}/event_handler"
 """Half of Powertools: resolvers of HTTP requests, with the Swagger UI, which no function but the API could load."""
 
 NEVER_USED = ("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json")
+FOR_TESTS = "testing"
+"""The folder of our own packages that functions do not import."""
 
 
 class BuildError(Exception):
@@ -201,7 +203,8 @@ def _copy(source: Path, destination: Path) -> None:
     if source.is_file():
         shutil.copyfile(source, destination)
     else:
-        shutil.copytree(source, destination, ignore=shutil.ignore_patterns(*NEVER_USED), copy_function=shutil.copyfile)
+        left_out = shutil.ignore_patterns(*NEVER_USED, FOR_TESTS)
+        shutil.copytree(source, destination, ignore=left_out, copy_function=shutil.copyfile)
 
 
 def _compile(target: Target, folders: Sequence[tuple[Path, str]]) -> None:

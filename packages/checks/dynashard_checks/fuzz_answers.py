@@ -16,18 +16,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from types import SimpleNamespace
 from typing import Any, Final, Literal
 from zlib import crc32
+
+from botocore.awsrequest import AWSHTTPConnection, AWSHTTPConnectionPool, AWSRequest
+from botocore.exceptions import BotoCoreError
+from botocore.httpsession import URLLib3Session
 
 from dynashard.errors import DynashardError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.runtime import Runtime
 from dynashard.transport.attempts import TOKEN_MISMATCH, Attempts
 from dynashard.transport.direct.exchange import TIMED_OUT, Exchange
 from dynashard.transport.direct.http1 import Answer
-from dynashard.transport.direct.sdk_sender import PooledSender, _Plain
 from dynashard.transport.direct.sending import read_answer
-from dynashard.transport.interface import WRITING, Resend, Settings, Wire
+from dynashard.transport.interface import WRITING, Resend, Wire
+from dynashard.transport.sdk import failure_of
 from dynashard.transport.wire_format import accepted, parsed_answer
 from dynashard_checks.answer_cases import OPERATIONS, Case, Truth, draw
 
@@ -152,29 +155,33 @@ class _Socket:
 
 
 class BotocorePeer:
-    """Botocore's transport from its sender on, without its signatures."""
+    """Botocore's transport from its connections on, without its signatures."""
 
     def __init__(self) -> None:
         cases: list[Case] = []
 
-        class Scripted(_Plain):
+        class Scripted(AWSHTTPConnection):  # type: ignore[misc]
             is_connected = False
 
             def _new_conn(self) -> Any:
                 return _Socket(cases.pop())
 
+        class Pool(AWSHTTPConnectionPool):  # type: ignore[misc]
+            ConnectionCls = Scripted
+
         self._cases = cases
-        self._sender = PooledSender(Settings(), "", lambda _: False)
-        pool: Any = self._sender._opened(_URL)  # noqa: SLF001 - the only way to replace its sockets
-        pool.ConnectionCls = Scripted
-        self._sender._pools[_URL] = pool  # noqa: SLF001
+        self._session = URLLib3Session()
+        self._session._manager.pool_classes_by_scheme = {"http": Pool}  # noqa: SLF001 - the only way to its sockets
 
     def __call__(self, case: Case) -> Wire:
         """Return the answer that botocore's transport takes from a case; raises its errors."""
         self._cases[:] = [case]
         operation = case.truth.operation
-        request = SimpleNamespace(url=_URL, method="POST", body=_REQUEST, headers={})
-        received: Any = self._sender(request, f"before-send.dynamodb.{operation}")
+        request = AWSRequest("POST", _URL, {}, _REQUEST).prepare()
+        try:
+            received = self._session.send(request)
+        except BotoCoreError as error:
+            raise failure_of(operation, error) from error
         return accepted(operation, parsed_answer(received.status_code, received.headers, received.content), 1)
 
 

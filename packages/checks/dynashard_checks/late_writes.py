@@ -26,9 +26,9 @@ from typing import Any, Final
 from dynashard import Collection, Dynashard, Entity, Index, Key, LeasedTopology, Registry, Shards, definition
 from dynashard.errors import DynashardError, EngineUnavailableError, ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Timing
+from dynashard.resharding.driver import drive
 from dynashard.transport import Transport, connect
 from dynashard.transport.interface import Call, Wire
-from dynashard_local.driver import drive
 from dynashard_local.engine import running_engine
 from dynashard_local.settings import Settings
 from dynashard_local.tables import table_plans

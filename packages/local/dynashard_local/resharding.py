@@ -14,13 +14,14 @@ from dynashard_serving.start import uncollected
 
 with uncollected():
     from domain import ENTITIES
+    from dynashard.growth.requests import shrink_quiet
+    from dynashard.growth.settings import GrowthSettings
+    from dynashard.growth.terms import Report
     from dynashard.resharding import Resharder, Share, Timing
+    from dynashard.resharding.driver import drive
     from dynashard.transport import Transport, connect
     from dynashard.transport.selection import name_in
-    from dynashard_local.driver import drive
     from dynashard_local.worker_lifecycle import end_with_input, log
-    from dynashard_serving.growth.policy import GrowthSettings, Report
-    from dynashard_serving.growth.requests import shrink_quiet
 
 CONCURRENCY: Final = 2
 """Tasks that are worked on at a time. The local engine executes one request at a time, so more would delay clients."""

@@ -12,6 +12,9 @@ from typing import Any, Final
 
 from dynashard import Dynashard
 from dynashard.errors import ConfigurationError, EngineError, EngineUnavailableError
+from dynashard.growth.requests import growth_of
+from dynashard.growth.settings import GrowthSettings
+from dynashard.growth.terms import Report
 from dynashard.locations import deployed
 from dynashard.resharding import Resharder, Share, Timing
 from dynashard.topology import LeasedTopology, TopologyTable
@@ -21,8 +24,6 @@ from dynashard_local.functions import api_environment
 from dynashard_local.resharding import CONCURRENCY, growth, timing, transport_of
 from dynashard_local.settings import ROOT, Settings
 from dynashard_local.worker import RESHARD_LOG
-from dynashard_serving.growth.policy import GrowthSettings, Report
-from dynashard_serving.growth.requests import growth_of
 from dynashard_serving.table_load import TableLoad, table_load
 from dynashard_tools.account.records import PurgeRecords
 from dynashard_tools.entities import models
@@ -83,7 +84,7 @@ class Backend:
     def writer(self) -> Dynashard:
         """Return its items for bulk writes: a throttle makes counts grow, as in the API.
 
-        Cost: no request; of a throttle, as `dynashard_serving.growth.policy.Growth.throttled`, after a random wait.
+        Cost: no request; of a throttle, as `dynashard.growth.policy.Growth.throttled`, after a random wait.
         """
         growing = growth_of(
             self.resharder(),

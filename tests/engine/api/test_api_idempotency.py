@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from dynashard.testing.faults import FaultyTransport, afterwards, lost_request, throttled
 from dynashard.transport import Transport
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import caller_on
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.faults import FaultyTransport, afterwards, lost_request, throttled
 
 pytestmark = pytest.mark.engine
 

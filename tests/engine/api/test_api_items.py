@@ -7,10 +7,10 @@ from ksuid import Ksuid
 
 from domain import User
 from dynashard import Dynashard, LeasedTopology
+from dynashard.testing.faults import FaultyTransport, lost_request, meanwhile, throttled
 from dynashard.transport import Transport
 from tests.api_caller import JSON, Caller, a_user
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, caller_on
-from tests.faults import FaultyTransport, lost_request, meanwhile, throttled
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine

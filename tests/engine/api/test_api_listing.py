@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from domain import ENTITIES
 from dynashard import Dynashard
 from dynashard.cursor_keys import CursorKeys
+from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import metered
@@ -24,7 +25,6 @@ from dynashard_serving.idempotency import IdempotentCreates
 from tests.api_caller import Answer, Caller, a_user
 from tests.depth import examples
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, caller_on, settings_of
-from tests.faults import FaultyTransport, throttled
 from tests.roles import as_function
 
 pytestmark = pytest.mark.engine

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import FaultyTransport, lost_request, throttled
 from dynashard.transport import Transport
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import caller_on
 from tests.engine.commands.commands_on_engine import Service, commands_on
-from tests.faults import FaultyTransport, lost_request, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -9,6 +9,7 @@ import pytest
 
 from dynashard.errors import EngineError
 from dynashard.runtime import Runtime
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Transport
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import unanswered
@@ -16,7 +17,6 @@ from dynashard.transport.deadline import remaining, within
 from dynashard.transport.interface import WRITING, Resend, Wire
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import TOPOLOGY, caller_on
-from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.engine
 

@@ -10,6 +10,7 @@ from dynashard.entity import ItemKey
 from dynashard.routing import home
 from dynashard.runtime import Runtime
 from dynashard.schema import MOVED_TO, PK, REV, SK
+from dynashard.testing.faults import FaultyTransport, meanwhile, throttled
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
@@ -18,7 +19,6 @@ from dynashard_tools.verify.stored import ReadPace
 from tests.engine.resharding.mover_world import at_home, strays
 from tests.engine.resharding.resharding_world import ABC, ENTITIES, Event, Moving, Old, Thing, index, moving_world
 from tests.engine.topology.topology_world import one_clock
-from tests.faults import FaultyTransport, meanwhile, throttled
 
 pytestmark = pytest.mark.engine
 

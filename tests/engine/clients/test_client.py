@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from domain import Article, Incident, Shift, User, UserStatus
+from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.transport import Transport
 from dynashard_client import Client, Items
 from dynashard_client.errors import (
@@ -26,7 +27,6 @@ from dynashard_client.errors import (
 from tests.engine.api.api_on_engine import idempotency_table
 from tests.engine.clients.clients_on_engine import WAYS, Served, served
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.faults import FaultyTransport, throttled
 
 pytestmark = pytest.mark.engine
 

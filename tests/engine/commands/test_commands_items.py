@@ -6,11 +6,7 @@ import pytest
 
 from dynashard import RetryPolicy
 from dynashard.runtime import Runtime
-from dynashard.transport import Transport
-from tests.api_caller import a_user
-from tests.engine.api.api_on_engine import caller_on
-from tests.engine.commands.commands_on_engine import Service, commands_on
-from tests.faults import (
+from dynashard.testing.faults import (
     FaultyTransport,
     about,
     lost_after,
@@ -20,6 +16,10 @@ from tests.faults import (
     unprocessed,
     unreachable,
 )
+from dynashard.transport import Transport
+from tests.api_caller import a_user
+from tests.engine.api.api_on_engine import caller_on
+from tests.engine.commands.commands_on_engine import Service, commands_on
 
 pytestmark = pytest.mark.engine
 

@@ -8,11 +8,11 @@ import pytest
 from domain import ENTITIES, READS, Exposed, User
 from dynashard import definition
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import FaultyTransport
 from dynashard.transport import Transport
 from dynashard_serving.api.extra_endpoints import extra_endpoints
 from tests.api_caller import a_user
 from tests.engine.commands.commands_on_engine import Service, commands_on
-from tests.faults import FaultyTransport
 
 pytestmark = pytest.mark.engine
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dynashard.resharding import Resharder
+from dynashard.resharding.driver import drive
+from dynashard.testing.faults import Fault, FaultyTransport, lost_request, throttled
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
-from dynashard_local.driver import drive
 from tests.engine.resharding.resharding_world import Event, Moving, Old, Thing, index, moving_world, partition, whole
-from tests.faults import Fault, FaultyTransport, lost_request, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from pydantic import JsonValue
 
 from dynashard import Entity, Index, Key, Registry, Shards, created_at, updated_at
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
 from dynashard_patterns import Attachment
 from dynashard_patterns.attachments.repository import AttachmentRepository
 from tests.engine.stored_things import World
-from tests.one_by_one import OneByOne
 
 REGISTRY = Registry()
 

@@ -13,6 +13,16 @@ from dynashard.errors import (
     ThrottledError,
     UndecodableItemError,
 )
+from dynashard.testing.faults import (
+    Fault,
+    about,
+    lost_answer,
+    lost_request,
+    meanwhile,
+    meanwhile_repeated,
+    repeated,
+    throttled,
+)
 from dynashard_patterns.attachments.repository import AttachmentRepository
 from dynashard_patterns.attachments.sweep import Swept
 from tests.engine.patterns.attachment_world import (
@@ -28,7 +38,6 @@ from tests.engine.patterns.attachment_world import (
     versions,
 )
 from tests.engine.stored_things import NOON, World
-from tests.faults import Fault, about, lost_answer, lost_request, meanwhile, meanwhile_repeated, repeated, throttled
 
 pytestmark = pytest.mark.engine
 

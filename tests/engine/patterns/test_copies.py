@@ -17,6 +17,16 @@ from dynashard.errors import (
     InvalidKeyError,
     InvalidValueError,
 )
+from dynashard.testing.faults import (
+    Fault,
+    FaultyTransport,
+    Send,
+    afterwards,
+    lost_answer,
+    lost_request,
+    meanwhile,
+    throttled,
+)
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard_patterns import Change, MaterializedCopies
@@ -24,7 +34,6 @@ from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_patterns.copies import Drift, Progress
 from tests.engine.patterns.stream_world import Streamed, records_of
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.faults import Fault, FaultyTransport, Send, afterwards, lost_answer, lost_request, meanwhile, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -15,10 +15,10 @@ from dynashard.errors import (
     OutcomeUnknownError,
     TransactionRefusedError,
 )
+from dynashard.testing.faults import conflict, lost_request, meanwhile, meanwhile_repeated
 from dynashard.transport import metered
 from dynashard_patterns import Counters, CounterStore
 from tests.engine.stored_things import Note, World
-from tests.faults import conflict, lost_request, meanwhile, meanwhile_repeated
 
 pytestmark = pytest.mark.engine
 

@@ -15,11 +15,11 @@ from dynashard.errors import (
     NotFoundError,
     OutcomeUnknownError,
 )
+from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, repeated
 from dynashard.transport import metered
 from dynashard_patterns import EDGE_KEY, Edge, Edges, EdgeStore
 from tests.engine.patterns.edge_world import ACTOR, REGISTRY, TENANT, USER, Fan, FanCount, agree, edges_of
 from tests.engine.stored_things import World
-from tests.faults import conflict, lost_answer, lost_request, meanwhile, repeated
 
 pytestmark = pytest.mark.engine
 

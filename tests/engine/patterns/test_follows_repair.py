@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from dynashard.testing.faults import meanwhile
 from dynashard.topology import Phase, View
 from dynashard_patterns.edges import EdgeRepair, Edges
 from tests.engine.patterns.edge_world import ACTOR, FANS, TENANT, USER, agree, edges_of
 from tests.engine.stored_things import World
-from tests.faults import meanwhile
 
 pytestmark = pytest.mark.engine
 

@@ -13,6 +13,16 @@ from hypothesis import strategies as st
 from dynashard import Dynashard, EntityDefinition, RetryPolicy
 from dynashard.errors import DynashardError
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import (
+    Fault,
+    FaultyTransport,
+    conflict,
+    lost_answer,
+    lost_request,
+    meanwhile,
+    repeated,
+    throttled,
+)
 from dynashard.topology import DeclaredTopology, Phase, Topology, View
 from dynashard.transport import Transport
 from dynashard_patterns.changes import Change
@@ -21,7 +31,6 @@ from dynashard_patterns.rollups.declaration import Counted
 from tests.beats import BEATS, NOON, Beat, Sums, beat, roll_ups, stored_sums, truth
 from tests.depth import examples
 from tests.engine.stored_things import Clock
-from tests.faults import Fault, FaultyTransport, conflict, lost_answer, lost_request, meanwhile, repeated, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -9,12 +9,12 @@ import pytest
 
 from dynashard import Dynashard
 from dynashard.errors import InvalidQueryError
+from dynashard.testing.faults import Fault, FaultyTransport, afterwards
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_patterns.rollups import Counter, Level, RepairResult, RollUpRepair
 from dynashard_patterns.rollups.declaration import Counted
 from tests.beats import BEATS, NOON, Beat, Months, Sums, beat, roll_ups, stored_sums, truth
-from tests.faults import Fault, FaultyTransport, afterwards
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from dynashard import Filter, RetryPolicy
 from dynashard.errors import ThrottledError
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import FaultyTransport, throttled
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.depth import examples
 from tests.engine.reads.listing_world import INDEXES, Counts, Note, World, some_notes, tenant
 from tests.engine.repository.moving_world import Amid, Change, Leased
-from tests.faults import FaultyTransport, throttled
-from tests.one_by_one import OneByOne
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine

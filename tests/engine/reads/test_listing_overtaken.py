@@ -8,12 +8,12 @@ import pytest
 from dynashard import definition
 from dynashard.entity import ItemKey
 from dynashard.routing import home
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
 from tests.engine.repository.late_world import client, moving_ids, things
 from tests.engine.resharding.mover_world import strays
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, moving_world
-from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.engine
 

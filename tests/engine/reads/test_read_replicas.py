@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dynashard import Entity, Filter, Index, Key, Registry, Shards, definition
 from dynashard.errors import DeclarationError, InvalidQueryError
+from dynashard.exactly_once import TransactedWrites
 from dynashard.reads import CursorCodec
 from dynashard.repository import Store
 from dynashard.routing import Router
@@ -52,7 +53,13 @@ class Reader:
 
     def __init__(self, world: World, model: Any, drawn: Callable[[], float]) -> None:
         self.recording = RecordingTransport(world.transport)
-        store = Store(self.recording, world.table, Router(world.counts), Runtime(NOW.timestamp, random=drawn))
+        store = Store(
+            self.recording,
+            world.table,
+            Router(world.counts),
+            Runtime(NOW.timestamp, random=drawn),
+            exactly_once=TransactedWrites(),
+        )
         self.collection: Collection[Any] = Collection(store, CursorCodec(CURSOR_KEYS), model)
 
     @property

@@ -11,6 +11,8 @@ import pytest
 from dynashard import Filter, RetryPolicy
 from dynashard.errors import EngineUnavailableError, InvalidQueryError, ThrottledError
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import FaultyTransport, lost_request, throttled
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import metered
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.engine.reads.listing_world import (
@@ -23,8 +25,6 @@ from tests.engine.reads.listing_world import (
     some_notes,
     tenant,
 )
-from tests.faults import FaultyTransport, lost_request, throttled
-from tests.one_by_one import OneByOne
 from tests.recording import RecordingTransport
 from tests.waiting import HANG_SECONDS
 

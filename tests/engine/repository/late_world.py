@@ -11,12 +11,12 @@ from dynashard.repository import late, reading
 from dynashard.resharding import controller, job
 from dynashard.resharding.progress import Pass
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault, FaultyTransport, afterwards, meanwhile
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from tests.engine.resharding.mover_world import strays
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing
 from tests.engine.topology.topology_world import one_clock
-from tests.faults import Fault, FaultyTransport, afterwards, meanwhile
 
 
 def client(world: Moving, plan: list[Fault] | None = None, transport: Transport | None = None) -> Dynashard:

@@ -19,11 +19,11 @@ from dynashard.errors import TransactionConflictError
 from dynashard.placement import UNSHARDED
 from dynashard.routing import home, index_home
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE, index_pk, index_sk
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.topology import Phase, View
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
 from tests.engine.reads.listing_world import Counts, Note, World
-from tests.one_by_one import OneByOne
 
 NOTE = definition(Note)
 TABLE_COUNTS = [UNSHARDED, 1, 2, 4, 8, 16]

@@ -14,9 +14,9 @@ from dynashard.errors import (
     OutcomeUnknownError,
     RevisionMismatchError,
 )
+from dynashard.testing.faults import Fault, lost_after, lost_answer, lost_request, meanwhile_repeated, repeated
 from dynashard.transport import metered
 from tests.engine.stored_things import Note, World
-from tests.faults import Fault, lost_after, lost_answer, lost_request, meanwhile_repeated, repeated
 
 pytestmark = pytest.mark.engine
 

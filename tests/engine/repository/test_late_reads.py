@@ -6,10 +6,10 @@ from typing import Final
 import pytest
 
 from dynashard import Collection
+from dynashard.testing.faults import meanwhile
 from dynashard.transport import Transport
 from tests.engine.repository.late_world import client, moving_ids, reach, things
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, moving_world
-from tests.faults import meanwhile
 
 pytestmark = pytest.mark.engine
 

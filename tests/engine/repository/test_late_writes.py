@@ -8,6 +8,7 @@ import pytest
 from dynashard import Create, Dynashard, Update
 from dynashard.errors import AlreadyExistsError, DynashardError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.repository.relocation import relocation
+from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 from dynashard.transport import Transport
 from dynashard_tools.verify import Declared, Report, Verifier
 from tests.engine.repository.late_world import (
@@ -23,7 +24,6 @@ from tests.engine.repository.late_world import (
 )
 from tests.engine.resharding.mover_world import at
 from tests.engine.resharding.resharding_world import ABC, ENTITIES, STAGES, Moving, Thing, moving_world
-from tests.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -14,9 +14,9 @@ from dynashard.errors import (
     UndecodableItemError,
     UnprocessedError,
 )
+from dynashard.testing.faults import Fault, afterwards, lost_answer, lost_request, throttled, unprocessed
 from dynashard.transport import metered
 from tests.engine.stored_things import NOON, Note, World, key, person
-from tests.faults import Fault, afterwards, lost_answer, lost_request, throttled, unprocessed
 
 pytestmark = pytest.mark.engine
 

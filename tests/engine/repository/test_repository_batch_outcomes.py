@@ -14,8 +14,8 @@ from dynashard.errors import (
     ThrottledError,
     UnprocessedError,
 )
+from dynashard.testing.faults import about, lost_request, throttled, too_large, unreachable
 from tests.engine.stored_things import Event, World, key, person
-from tests.faults import about, lost_request, throttled, too_large, unreachable
 
 pytestmark = pytest.mark.engine
 

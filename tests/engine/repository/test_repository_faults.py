@@ -13,8 +13,7 @@ from dynashard.errors import (
     OutcomeUnknownError,
     RevisionMismatchError,
 )
-from tests.engine.stored_things import Account, Note, World, key, person
-from tests.faults import (
+from dynashard.testing.faults import (
     AttemptsOn,
     lost_after,
     lost_answer,
@@ -25,6 +24,7 @@ from tests.faults import (
     throttled,
     unreachable,
 )
+from tests.engine.stored_things import Account, Note, World, key, person
 
 pytestmark = pytest.mark.engine
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from dynashard.errors import ThrottledError, UnprocessedError
+from dynashard.testing.faults import Fault, conflict, throttled, unprocessed
 from dynashard.topology import Phase
 from dynashard.transport import metered
 from tests.engine.repository.moving_things import IDENTITY, Spot
 from tests.engine.stored_things import Note, World
-from tests.faults import Fault, conflict, throttled, unprocessed
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.engine

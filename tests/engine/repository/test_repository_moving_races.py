@@ -13,16 +13,16 @@ from dynashard.errors import (
     TransactionConflictError,
     UnprocessedError,
 )
-from dynashard.topology import Phase, View
-from tests.engine.repository.moving_things import IDENTITY, Spot
-from tests.engine.stored_things import Note, World
-from tests.faults import (
+from dynashard.testing.faults import (
     Fault,
     conflict,
     meanwhile,
     meanwhile_repeated,
     repeated,
 )
+from dynashard.topology import Phase, View
+from tests.engine.repository.moving_things import IDENTITY, Spot
+from tests.engine.stored_things import Note, World
 
 pytestmark = pytest.mark.engine
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from dynashard.errors import TransactionConflictError, UnprocessedError
+from dynashard.testing.faults import Fault, conflict, meanwhile, unprocessed
 from dynashard.topology import Phase, View
 from tests.engine.repository.moving_things import IDENTITY, Spot
 from tests.engine.stored_things import World
-from tests.faults import Fault, conflict, meanwhile, unprocessed
 
 pytestmark = pytest.mark.engine
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from dynashard.errors import AlreadyExistsError, NotFoundError, RevisionMismatchError, UnprocessedError
+from dynashard.testing.faults import conflict, meanwhile, repeated, unprocessed
 from dynashard.topology import Phase, View
 from dynashard.transport import metered
 from tests.engine.stored_things import Event, World, places
-from tests.faults import conflict, meanwhile, repeated, unprocessed
 
 pytestmark = pytest.mark.engine
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from dynashard.errors import KeyRangeThrottledError, ThrottledError, UnprocessedError
+from dynashard.testing.faults import conflict, lost_request, throttled, unprocessed
 from dynashard.topology import Phase
 from tests.engine.repository.moving_things import IDENTITY, Spot
 from tests.engine.stored_things import Note, World, key, person
-from tests.faults import conflict, lost_request, throttled, unprocessed
 
 pytestmark = pytest.mark.engine
 

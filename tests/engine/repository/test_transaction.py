@@ -15,9 +15,7 @@ from dynashard.errors import (
     TransactionConflictError,
     TransactionRefusedError,
 )
-from dynashard.transport import metered
-from tests.engine.stored_things import Account, Event, Note, Person, World, key, person
-from tests.faults import (
+from dynashard.testing.faults import (
     Fault,
     FaultyTransport,
     conflict,
@@ -27,6 +25,8 @@ from tests.faults import (
     meanwhile_repeated,
     repeated,
 )
+from dynashard.transport import metered
+from tests.engine.stored_things import Account, Event, Note, Person, World, key, person
 
 pytestmark = pytest.mark.engine
 

@@ -8,13 +8,13 @@ import pytest
 
 from dynashard import Check, Create, Delete, Put, Step, Update
 from dynashard.errors import InvalidQueryError, TransactionConflictError, TransactionRefusedError
+from dynashard.testing.faults import Fault, afterwards, conflict, meanwhile, meanwhile_repeated
 from dynashard.topology import Phase, View
 from dynashard.transport import metered
 from tests.engine.repository.moving_states import MARKS, STATES, after, build, helped, home_of
 from tests.engine.repository.moving_states import states as complete_states
 from tests.engine.repository.moving_things import CHANGES, IDENTITY, PHASES, Spot
 from tests.engine.stored_things import Note, World
-from tests.faults import Fault, afterwards, conflict, meanwhile, meanwhile_repeated
 
 pytestmark = pytest.mark.engine
 

@@ -6,9 +6,10 @@ from unittest.mock import patch
 
 import pytest
 
-from dynashard.repository import late, participant
-from dynashard.repository.participant import Participant
+from dynashard.repository import late
 from dynashard.repository.phase_table import Next
+from dynashard.transactions import participant
+from dynashard.transactions.participant import Participant
 from dynashard_checks.schedules.scheduler import AnomalyError
 from dynashard_checks.schedules.transactions import run_transactions
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory

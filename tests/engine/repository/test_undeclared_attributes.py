@@ -7,9 +7,9 @@ import pytest
 from pydantic import create_model
 
 from dynashard import Entity, Index, Key, Registry
-from dynashard.repository import Put, Update
 from dynashard.schema import MAX_FIELDS
 from dynashard.topology import Phase
+from dynashard.transactions import Put, Update
 from tests.engine.repository.moving_states import STATES, build
 from tests.engine.repository.moving_things import Spot
 from tests.engine.stored_things import NOON, Note, World, person

@@ -8,10 +8,10 @@ from dynashard.entity import ItemKey
 from dynashard.resharding import Resharder
 from dynashard.routing import home
 from dynashard.schema import PK, REV, SK, TYPE
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
 from tests.engine.resharding.resharding_world import ABC, WAIT, Moving, Old, Thing
-from tests.one_by_one import OneByOne
 
 
 def movers(count: int = 1, old: int = 4, new: int = 8) -> list[str]:

@@ -14,10 +14,10 @@ from dynashard.resharding.status import stage_of
 from dynashard.routing import home, logical_partition_of
 from dynashard.runtime import Runtime
 from dynashard.schema import MOVED_TO, PK, SK
+from dynashard.testing.faults import Fault, FaultyTransport
 from dynashard.topology import LeasedTopology, Record, TopologyTable
 from dynashard.transport import Transport
 from tests.engine.topology.topology_world import Clock, one_clock, topology_table_on
-from tests.faults import Fault, FaultyTransport
 
 REGISTRY = Registry()
 TIMING = Timing(lease=30.0, operation=10.0, skew=1.0, lag=0.0)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dynashard.resharding import Scope, Timing
+from dynashard.testing.faults import lost_answer, meanwhile
 from dynashard.topology import Record
 from tests.engine.resharding.resharding_world import ABC, STAGES, TIMING, WAIT, Moving, Thing, index, whole
 from tests.engine.topology.topology_world import put_by_hand
-from tests.faults import lost_answer, meanwhile
 
 pytestmark = pytest.mark.engine
 

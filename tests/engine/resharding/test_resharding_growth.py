@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from dynashard.errors import KeyRangeThrottledError, TableThrottledError
+from dynashard.exactly_once import TransactedWrites
+from dynashard.growth.policy import Growth
+from dynashard.growth.settings import GrowthSettings
+from dynashard.growth.terms import CountState, GrowthEvent, Report
 from dynashard.repository import Repository, Store
 from dynashard.resharding import Scope
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
-from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
 from tests.engine.resharding.resharding_world import ENTITIES, Event, Moving, Thing, index, moving_world, partition
-from tests.faults import FaultyTransport, throttled
 
 pytestmark = pytest.mark.engine
 
@@ -54,7 +57,12 @@ class Growing:
         faulty = FaultyTransport(self.world.inner, [throttled("PutItem", reason=reason, resource=resource, nth=None)])
         topology = LeasedTopology(self.world.inner, self.world.topology, runtime=Runtime(self.world.clock))
         store = Store(
-            faulty, self.world.table, Router(topology), Runtime(self.world.clock), throttled=self.growth.throttled
+            faulty,
+            self.world.table,
+            Router(topology),
+            Runtime(self.world.clock),
+            throttled=self.growth.throttled,
+            exactly_once=TransactedWrites(),
         )
         return Repository(store, model)
 

@@ -7,10 +7,10 @@ import pytest
 
 from dynashard.resharding import Resharder, Scope
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK
+from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 from tests.engine.repository.late_world import client, things
 from tests.engine.resharding.mover_world import Killed, Mortal, at_home, strays
 from tests.engine.resharding.resharding_world import ABC, WAIT, Moving, Old, Thing, partition, whole
-from tests.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -7,12 +7,12 @@ import pytest
 
 from dynashard.errors import EngineError
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK
+from dynashard.testing.faults import meanwhile
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
 from tests.engine.resharding.mover_world import at, in_move, move_all, movers, stored
 from tests.engine.resharding.resharding_world import ABC, WAIT, Moving, Old, Thing, index, partition
-from tests.faults import meanwhile
-from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.engine
 

@@ -9,10 +9,10 @@ import pytest
 from dynashard.errors import ReshardRefusedError
 from dynashard.resharding import Resharder
 from dynashard.schema import MOVED_FROM, PK, SK
+from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, repeated, throttled
 from tests.depth import profile
 from tests.engine.resharding.mover_world import Killed, Mortal, in_move, move_all
 from tests.engine.resharding.resharding_world import ABC, WAIT, Moving, Old, Thing, partition
-from tests.faults import conflict, lost_answer, lost_request, meanwhile, repeated, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -4,6 +4,7 @@ import pytest
 
 from dynashard.errors import InvalidValueError, ReshardRefusedError
 from dynashard.resharding import Scope
+from dynashard.testing.faults import afterwards, meanwhile
 from tests.engine.resharding.resharding_world import (
     ABC,
     STAGES,
@@ -19,7 +20,6 @@ from tests.engine.resharding.resharding_world import (
     partition,
     whole,
 )
-from tests.faults import afterwards, meanwhile
 
 pytestmark = pytest.mark.engine
 

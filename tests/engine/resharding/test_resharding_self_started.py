@@ -6,11 +6,13 @@ import pytest
 
 from dynashard import definition
 from dynashard.errors import InvalidValueError, KeyRangeThrottledError, ThrottledError, ThrottleReason
+from dynashard.growth.policy import Growth
+from dynashard.growth.requests import growth_of, shrink_quiet
+from dynashard.growth.settings import GrowthSettings
+from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.resharding import Resharder, Scope, Share
 from dynashard.runtime import Runtime
 from dynashard.transport import Transport
-from dynashard_serving.growth.policy import Growth, GrowthEvent, GrowthSettings, Report
-from dynashard_serving.growth.requests import growth_of, shrink_quiet
 from tests.engine.resharding.resharding_world import TIMING, WAIT, Event, Moving, Thing, index, moving_world, partition
 
 pytestmark = pytest.mark.engine

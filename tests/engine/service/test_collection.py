@@ -9,11 +9,11 @@ from dynashard import Entity, Key, Registry, Shards, created_at, definition, new
 from dynashard.codec import item_size
 from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError, ItemTooLargeError
 from dynashard.schema import PK
+from dynashard.testing.faults import FaultyTransport
 from dynashard.transport.interface import metered
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import NOW, BareNote, ModuloNote, Note, World
 from tests.engine.reads.listing_world import tenant as new_tenant
-from tests.faults import FaultyTransport
 
 pytestmark = pytest.mark.engine
 

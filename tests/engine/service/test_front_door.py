@@ -174,7 +174,7 @@ def test_an_environment_is_found_by_the_outputs_of_its_stacks(
     stack("Dynashard-dev-Api", {"CursorSecretArn": secret(KEYS[0])})
     theirs = Dynashard(wire, table=local_table, topology_table=topology_table, cursor_keys=KEYS).collection(User)
 
-    with Dynashard.deployed("dev", region="us-east-1") as db:
+    with Dynashard.deployed("dev", region="us-east-1", growth="off") as db:
         assert isinstance(db.store.transport, DirectTransport)
         users = db.collection(User)
         users.batch_write(put=[a_user(tenant, number) for number in range(30)])
@@ -186,6 +186,21 @@ def test_an_environment_is_found_by_the_outputs_of_its_stacks(
     assert len({user.id for user in [*first.items, *second.items]}) == 30
 
 
+def test_an_environment_is_opened_by_a_session_of_boto3(
+    account: None, local_table: str, topology_table: str, tenant: str
+) -> None:
+    del account
+    stack("Dynashard-dev-Data", {"TableName": local_table, "TopologyName": topology_table})
+    stack("Dynashard-dev-Api", {"CursorSecretArn": secret(KEYS[0])})
+
+    with Dynashard.deployed("dev", session=boto3.Session(region_name="us-east-1")) as db:
+        users = db.collection(User)
+        users.batch_write(put=[a_user(tenant, number) for number in range(3)])
+        page = users.list(tenant_id=tenant, limit=2)
+
+    assert (len(page), page.cursor is None) == (2, False)
+
+
 def test_single_items_need_no_cursor_secret(
     account: None, local_table: str, topology_table: str, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +208,7 @@ def test_single_items_need_no_cursor_secret(
     monkeypatch.setenv("TRANSPORT", "botocore")
     stack("Dynashard-dev-Data", {"TableName": local_table, "TopologyName": topology_table})
 
-    with Dynashard.deployed("dev") as db:
+    with Dynashard.deployed("dev", growth="off") as db:
         assert isinstance(db.store.transport, SdkTransport)
         users = db.collection(User)
         ada = users.create(a_user(tenant))

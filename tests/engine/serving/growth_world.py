@@ -10,17 +10,17 @@ from domain import Exposed
 from dynashard import Entity, Index, Key, Registry, Shards, definition, new_id
 from dynashard.errors import EngineUnavailableError
 from dynashard.resharding import Resharder, Scope, Timing
+from dynashard.resharding.driver import drive
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault, FaultyTransport, Send, throttled
 from dynashard.topology import Record, TopologyTable
 from dynashard.transport import Transport, Wire
-from dynashard_local.driver import drive
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.reshard.settings import Settings as ReshardSettings
 from tests.api_caller import TENANT, Answer, Caller
 from tests.engine.api.api_on_engine import KEYS
 from tests.engine.topology.topology_world import Clock, topology_table_on
-from tests.faults import Fault, FaultyTransport, Send, throttled
 from tests.roles import as_function
 
 TIMING = Timing(lease=30.0, operation=10.0, skew=1.0)

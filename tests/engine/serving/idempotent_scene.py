@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynashard.repository import Repository
+from dynashard.testing.faults import AttemptsOn, Fault, Send
 from dynashard.transport.classification import Refusal, classify, unanswered
 from dynashard.transport.interface import Wire
 from dynashard_serving.documents import Document, validated
@@ -12,7 +13,6 @@ from dynashard_serving.idempotency import Attempt, IdempotentCreates
 from tests.engine.repository.late_world import outcome
 from tests.engine.repository.moving_things import IDENTITY
 from tests.engine.stored_things import Note, World
-from tests.faults import AttemptsOn, Fault, Send
 
 TRANSACT = "TransactWriteItems"
 NOTE = {"tenant": "abc", "id": IDENTITY, "text": "mine"}

@@ -11,6 +11,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from domain import ENTITIES, Ping, User
 from dynashard import Dynashard, Entity, definition
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault, FaultyTransport, Send, throttled, unprocessed
 from dynashard.topology import DeclaredTopology, Phase, family_of
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
@@ -23,7 +24,7 @@ from dynashard_serving.backend import open_entities
 from dynashard_serving.changes.dead_letters import to_queue
 from dynashard_serving.changes.following import consumers
 from dynashard_serving.commands.handler import build_commands, logger
-from dynashard_serving.growth.log import GrowthLog
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.writer.operations import Operations
 from dynashard_serving.writer.queues import Queues
 from dynashard_serving.writer.writer import Writer
@@ -31,7 +32,6 @@ from tests.api_caller import Caller, a_user
 from tests.engine.commands.commands_on_engine import Service
 from tests.engine.patterns.stream_world import records_of
 from tests.engine.topology.topology_world import Clock, put_by_hand
-from tests.faults import Fault, FaultyTransport, Send, throttled, unprocessed
 from tests.roles import Grant, Role, RoleClient, RoleTransport
 
 QUEUES = {"Intake": "IntakeDeadLetters", "Operations": "OperationsDeadLetters"}

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,12 +9,14 @@ import pytest
 
 from dynashard import Entity
 from dynashard.errors import ThrottledError
+from dynashard.growth.settings import Load, LoadSource
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import throttled
 from dynashard.topology import Record
 from dynashard.transport import Transport
 from dynashard_serving.api.observing import Observer
-from dynashard_serving.growth.connection import Growing, cloudwatch, growing
-from dynashard_serving.table_load import Load, TableLoad
+from dynashard_serving.backend import cloudwatch, open_entities
+from dynashard_serving.table_load import TableLoad
 from tests.api_caller import TENANT
 from tests.engine.serving.growth_world import (
     HOT,
@@ -27,7 +28,6 @@ from tests.engine.serving.growth_world import (
     partition,
 )
 from tests.engine.topology.topology_world import put_by_hand
-from tests.faults import throttled
 
 pytestmark = pytest.mark.engine
 
@@ -258,14 +258,8 @@ def test_the_kill_switch_silences_it(world: GrowthWorld, capsys: pytest.CaptureF
 
     assert (answer.status, answer.code) == (429, "key_range_throttled")
     assert (world.requests(), world.topology_calls(), events(capsys)) == ({}, [], [])
-    silent = growing(
-        world.settings(growth_mode="off"),
-        world.inner,
-        MODELS,
-        Observer("local", metrics=False),
-        runtime=Runtime(world.clock),
-    )
-    assert not isinstance(silent, Growing)
+    db = open_entities(world.settings(growth_mode="off"), world.inner, MODELS, Observer("local", metrics=False))
+    assert db.store.transport is world.inner
 
 
 def test_an_unchangeable_topology_does_not_affect_the_caller(
@@ -281,12 +275,15 @@ def test_an_unchangeable_topology_does_not_affect_the_caller(
     assert events(capsys) == ["failed"]
 
 
-def test_an_error_in_the_policy_is_logged_and_does_not_affect_the_caller(capsys: pytest.CaptureFixture[str]) -> None:
-    def build() -> Any:
+def test_an_error_in_the_policy_is_logged_and_does_not_affect_the_caller(
+    world: GrowthWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def open_load(_transport: Transport, _table: str) -> LoadSource:
         raise RuntimeError("a mistake of the programmer")
 
-    error = throttled_error()
-    Growing(build, Observer("local", metrics=False).growth_failed)(partition(Meter).entity, None, error)
+    db = open_entities(world.settings(), world.inner, MODELS, Observer("local", metrics=False), open_load=open_load)
+
+    db.store.throttled(partition(Meter).entity, None, throttled_error())
 
     assert "a mistake of the programmer" in json.loads(capsys.readouterr().out)["exception"]
 
@@ -310,7 +307,7 @@ def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
         def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
             raise AssertionError((seconds, index))
 
-    tell = growing(
+    db = open_entities(
         world.settings(),
         world.inner,
         MODELS,
@@ -320,7 +317,7 @@ def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
     )
 
     for _ in range(2):
-        tell(partition(Meter).entity, partition(Meter).partition, throttled_error(""))
+        db.store.throttled(partition(Meter).entity, partition(Meter).partition, throttled_error(""))
         world.clock.now += 10
 
     assert world.requests() == ({partition(Meter).key: (target, "throttle")} if target else {})
@@ -328,11 +325,7 @@ def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
 
 @pytest.mark.parametrize(("environment", "known"), [("local", False), ("dev", True), ("prod", True)])
 def test_cloudwatch_is_read_only_in_deployed_environments(world: GrowthWorld, environment: str, *, known: bool) -> None:
-    api, reshard = world.settings(environment=environment), replace(world.reshard_settings(), environment=environment)
-
-    asked = (cloudwatch(api, world.inner), cloudwatch(reshard, world.inner))
-
-    assert [isinstance(load, TableLoad) for load in asked] == [known, known]
+    assert isinstance(cloudwatch(environment, world.inner, "users"), TableLoad) is known
 
 
 def throttled_error(reason: str = HOT) -> ThrottledError:

@@ -8,23 +8,23 @@ import pytest
 
 from domain import ENTITIES, PLAYS, EpisodePlays, Ping
 from dynashard import Dynashard, definition
+from dynashard.growth.settings import Load
+from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.repository import RetryPolicy
 from dynashard.resharding import Resharder
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault, FaultyTransport, Send
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
 from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_serving.backend import open_entities
 from dynashard_serving.changes.following import consumers
-from dynashard_serving.growth.terms import GrowthEvent, Report
 from dynashard_serving.settings import TableSettings
-from dynashard_serving.table_load import Load
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.patterns.stream_world import Streamed, records_of
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.topology.topology_world import Clock, topology_table_on
-from tests.faults import Fault, FaultyTransport, Send
 from tests.roles import as_function
 
 pytestmark = pytest.mark.engine

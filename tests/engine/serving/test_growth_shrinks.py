@@ -8,14 +8,13 @@ import pytest
 
 from domain import User
 from dynashard import LeasedTopology, definition
+from dynashard.growth.requests import shrink_quiet
+from dynashard.growth.settings import GrowthSettings, Load
 from dynashard.topology import Record
 from dynashard.transport import Transport
 from dynashard_local.resharding import SHRINK_SECONDS, shrink_hourly
-from dynashard_serving.growth.policy import GrowthSettings
-from dynashard_serving.growth.requests import shrink_quiet
 from dynashard_serving.reshard import handler
 from dynashard_serving.reshard.shrink import shrink
-from dynashard_serving.table_load import Load
 from tests.engine.serving.growth_world import GrowthWorld, Meter, Reading, by_street, growth_world, partition
 from tests.engine.topology.topology_world import put_by_hand, topology_table_on
 from tests.roles import as_function

@@ -17,6 +17,18 @@ from dynashard.errors import (
     RequestInProgressError,
     ThrottledError,
 )
+from dynashard.testing.faults import (
+    Fault,
+    Send,
+    afterwards,
+    conflict,
+    lost_after,
+    lost_answer,
+    lost_request,
+    meanwhile,
+    throttled,
+    unreachable,
+)
 from dynashard.topology import Phase
 from dynashard.transport import Wire, metered
 from dynashard_serving.documents import REVISION, Document
@@ -37,18 +49,6 @@ from tests.engine.serving.idempotent_scene import (
     cancelled,
 )
 from tests.engine.stored_things import Note, Person, World
-from tests.faults import (
-    Fault,
-    Send,
-    afterwards,
-    conflict,
-    lost_after,
-    lost_answer,
-    lost_request,
-    meanwhile,
-    throttled,
-    unreachable,
-)
 
 pytestmark = pytest.mark.engine
 

@@ -6,13 +6,13 @@ import pytest
 
 from dynashard.errors import DynashardError, OutcomeUnknownError
 from dynashard.repository import late
+from dynashard.testing.faults import Fault
 from dynashard.transport import Transport
 from dynashard_serving.documents import Document
 from dynashard_serving.idempotency import Attempt, IdempotentCreates
 from tests.engine.repository.late_world import HOW, client, judged, moving_ids, outcome, reach, things
 from tests.engine.resharding.resharding_world import ABC, STAGES, Moving, Thing, moving_world
 from tests.engine.serving.idempotent_scene import TRANSACT, Ended, ended_after
-from tests.faults import Fault
 
 pytestmark = pytest.mark.engine
 

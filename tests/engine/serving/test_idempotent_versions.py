@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from dynashard.errors import OutcomeUnknownError
+from dynashard.testing.faults import Fault, lost_answer, lost_request
 from tests.engine.serving.idempotent_scene import KEY, NOTE, PERSON, InSteps, Scene
 from tests.engine.stored_things import Person, World
-from tests.faults import Fault, lost_answer, lost_request
 
 pytestmark = pytest.mark.engine
 

@@ -16,11 +16,11 @@ import pytest
 
 from dynashard import Dynashard
 from dynashard.resharding import Resharder, Scope, Status, Timing
+from dynashard.resharding.driver import drive
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from dynashard_checks.schedules.wire import port_of_engine_in_memory
-from dynashard_local.driver import drive
 from dynashard_local.tables import TablePlan, table_plans
 from dynashard_local.template import committed
 from dynashard_tools import entities

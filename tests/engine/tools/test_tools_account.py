@@ -26,6 +26,7 @@ from domain import (
 from domain.participations import participations
 from dynashard import Dynashard, Entity, Key, Registry, Shards, definition
 from dynashard.schema import MOVED_TO, PK, SK, TYPE
+from dynashard.testing.faults import FaultyTransport, meanwhile, throttled, unprocessed
 from dynashard.topology import DeclaredTopology, partition_key
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
@@ -38,7 +39,6 @@ from dynashard_tools.failure import CommandError
 from dynashard_tools.topology.facts import largest_count
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.engine.patterns.attachment_world import Dying, Killed, large
-from tests.faults import FaultyTransport, meanwhile, throttled, unprocessed
 
 pytestmark = pytest.mark.engine
 

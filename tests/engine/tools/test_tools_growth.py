@@ -7,14 +7,14 @@ from decimal import Decimal
 import pytest
 
 from dynashard import RetryPolicy
+from dynashard.growth.settings import GrowthSettings
 from dynashard.schema import TOPOLOGY_KEY
+from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard_serving.growth.policy import GrowthSettings
 from dynashard_tools.connection import _deployed_growth
 from tests.engine.command_line import CommandLine, user
 from tests.engine.topology.topology_world import put_by_hand
-from tests.faults import FaultyTransport, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dynashard.schema import IDEMPOTENCY_KEY, IDEMPOTENCY_TTL
+from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.transport import Transport
 from dynashard_tools.account.records import PurgeRecord, PurgeRecords, tenants_to_repeat
 from tests.engine.command_line import CommandLine, user
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.faults import FaultyTransport, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -12,6 +12,15 @@ from domain import User
 from dynashard import Dynashard, Entity, Key, Registry, RetryPolicy, Shards, new_id
 from dynashard.runtime import Runtime
 from dynashard.service import Collection
+from dynashard.testing.faults import (
+    Fault,
+    FaultyTransport,
+    lost_answer,
+    lost_request,
+    throttled,
+    unprocessed,
+    unreachable,
+)
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, metered
 from dynashard.transport.interface import Wire
@@ -20,7 +29,6 @@ from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
 from dynashard_tools.load.loader import BATCH, LineError, Load
 from dynashard_tools.load.rows import Lines, rows
 from tests.engine.command_line import CURSOR_KEYS, CommandLine, emails_of, expected, line_of, text, user
-from tests.faults import Fault, FaultyTransport, lost_answer, lost_request, throttled, unprocessed, unreachable
 
 pytestmark = pytest.mark.engine
 

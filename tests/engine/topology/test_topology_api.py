@@ -10,6 +10,7 @@ import pytest
 from domain import User
 from dynashard import Dynashard, LeasedTopology, definition
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import FaultyTransport
 from dynashard.topology import DeclaredTopology, TopologyTable
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport
@@ -17,7 +18,6 @@ from dynashard_serving.api.app import build_app
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import KEYS, settings_of
 from tests.engine.topology.topology_world import Clock, topology_table_on
-from tests.faults import FaultyTransport
 from tests.roles import as_function
 
 pytestmark = pytest.mark.engine

@@ -11,6 +11,7 @@ import pytest
 from dynashard import EntityDefinition, LeasedTopology, Shards
 from dynashard.errors import ConfigurationError, EngineUnavailableError, UndecodableItemError
 from dynashard.placement import UNSHARDED
+from dynashard.testing.faults import FaultyTransport, afterwards, lost_request, meanwhile
 from dynashard.topology import DEFAULT_LEASE, Phase, Record, TopologyTable, View
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport
@@ -27,7 +28,6 @@ from tests.engine.topology.topology_world import (
     thing,
     topology_table_on,
 )
-from tests.faults import FaultyTransport, afterwards, lost_request, meanwhile
 
 pytestmark = pytest.mark.engine
 

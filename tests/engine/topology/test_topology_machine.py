@@ -22,12 +22,12 @@ from dynashard import EntityDefinition, LeasedTopology, Shards
 from dynashard.errors import TopologyChangedError
 from dynashard.runtime import Runtime
 from dynashard.schema import TOPOLOGY_HISTORY_LENGTH
+from dynashard.testing.faults import FaultyTransport, repeated
 from dynashard.topology import Record, TopologyTable, View
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport
 from tests.depth import examples
 from tests.engine.topology.topology_world import FAMILY, INDEX, ONE, by_rank, thing, topology_table_on
-from tests.faults import FaultyTransport, repeated
 
 pytestmark = pytest.mark.engine
 

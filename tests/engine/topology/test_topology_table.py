@@ -12,12 +12,21 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
+from dynashard.testing.faults import (
+    Fault,
+    FaultyTransport,
+    Send,
+    conflict,
+    meanwhile,
+    meanwhile_repeated,
+    repeated,
+    unprocessed,
+)
 from dynashard.topology import Phase, Record, TopologyTable
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
 from tests.engine.topology.topology_world import put_by_hand, topology_table_on
-from tests.faults import Fault, FaultyTransport, Send, conflict, meanwhile, meanwhile_repeated, repeated, unprocessed
 
 pytestmark = pytest.mark.engine
 

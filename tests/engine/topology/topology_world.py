@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition, schema
+from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition
 from dynashard.entity import IndexDefinition
 from dynashard.errors import EngineError
 from dynashard.runtime import Runtime
+from dynashard.tables import TOPOLOGY
 from dynashard.topology import LeasedTopology, Record
 from dynashard.topology.records import encode
 from dynashard.transport import Transport
@@ -70,12 +71,8 @@ def create_topology_table(transport: Transport, name: str) -> None:
     try:
         transport.call(
             "CreateTable",
-            {
-                "TableName": name,
-                "BillingMode": "PAY_PER_REQUEST",
-                "AttributeDefinitions": [{"AttributeName": schema.TOPOLOGY_KEY, "AttributeType": "S"}],
-                "KeySchema": [{"AttributeName": schema.TOPOLOGY_KEY, "KeyType": "HASH"}],
-            },
+            # The engine needs time for each write in proportion to the records of a stream.
+            TOPOLOGY.request(name, stream=False),
         )
     except EngineError as error:
         if error.aws_code != "ResourceInUseException":

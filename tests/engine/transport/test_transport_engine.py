@@ -15,10 +15,7 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.transport import Call, Resend, Transport, connect, metered
-from dynashard.transport.interface import Consumed
-from tests.billing import read_units, write_units
-from tests.faults import (
+from dynashard.testing.faults import (
     FaultyTransport,
     conflict,
     lost_answer,
@@ -28,6 +25,9 @@ from tests.faults import (
     throttled,
     unprocessed,
 )
+from dynashard.transport import Call, Resend, Transport, connect, metered
+from dynashard.transport.interface import Consumed
+from tests.billing import read_units, write_units
 
 pytestmark = pytest.mark.engine
 

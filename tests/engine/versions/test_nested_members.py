@@ -7,13 +7,13 @@ import pytest
 from pydantic import BaseModel, BeforeValidator, Field, JsonValue
 
 from dynashard import Dynashard, Entity, Key, Registry, Update
+from dynashard.testing.faults import FaultyTransport
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_patterns import Attachment
 from tests.api_caller import TENANT
 from tests.engine.api.api_on_engine import KEYS
 from tests.engine.versions.two_versions import NewPlace, NewTask, OldPlace, OldTask
-from tests.faults import FaultyTransport
 
 pytestmark = pytest.mark.engine
 

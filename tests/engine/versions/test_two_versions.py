@@ -153,7 +153,7 @@ class World:
         checked = {name: tasks.entity.assignment.check(name, value) for name, value in values.items()}
         changed = current.model_copy(update=checked)
         if way == "transaction":
-            from dynashard.repository import Put  # noqa: PLC0415 - the only use
+            from dynashard.transactions import Put  # noqa: PLC0415 - the only use
 
             version.db.transact(Put(changed, over=current))
         else:

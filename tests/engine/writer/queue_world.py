@@ -11,6 +11,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from domain import ENTITIES, Operation, Ping
 from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault, FaultyTransport
 from dynashard.transport import Transport
 from dynashard_local.queue_server import QueueCalls
 from dynashard_local.queue_store import NewMessage, QueueSpec, QueueStore
@@ -26,7 +27,6 @@ from dynashard_serving.writer.writer import Writer
 from tests.api_caller import TENANT, Caller
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.topology.topology_world import Clock
-from tests.faults import Fault, FaultyTransport
 from tests.roles import as_function
 
 INTAKE, OPERATIONS = "intake", "operations"

@@ -11,6 +11,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dynashard.testing.faults import Fault, lost_answer, lost_request, throttled
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
 from dynashard_local.queue_store import Depth
@@ -20,7 +21,6 @@ from dynashard_serving.writer.writer import LAST_MILLISECONDS, MOST_UNEXPECTED
 from tests.api_caller import TENANT, a_user
 from tests.depth import examples
 from tests.engine.writer.queue_world import DEAD, INTAKE, OPERATIONS, KilledError, QueueWorld
-from tests.faults import Fault, lost_answer, lost_request, throttled
 
 pytestmark = pytest.mark.engine
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from dynashard.errors import ConfigurationError
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Call, Wire
 from dynashard.transport.interface import Resend
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.settings import Settings
 from tests.api_caller import Caller
-from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.unit
 

@@ -20,7 +20,8 @@ SERVICES = re.compile(
     r"\b(?:DynamoDB|SQS|Lambda|API Gateway|gateway|Step Functions|CloudWatch|EventBridge|CloudFormation)\b"
 )
 CHOSEN = {
-    "layers/serving/python/dynashard_serving/growth/policy.py:_LOAD_VALID_SECONDS",
+    "layers/sharding/python/dynashard/tables.py:CREATION_SECONDS",
+    "layers/sharding/python/dynashard/growth/policy.py:_LOAD_VALID_SECONDS",
     "layers/serving/python/dynashard_serving/shedding.py:TOLERANCE",
     "packages/cdk/dynashard_cdk/table_alarms.py:AMONG_MINUTES",
 }

@@ -19,6 +19,7 @@ from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, cr
 from dynashard.codec import item_size
 from dynashard.entity import ItemKey, OutOfLine
 from dynashard.errors import DeclarationError, DynashardError, InvalidKeyError
+from dynashard.exactly_once import TransactedWrites
 from dynashard.repository.items import Items
 from dynashard.repository.store import Store
 from dynashard.routing import IndexCounts, Router
@@ -39,6 +40,7 @@ STORE: Any = Store(
     router=Router(DeclaredTopology()),
     runtime=Runtime(clock=NOW.timestamp),
     new_revision=lambda: "revision",
+    exactly_once=TransactedWrites(),
 )
 
 

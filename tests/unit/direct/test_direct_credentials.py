@@ -97,7 +97,7 @@ class Provider:
 def provider(monkeypatch: pytest.MonkeyPatch) -> Provider:
     provider = Provider()
     session = SimpleNamespace(get_credentials=provider.credentials)
-    monkeypatch.setattr("dynashard.transport.client.open_session", lambda _profile: session)
+    monkeypatch.setattr("dynashard.transport.client.open_session", lambda _profile, _session: session)
     return provider
 
 
@@ -161,7 +161,7 @@ def test_a_slow_provider_ends_many_requests_at_their_deadline(provider: Provider
 
 def test_no_credentials_at_all_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     session = SimpleNamespace(get_credentials=lambda: None)
-    monkeypatch.setattr("dynashard.transport.client.open_session", lambda _profile: session)
+    monkeypatch.setattr("dynashard.transport.client.open_session", lambda _profile, _session: session)
 
     with pytest.raises(ConfigurationError, match="no AWS credentials"):
         ProviderCredentials(None)("GetItem")

@@ -32,7 +32,7 @@ def test_a_process_uses_the_transport_that_its_setting_names(
         monkeypatch.setenv(variable, value)
     function = TableSettings(table="t", topology_table="u", endpoint=ENGINE, transport=name)
     local = {**variables, "DYNAMODB_ENDPOINT": ENGINE, "TOPOLOGY_OPERATION_SECONDS": "4", "TRANSPORT": name}
-    program = Dynashard.local({"DYNAMODB_PORT": "1", "TRANSPORT": name}).store.transport
+    program = Dynashard.local({"DYNAMODB_PORT": "1", "TRANSPORT": name}, growth="off").store.transport
     opened = [connect(ENGINE, "eu-west-1", transport=name), open_transport(function), transport_of(local), program]
 
     assert [type(each) for each in opened] == [kind] * 4

@@ -1,6 +1,7 @@
 """The rules of imports between rooms, and of code that runs at import."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 
@@ -21,6 +22,10 @@ STORAGE = {"keys", "placement", "codec", "topology", "routing"}
 """The rooms that decide how items are stored. Handlers must not import them."""
 EXPOSING = "dynashard_serving.operations.exposed."
 """The package with the types of the domain's declarations for callers."""
+TESTS_ONLY = "dynashard.testing"
+"""The room for tests. Nothing that is deployed imports it."""
+TESTING = ("dynashard_checks", "dynashard_lab")
+"""The packages that are tests themselves."""
 OUTSIDE = {"subprocess", "socket", "urllib", "http", "ssl", "time", "datetime", "random", "secrets", "uuid", *SDK}
 """The modules that a hermetic synthesis must not import."""
 READS = {
@@ -41,7 +46,12 @@ def forbidden_imports(source: Source) -> list[str]:
         "domain": domain_allows,
     }
     check = allowed.get(place)
-    return [imported for imported in source.imports if check and not check(source.name, imported)]
+    for_tests = [
+        each
+        for each in source.imports
+        if each.startswith(TESTS_ONLY) and not source.name.startswith((TESTS_ONLY, *TESTING))
+    ]
+    return [*for_tests, *(imported for imported in source.imports if check and not check(source.name, imported))]
 
 
 def layer_allows(module: str, imported: str) -> bool:
@@ -288,3 +298,94 @@ def test_a_read_within_a_function_is_allowed() -> None:
     code = "import os, time\nCLOCK = time.time\ndef f(): return os.environ\ng = lambda: time.time()\n"
 
     assert reads_at_import(ast.parse(code)) == []
+
+
+def imports_by_string(source: Source) -> list[str]:
+    """Return the imports whose module is a value. A package may load its own parts: `f"{__name__}.part"`."""
+    found = []
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        if called in {"import_module", "__import__"} and not _own_part(node.args[0]):
+            found.append(ast.unparse(node))
+    return found
+
+
+def _own_part(name: ast.expr) -> bool:
+    first = name.values[0] if isinstance(name, ast.JoinedStr) and name.values else None
+    return isinstance(first, ast.FormattedValue) and ast.unparse(first.value) == "__name__"
+
+
+def ours_as_any(source: Source, classes: set[str]) -> list[str]:
+    """Return the parameters that are named for a class of ours, in snake case, and typed as Any."""
+    found = []
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef):
+            parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            found += [
+                f"{node.name}({each.arg})"
+                for each in parameters
+                if each.arg in classes and each.annotation is not None and ast.unparse(each.annotation) == "Any"
+            ]
+    return found
+
+
+def classes_of(places: tuple[str, ...]) -> set[str]:
+    """Return the names of the public classes of packages, in snake case, without those that mean a plain value too."""
+    named = {
+        node.name
+        for place in places
+        for source in sources(place)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    }
+    return {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in named} - PLAIN
+
+
+TYPED = ("dynashard", "dynashard_patterns")
+"""The packages whose classes are not passed as Any."""
+PLAIN = {"answer", "field", "index", "items", "key", "part", "row", "write"}
+"""Names of classes that values of any type have too: a field of pydantic, a key as people type it."""
+UNTYPED = "dynashard.compiled"
+"""The room whose generated code takes declarations as they come."""
+
+
+@pytest.mark.parametrize("place", TYPED)
+def test_no_module_is_imported_by_a_string(place: str) -> None:
+    assert {source.name: found for source in sources(place) if (found := imports_by_string(source))} == {}
+
+
+@pytest.mark.parametrize("place", TYPED)
+def test_no_class_of_ours_is_passed_as_any(place: str) -> None:
+    classes = classes_of(TYPED)
+    typed = [source for source in sources(place) if not source.name.startswith(UNTYPED)]
+
+    assert {source.name: found for source in typed if (found := ours_as_any(source, classes))} == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from importlib import import_module\nimport_module('dynashard_patterns.edges')",
+        "import importlib\ndef f(name): return importlib.import_module(name)",
+        "from importlib import import_module\nimport_module(f'{room}.model')",
+        "edges = __import__('dynashard_patterns.edges')",
+    ],
+)
+def test_an_import_by_a_string_is_reported(code: str) -> None:
+    assert imports_by_string(Source("dynashard.service", package=False, code=code)) != []
+
+
+def test_a_part_of_the_own_package_may_be_loaded_late() -> None:
+    code = "from importlib import import_module\ndef __getattr__(name): return import_module(f'{__name__}.{name}')"
+
+    assert imports_by_string(Source("dynashard.reads", package=True, code=code)) == []
+
+
+def test_a_class_of_ours_as_any_is_reported() -> None:
+    code = "class A:\n    def f(self, store: Any, *, retry_policy: Any, value: Any, entity: Entity) -> Any: ..."
+
+    found = ours_as_any(Source("dynashard.reads", package=False, code=code), classes_of(("dynashard",)))
+
+    assert found == ["f(store)", "f(retry_policy)"]

@@ -5,9 +5,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from heapq import heappop, heappush
 from random import Random
+from typing import TYPE_CHECKING
 
 from dynashard import Shards
 from dynashard.errors import ReshardRefusedError, ThrottledError
+from dynashard.growth.demand import Demand
+from dynashard.growth.policy import Growth
+from dynashard.growth.retries import RetriedThrottles
+from dynashard.growth.terms import CountState
 from dynashard.resharding.scope import Scope
 from dynashard.transport.classification import Refusal, classify
 from dynashard_lab.simulate.capacity import OnDemand, Provisioned
@@ -16,10 +21,10 @@ from dynashard_lab.simulate.resource import Capacities, Resource
 from dynashard_lab.simulate.run import ARN
 from dynashard_lab.simulate.settings import Settings
 from dynashard_lab.simulate.throttle import Throttle
-from dynashard_serving.growth.demand import Demand
-from dynashard_serving.growth.policy import CountState, Growth
-from dynashard_serving.growth.retries import RetriedThrottles
 from tests.unit.serving.growth_policy_world import START, Loads, World, entity
+
+if TYPE_CHECKING:
+    from dynashard.growth.policy import Growth
 
 UNITS = 100.0
 """Write units of each request: large items make few requests of many units."""

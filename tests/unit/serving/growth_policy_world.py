@@ -13,16 +13,17 @@ from dynashard.errors import (
     ReshardRefusedError,
     ThrottledError,
 )
+from dynashard.growth.demand import Demand
+from dynashard.growth.policy import Growth
+from dynashard.growth.settings import GrowthSettings, Load
+from dynashard.growth.terms import CountState, GrowthEvent, Report
 from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
+from dynashard.testing.faults import Fault, FaultyTransport, throttled
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.topology import Record
 from dynashard.transport.interface import Resend, Wire
-from dynashard_serving.growth.demand import Demand
-from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
-from dynashard_serving.table_load import Load
 from tests.declaring import declare
-from tests.faults import Fault, FaultyTransport, throttled
-from tests.one_by_one import OneByOne
 
 TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/users"
 DAY = 24 * 3600.0

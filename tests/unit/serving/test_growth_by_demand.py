@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from dynashard import Shards
-from dynashard_serving.growth.policy import GrowthEvent
+from dynashard.growth.terms import GrowthEvent
 from tests.unit.serving.growth_loop import CHANGE_SECONDS, Loop
 
 pytestmark = pytest.mark.unit

@@ -2,9 +2,9 @@
 
 import pytest
 
+from dynashard.growth.cooldowns import Cooldowns
+from dynashard.growth.settings import GrowthSettings
 from dynashard.runtime import Runtime
-from dynashard_serving.growth.cooldowns import Cooldowns
-from dynashard_serving.growth.terms import GrowthSettings
 
 pytestmark = pytest.mark.unit
 

@@ -1,14 +1,17 @@
 """What a process saw decides whether, when and how far a count grows; without it, counts double."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dynashard import Shards
 from dynashard.errors import ThrottledError, ThrottleReason
-from dynashard_serving.growth.demand import Demand
-from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent
+from dynashard.growth.demand import Demand
+from dynashard.growth.terms import CountState, GrowthEvent
 from tests.unit.serving.growth_policy_world import DAY, HOT, HOT_INDEX, START, TABLE, Loads, World, entity, throttle
+
+if TYPE_CHECKING:
+    from dynashard.growth.policy import Growth
 
 pytestmark = pytest.mark.unit
 

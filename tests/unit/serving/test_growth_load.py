@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynashard_serving.growth.policy import GrowthEvent
+from dynashard.growth.terms import GrowthEvent
 from tests.unit.serving.growth_policy_world import NO_REASON, Loads, World, entity, throttle
 from tests.unit.transport.test_transport_classification import classified
 

@@ -6,13 +6,13 @@ import pytest
 
 from dynashard import Index, Key, Shards, definition
 from dynashard.errors import ThrottledError
-from dynashard.transport.interface import Call, Wire, metered, meters
-from dynashard_serving.growth.demand import CountingTransport, Demand, Place
-from dynashard_serving.growth.policy import GrowthEvent
-from dynashard_serving.growth.retries import SUSTAINED, RetriedThrottles, owner_of
-from dynashard_serving.growth.sizing import Evidence, enough
+from dynashard.growth.demand import CountingTransport, Demand, Place
+from dynashard.growth.retries import SUSTAINED, RetriedThrottles, owner_of
+from dynashard.growth.sizing import Evidence, enough
+from dynashard.growth.terms import GrowthEvent
+from dynashard.testing.one_by_one import OneByOne
+from dynashard.transport.interface import Call, Wire, metered, record_throttle
 from tests.declaring import declare
-from tests.one_by_one import OneByOne
 from tests.unit.serving.growth_loop import Loop
 from tests.unit.serving.growth_policy_world import entity, throttle
 
@@ -92,8 +92,7 @@ class Retrying(OneByOne):
 
     def call(self, *_: Any, **__: Any) -> Wire:
         for reason in self.reasons:
-            for meter in meters():
-                meter.throttled(reason)
+            record_throttle(reason)
         if self.trouble is not None:
             raise self.trouble
         return {}

@@ -13,8 +13,10 @@ from dynashard.errors import (
     ThrottledError,
     TopologyChangedError,
 )
+from dynashard.growth.policy import Growth
+from dynashard.growth.settings import GrowthSettings
+from dynashard.growth.terms import CountState, GrowthEvent
 from dynashard.runtime import Runtime
-from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent, GrowthSettings
 from tests.declaring import declare
 from tests.unit.serving.growth_policy_world import (
     DAY,

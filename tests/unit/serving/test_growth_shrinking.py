@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dynashard import Shards
+from dynashard.growth.terms import CountState, GrowthEvent
 from dynashard.topology import Record
-from dynashard_serving.growth.policy import CountState, GrowthEvent
 from tests.unit.serving.growth_policy_world import DAY, HOT, Loads, World, entity, record
 
 pytestmark = pytest.mark.unit

@@ -8,9 +8,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from dynashard import Index, Shards, definition
+from dynashard.growth.demand import Demand, Place
+from dynashard.growth.sizing import Evidence, Supply, enough, evidence_of, target_count
 from dynashard.resharding.scope import Scope
-from dynashard_serving.growth.demand import Demand, Place
-from dynashard_serving.growth.sizing import Evidence, Supply, enough, evidence_of, target_count
 from tests.declaring import declare
 from tests.depth import examples
 from tests.unit.serving.growth_policy_world import START

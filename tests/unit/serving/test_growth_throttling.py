@@ -11,8 +11,8 @@ from dynashard import Shards, definition
 from dynashard.errors import (
     ThrottledError,
 )
+from dynashard.growth.terms import CountState
 from dynashard.resharding.scope import Scope
-from dynashard_serving.growth.policy import CountState
 from tests.declaring import declare
 from tests.depth import examples
 from tests.unit.serving.growth_policy_world import HOT, HOT_INDEX, INDEXES, NO_REASON, World, throttle

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.metrics import MetricUnit
 
+from dynashard.growth.terms import GrowthEvent, Report
 from dynashard_serving import metric_names
-from dynashard_serving.growth.log import GrowthLog, growth_metric
-from dynashard_serving.growth.terms import GrowthEvent, Report
+from dynashard_serving.growth_log import GrowthLog, growth_metric
 from dynashard_serving.logs import open_logger
 from dynashard_serving.metrics import open_metrics
 from dynashard_serving.writer.metrics import write_metrics

@@ -19,9 +19,9 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from dynashard.errors import EngineError
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport.interface import Call, Resend, Wire
 from dynashard_serving.table_load import TableLoad, table_load
-from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.unit
 

@@ -18,14 +18,12 @@ from dynashard.transport.client import open_client, open_session
 from dynashard.transport.direct.choice import transport_for
 from dynashard.transport.direct.connections import ConnectionPool
 from dynashard.transport.direct.credentials import ProviderCredentials
-from dynashard.transport.direct.sdk_sender import IdleConnections
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
 from dynashard_lab.bench.canned import Asked, Reply, canned_server
 from tests.unit.project.rooms import ROOT
 from tests.unit.transport.forking import child_of, result_of
-from tests.unit.transport.scripted_server import Opened
 
 pytestmark = pytest.mark.unit
 
@@ -87,16 +85,6 @@ def test_a_child_reads_what_another_thread_was_reading() -> None:
     assert (found, leases.get("key", slow)) == ("child", "parent")
 
 
-def test_the_queue_of_idle_connections_is_empty_and_free_in_a_child() -> None:
-    queue = IdleConnections(1)
-    queue.put(None)
-
-    with elsewhere(queue.mutex):
-        empty = result_of(child_of(queue.empty))
-
-    assert (empty, queue.empty()) == ("True", False)
-
-
 def test_a_child_may_open_as_many_connections_as_its_parent() -> None:
     pool = ConnectionPool(1, SYSTEM.clock)
     assert pool.acquire(0.0) is None
@@ -114,10 +102,10 @@ def sockets() -> int:
     return found
 
 
-def test_a_child_keeps_no_idle_connection_of_its_parent(opened: Opened) -> None:
+def test_a_child_keeps_no_idle_connection_of_its_parent() -> None:
     with canned_server(lambda _: Reply()) as url:
         before = sockets()
-        transport = opened(Settings(url, "eu-west-1", "local", "local"))
+        transport = transport_for(Settings(url, "eu-west-1", "local", "local"), {})
         transport.call_all([Call("GetItem", GET)] * 4)
         # The other ends, which are the server's, are in this process too.
         connections = (sockets() - before) // 2
@@ -203,6 +191,7 @@ def test_every_lock_of_the_layers_is_renewed_or_belongs_to_one_request() -> None
         "allowance": 1,
         "bounded_calls": 4,
         "connections": 1,
+        "driving": 1,
         "forks": 2,
         "leases": 2,
         "sdk": 1,

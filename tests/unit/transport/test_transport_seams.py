@@ -39,7 +39,7 @@ def botocores_own(region: str) -> Any:
 
 
 def ours(region: str) -> Any:
-    return open_client(Settings(None, region, *KEYS)).client
+    return open_client(Settings(None, region, *KEYS))
 
 
 @pytest.mark.parametrize(("operation", "request_"), REQUESTS)

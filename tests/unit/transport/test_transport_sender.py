@@ -1,25 +1,15 @@
-"""Which requests the sender of botocore's client sends, and which it leaves to botocore."""
+"""Botocore's transport sends as botocore does: through a proxy, and to FIPS endpoints."""
 
-from types import SimpleNamespace
-from urllib.parse import urlsplit
+import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import urllib3
 
-from dynashard.transport.client import open_client
-from dynashard.transport.direct.sdk_sender import PooledSender
+from dynashard.errors import EngineUnavailableError
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
-from dynashard_lab.bench.canned import Reply, canned_server
 
 pytestmark = pytest.mark.unit
-
-
-def test_botocore_sends_requests_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    client = open_client(Settings(None, "eu-west-1", "local", "local"))
-
-    assert client.sender(SimpleNamespace(url="https://dynamodb.eu-west-1.amazonaws.com/"), "before-send") is None
 
 
 @pytest.mark.parametrize(
@@ -30,24 +20,25 @@ def test_botocore_sends_requests_through_a_proxy(monkeypatch: pytest.MonkeyPatch
         ("us-gov-west-1", "dynamodb.us-gov-west-1.amazonaws.com"),
     ],
 )
-def test_requests_to_fips_endpoints_are_sent_by_the_pool(
+def test_requests_to_fips_endpoints_go_through_the_proxy(
     monkeypatch: pytest.MonkeyPatch, region: str, host: str
 ) -> None:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
-    urls: list[str] = []
-
-    with canned_server(lambda _: Reply(b'{"TableNames": []}')) as server:
-
-        def opened(_: PooledSender, url: str) -> urllib3.HTTPConnectionPool:
-            urls.append(url)
-            return urllib3.HTTPConnectionPool("127.0.0.1", urlsplit(server).port)
-
-        monkeypatch.setattr(PooledSender, "_opened", opened)
+    with socket.create_server(("127.0.0.1", 0)) as proxy, ThreadPoolExecutor(1) as pool:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        asked = pool.submit(refuse_one, proxy)
         transport = SdkTransport(Settings(None, region, "local", "local", attempts=1))
-        answers = [transport.call("ListTables", {}) for _ in range(2)]
+        with pytest.raises(EngineUnavailableError):
+            transport.call("ListTables", {})
         transport.close()
 
-    assert answers == [{"TableNames": []}] * 2
-    assert urls == [f"https://{host}/"]
+    assert asked.result().startswith(f"CONNECT {host}:443 ")
+
+
+def refuse_one(proxy: socket.socket) -> str:
+    """Refuse one connection through a proxy, and return what was asked for."""
+    connection, _ = proxy.accept()
+    with connection:
+        asked = connection.recv(65536).decode()
+        connection.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+    return asked

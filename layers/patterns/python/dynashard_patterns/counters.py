@@ -28,8 +28,8 @@ from typing import Any, Final, Generic, Self, TypeVar
 from dynashard import Dynashard
 from dynashard.entity import Entity, definition, plain_types
 from dynashard.errors import DeclarationError, InvalidKeyError
-from dynashard.repository import Repository, Store, Update
-from dynashard.repository.transaction_run import Transaction
+from dynashard.repository import Repository, Store
+from dynashard.transactions import Transaction, Update
 
 __all__ = [
     "CounterStore",

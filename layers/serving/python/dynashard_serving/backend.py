@@ -2,17 +2,18 @@
 
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.entity import Entity
+from dynashard.growth.opening import GrowthObserver, GrowthOptions, OpenLoad
+from dynashard.growth.settings import LoadSource
 from dynashard.repository import RetryPolicy
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.service import Collection, Dynashard
 from dynashard.transport.aws import secret_reader
 from dynashard.transport.interface import Transport
-from dynashard_serving.growth.connection import GrowthObserver, OpenLoad, Throttled, counting, growing
-from dynashard_serving.growth.demand import Demand
 from dynashard_serving.settings import ServingSettings, TableSettings
 
 
@@ -45,6 +46,13 @@ def cursor_key_reader(keys: Keys, secret_arn: str | None) -> Callable[[], Keys]:
     return lambda: keys_in(read())
 
 
+def cloudwatch(environment: str, transport: Transport, table: str) -> LoadSource | None:
+    """Return what asks CloudWatch about a table; None locally. Costs nothing until it is asked."""
+    from dynashard_serving.table_load import table_load  # noqa: PLC0415 - only for functions that are throttled
+
+    return None if environment == "local" else table_load(transport, table)
+
+
 def open_backend(
     settings: ServingSettings,
     transport: Transport,
@@ -55,12 +63,10 @@ def open_backend(
     retry_policy: RetryPolicy | None = None,
 ) -> Backend:
     """Open the entities of the settings' tables for a function that serves callers. Cost: no request."""
-    demand = Demand(runtime.clock)
-    throttled = growing(settings, transport, entities, observer, runtime=runtime, demand=demand)
-    counted = counting(settings, transport, demand, entities, throttled)
     keys = CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), runtime.clock)
+    growth = _growth(settings, entities, observer, None)
     return Backend(
-        _opened(settings, counted, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy)
+        _opened(settings, transport, cursor_keys=keys, growth=growth, runtime=runtime, retry_policy=retry_policy)
     )
 
 
@@ -79,12 +85,26 @@ def open_entities(
     `open_load` opens what reports how busy the table is, by default CloudWatch, except locally. The growth policy asks
     it about throttled transactions, because those have no reason.
     """
-    demand = Demand(runtime.clock)
-    throttled = growing(settings, transport, entities, observer, runtime=runtime, open_load=open_load, demand=demand)
-    counted = counting(settings, transport, demand, entities, throttled)
     # A key that no other process knows, because no cursor leaves this one.
     keys = [secrets.token_urlsafe()]
-    return _opened(settings, counted, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy)
+    growth = _growth(settings, entities, observer, open_load)
+    return _opened(settings, transport, cursor_keys=keys, growth=growth, runtime=runtime, retry_policy=retry_policy)
+
+
+def _growth(
+    settings: TableSettings,
+    entities: Sequence[type[Entity]],
+    observer: GrowthObserver,
+    open_load: OpenLoad | None,
+) -> GrowthOptions:
+    """Return how counts grow in a function: it requests changes, and the reshard function carries them out."""
+    return GrowthOptions(
+        settings=settings.growth,
+        drives=False,
+        observer=observer,
+        load=open_load or partial(cloudwatch, settings.environment),
+        entities=entities,
+    )
 
 
 def _opened(
@@ -92,7 +112,7 @@ def _opened(
     transport: Transport,
     *,
     cursor_keys: Sequence[str] | CursorKeys,
-    throttled: Throttled,
+    growth: GrowthOptions,
     runtime: Runtime,
     retry_policy: RetryPolicy | None,
 ) -> Dynashard:
@@ -104,6 +124,6 @@ def _opened(
         lease=settings.topology_lease_seconds,
         runtime=runtime,
         retry_policy=retry_policy,
-        throttled=throttled,
+        growth=growth,
         operation_seconds=settings.topology_operation_seconds,
     )

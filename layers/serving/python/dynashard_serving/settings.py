@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Self
 
 from dynashard.errors import ConfigurationError
+from dynashard.growth.settings import GROWTH_MODES, GrowthMode, GrowthSettings
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.selection import DEFAULT, TransportName, transport_name
 from dynashard_serving.environment import (
@@ -21,7 +22,6 @@ from dynashard_serving.limits import MAX_QUERIES
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
 ENVIRONMENTS: Final = ("dev", "prod", "local")
-GROWTH_MODES: Final = ("on", "dry_run", "off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -51,7 +51,7 @@ class TableSettings:
     environment: Annotated[str, Variable("ENVIRONMENT")] = "dev"
     topology_lease_seconds: Annotated[float, Variable("TOPOLOGY_LEASE_SECONDS", number)] = 30.0
     topology_operation_seconds: Annotated[float, Variable("TOPOLOGY_OPERATION_SECONDS", number)] = LONGEST_OPERATION
-    growth_mode: Annotated[Literal["on", "dry_run", "off"], Variable("GROWTH_MODE")] = "on"
+    growth_mode: Annotated[GrowthMode, Variable("GROWTH_MODE")] = "on"
     growth_cooldown_seconds: Annotated[float, Variable("GROWTH_COOLDOWN_SECONDS", number)] = 300.0
     growth_quiet_seconds: Annotated[float, Variable("GROWTH_QUIET_SECONDS", number)] = 86_400.0
     growth_most_minutes: Annotated[float, Variable("GROWTH_MOST_MINUTES", number)] = 10.0
@@ -82,6 +82,17 @@ class TableSettings:
                 f"GROWTH_MOST_MINUTES is {minutes} and GROWTH_MOVER_SHARE {share}: the first must be above 0, "
                 "the second above 0 and at most 1"
             )
+
+    @property
+    def growth(self) -> GrowthSettings:
+        """How shard counts change by themselves."""
+        return GrowthSettings(
+            self.growth_mode,
+            self.growth_cooldown_seconds,
+            self.growth_quiet_seconds,
+            most_minutes=self.growth_most_minutes,
+            mover_share=self.growth_mover_share,
+        )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:

@@ -8,18 +8,15 @@ The AWS SDK is not imported before the first question.
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
 from dynashard.errors import DynashardError
+from dynashard.growth.settings import ON_DEMAND_LIMIT, Load
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Transport
 from dynashard_serving.aws_services import client, metric_data
-
-ON_DEMAND_LIMIT: Final = 40_000
-"""Units per second of an on-demand table or index, unless the account's quota or a maximum says otherwise."""
 
 _MINUTES: Final = 10
 """How far back to look: CloudWatch is late by a minute or two, and reports what is provisioned every five."""
@@ -29,20 +26,6 @@ _LIMITS: Final = ("ProvisionedThroughput", "MaxOnDemandThroughput", "AccountLimi
 
 _Series = Mapping[str, Mapping[datetime, float]]
 """Values by minute, by the id of their metric."""
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """How busy a table or index is, compared with its limit.
-
-    Attributes:
-        below: whether it was throttled although it was below its limit as a whole, so that a key range is hot; False
-            if it is at its limit; None if that is unknown.
-        reason: why, as a sentence.
-    """
-
-    below: bool | None
-    reason: str
 
 
 class TableLoad:

@@ -37,14 +37,26 @@ if TYPE_CHECKING:
         TransactionRefusedError,
         ValidationFailedError,
     )
+    from dynashard.growth import GrowthOptions, GrowthSettings
     from dynashard.reads import Budget, Filter, Order, Page, Query
-    from dynashard.repository import Check, Create, Delete, Put, RetryPolicy, Step, Update, Written
+    from dynashard.repository import RetryPolicy, Written
     from dynashard.service import Collection, Dynashard
     from dynashard.topology import LeasedTopology, declared_counts
+    from dynashard.transactions import Check, Create, Delete, Put, Step, Update
     from dynashard.transport import connect
 
-_ROOMS: Final = ("errors", "entity", "transport", "topology", "repository", "reads", "service")
-"""Where the names are, lowest first: each room imports those before it, so looking for a name loads nothing in vain."""
+_ROOMS: Final = (
+    "errors",
+    "entity",
+    "transport",
+    "topology",
+    "repository",
+    "reads",
+    "growth",
+    "service",
+    "transactions",
+)
+"""Where the names are, in the order in which programs need the rooms."""
 
 __all__ = [
     "AlreadyExistsError",
@@ -60,6 +72,8 @@ __all__ = [
     "Entity",
     "EntityDefinition",
     "Filter",
+    "GrowthOptions",
+    "GrowthSettings",
     "Index",
     "InputError",
     "InvalidCursorError",

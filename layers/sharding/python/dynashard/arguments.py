@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard.nearest import hint
-from dynashard.repository.items import E, KeyLike
+from dynashard.repository.store import E, KeyLike
 
 
 def key_named(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from dynashard import reads
 from dynashard.arguments import changes_named, check_revision, item_named, key_named, names_of, several
-from dynashard.entity import Entity
+from dynashard.entity import Entity, OutOfLine
 from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError
 from dynashard.nearest import hint
 from dynashard.repository import Repository, Store, Written
@@ -279,3 +279,11 @@ def _cursor(cursor: object) -> str | None:
     if cursor is None or isinstance(cursor, str):
         return cursor
     raise InvalidCursorError(f"cursor is a {type(cursor).__name__}; write cursor=page.cursor", field="cursor")
+
+
+class CollectedOutOfLine(OutOfLine):
+    """Marks a field that is stored out of line, and names the collections that read and write such fields. Abstract."""
+
+    def collection(self) -> type[Collection[Any]]:
+        """Return the class of collections of entities with such fields."""
+        raise NotImplementedError

@@ -10,7 +10,7 @@ from typing import Any, Final, TypedDict
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.errors import ConfigurationError
 from dynashard.topology import DEFAULT_LEASE
-from dynashard.transport import Transport, connect
+from dynashard.transport import AwsSession, Transport, connect
 from dynashard.transport.aws import secret_reader, stack_outputs
 from dynashard.transport.selection import name_in
 
@@ -25,6 +25,14 @@ _ANY: Final = "local"
 _LAST_PORT: Final = 65_535
 _OPERATION: Final = 10.0
 """Seconds that a request from outside a deployment may take: the least that its settings allow."""
+
+
+class _User(TypedDict):
+    """Whose account to work in, and where."""
+
+    region: str | None
+    profile: str | None
+    session: AwsSession | None
 
 
 class Location(TypedDict):
@@ -57,17 +65,20 @@ def local_stack(environ: Mapping[str, str]) -> Location:
     )
 
 
-def deployed(environment: str, *, region: str | None = None, profile: str | None = None) -> Location:
+def deployed(
+    environment: str, *, region: str | None = None, profile: str | None = None, session: AwsSession | None = None
+) -> Location:
     """Return the location of an environment in cdk.json, as `Dynashard.deployed` describes it."""
-    outputs = _outputs(f"Dynashard-{environment}-Data", _TABLE_OUTPUT, _TOPOLOGY_OUTPUT, region=region, profile=profile)
+    user: _User = {"region": region, "profile": profile, "session": session}
+    outputs = _outputs(f"Dynashard-{environment}-Data", _TABLE_OUTPUT, _TOPOLOGY_OUTPUT, user=user)
 
     @cache
     def secret() -> Callable[[], str]:
-        api = _outputs(f"Dynashard-{environment}-Api", CURSOR_SECRET_OUTPUT, region=region, profile=profile)
-        return secret_reader(api[CURSOR_SECRET_OUTPUT], "cursor keys", region=region, profile=profile)
+        api = _outputs(f"Dynashard-{environment}-Api", CURSOR_SECRET_OUTPUT, user=user)
+        return secret_reader(api[CURSOR_SECRET_OUTPUT], "cursor keys", **user)
 
     return Location(
-        transport=_connect(os.environ, None, region, profile=profile, operation_seconds=_OPERATION),
+        transport=_connect(os.environ, None, region, profile=profile, session=session, operation_seconds=_OPERATION),
         table=outputs[_TABLE_OUTPUT],
         topology_table=outputs[_TOPOLOGY_OUTPUT],
         cursor_keys=CursorKeys(lambda: keys_in(secret()()), time.monotonic),
@@ -81,8 +92,8 @@ def _connect(environ: Mapping[str, str], endpoint: str | None, region: str | Non
     return connect(endpoint, region, transport=name_in(environ), **more)
 
 
-def _outputs(stack: str, *wanted: str, region: str | None, profile: str | None) -> Mapping[str, str]:
-    outputs = stack_outputs(stack, region=region, profile=profile)
+def _outputs(stack: str, *wanted: str, user: _User) -> Mapping[str, str]:
+    outputs = stack_outputs(stack, **user)
     for name in wanted:
         if name not in outputs:
             raise ConfigurationError(f"the stack {stack} has no output {name}: deploy it again from this version")

@@ -2,24 +2,28 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 
 from dynashard import reads
-from dynashard.collection import Collection
+from dynashard.collection import CollectedOutOfLine, Collection
 from dynashard.cursor_keys import CursorKeys
-from dynashard.entity import Entity, definition
-from dynashard.errors import ConfigurationError
+from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.errors import ConfigurationError, ThrottledError
+from dynashard.exactly_once import TransactedWrites
+from dynashard.growth.opening import GrowthOptions, NoGrowth, OpenedGrowth, Tables, open_growth
+from dynashard.growth.settings import GrowthMode
 from dynashard.repository import RetryPolicy, Store
 from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.routing import Router
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, LeasedTopology, Topology
+from dynashard.transport import connect
 from dynashard.transport.deadline import LONGEST_OPERATION
-from dynashard.transport.interface import Transport
+from dynashard.transport.interface import AwsSession, Transport
 
 if TYPE_CHECKING:
     from dynashard.locations import Location
-    from dynashard.repository import Step
+    from dynashard.transactions import Step
 
 __all__ = [
     "Collection",
@@ -33,14 +37,15 @@ class Dynashard:
     """Entities in one table. `Dynashard.local()` and `Dynashard.deployed("dev")` find the tables by themselves.
 
     Args:
-        transport: the connection to DynamoDB, such as `dynashard.transport.connect(...)`.
+        transport: the connection to DynamoDB, such as `dynashard.connect(...)`; or a `boto3.Session` for one with its
+            credentials and region, which `close` closes.
         topology_table: the name of the table of shard counts. Counts change; only this table says where items are.
         topology: the source of shard counts instead of that table, such as `declared_counts(topology_table=None)`.
         cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes; or `CursorKeys`.
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         retry_policy: how long batches and scans retry throttled requests.
         throttled: called with each throttle that outlasted retries, in the caller's thread, before the error is raised;
-            may not raise. `dynashard_serving.growth.requests.growth_of(...).throttled` makes counts grow by it.
+            may not raise. `dynashard.growth.requests.growth_of(...).throttled` makes counts grow by it.
         operation_seconds: how long one operation may take, with all of its requests and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
 
@@ -56,7 +61,7 @@ class Dynashard:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | AwsSession,
         *,
         table: str,
         cursor_keys: Sequence[str] | CursorKeys,
@@ -66,27 +71,46 @@ class Dynashard:
         runtime: Runtime = SYSTEM,
         retry_policy: RetryPolicy | None = None,
         throttled: Throttled = ignore_throttles,
+        growth: GrowthMode | GrowthOptions = "on",
         operation_seconds: float = LONGEST_OPERATION,
     ) -> None:
+        self._owned: Transport | None = None
+        if hasattr(transport, "get_credentials"):
+            session = cast("AwsSession", transport)
+            transport = self._owned = connect(session=session, operation_seconds=operation_seconds)
+        grown: OpenedGrowth | NoGrowth = NoGrowth(transport)
         if topology_table is not None:
             if topology is not None:
                 raise ConfigurationError("give topology_table= or topology=, not both")
+            tables = Tables(
+                transport=transport,
+                table=table,
+                topology_table=topology_table,
+                lease=lease,
+                operation_seconds=operation_seconds,
+                runtime=runtime,
+            )
+            grown = open_growth(tables, growth)
             topology = LeasedTopology(transport, topology_table, lease=lease, runtime=runtime)
         elif isinstance(topology, DeclaredCounts):
+            topology_table = topology.topology_table
             topology = topology.over(transport, lease=lease, runtime=runtime)
         elif topology is None:
             raise ConfigurationError(
                 'name the table of shard counts, topology_table="...": declared counts do not hold after a change. '
                 "For a table without one, say topology=declared_counts(topology_table=None)"
             )
-        self._owned: Transport | None = None
+        self._transport = transport
+        self._topology_table = topology_table
+        self._growth = grown
         self.store = Store(
-            transport,
+            grown.transport,
             table,
             Router(topology),
+            exactly_once=TransactedWrites(),
             runtime=runtime,
             retry_policy=retry_policy or RetryPolicy(runtime=runtime),
-            throttled=throttled,
+            throttled=_both(throttled, grown.throttled),
             operation_seconds=operation_seconds,
         )
         self.cursors = reads.CursorCodec(cursor_keys)
@@ -98,7 +122,7 @@ class Dynashard:
         Args:
             environ: `DYNAMODB_PORT` (8001) or `DYNAMODB_ENDPOINT`, `DATA_DIR` (`.data` in the working folder),
                 `TOPOLOGY_LEASE_SECONDS` (30); the variables of this process if None.
-            more: `runtime`, `retry_policy` and `throttled` of the constructor.
+            more: `runtime`, `retry_policy`, `throttled` and `growth` of the constructor.
 
         Raises `ConfigurationError` if a variable cannot be used; the message names it. Cost: no request.
         """
@@ -107,28 +131,42 @@ class Dynashard:
         return cls._at(local_stack(os.environ if environ is None else environ), more)
 
     @classmethod
-    def deployed(cls, environment: str, *, region: str | None = None, profile: str | None = None, **more: Any) -> Self:
+    def deployed(
+        cls,
+        environment: str,
+        *,
+        region: str | None = None,
+        profile: str | None = None,
+        session: AwsSession | None = None,
+        **more: Any,
+    ) -> Self:
         """Open the deployed environment with this name in cdk.json, by the outputs of its stacks.
 
-        A region or profile of None is the SDK's own. `more` are `lease`, `runtime`, `retry_policy` and `throttled` of
-        the constructor.
+        A region or profile of None is the SDK's own; `session` is a `boto3.Session` instead. `more` are `lease`,
+        `runtime`, `retry_policy`, `throttled` and `growth` of the constructor.
 
         Raises `ConfigurationError` if the environment does not exist, cannot be read, or is of an older version.
         Cost: 1 DescribeStacks; 1 more and 1 GetSecretValue with the first cursor.
         """
         from dynashard.locations import deployed  # noqa: PLC0415 - as in `local`
 
-        return cls._at(deployed(environment, region=region, profile=profile), more)
+        return cls._at(deployed(environment, region=region, profile=profile, session=session), more)
 
     @classmethod
     def _at(cls, here: "Location", more: Mapping[str, Any]) -> Self:
-        arguments: dict[str, Any] = {**here, **more}
+        # A worker of the backend carries changes out.
+        arguments: dict[str, Any] = {"growth": GrowthOptions(drives=False), **here, **more}
         opened = cls(**arguments)
         opened._owned = here["transport"]
         return opened
 
     def close(self) -> None:
-        """Close the sockets and threads of `local` and `deployed`. A transport that was passed in stays open."""
+        """End the thread of growth, and close the sockets and threads of `local` and `deployed`.
+
+        A transport that was passed in stays open. A change of a shard count that is under way waits for the next
+        driver. Takes at most about 3 seconds.
+        """
+        self._growth.close()
         if self._owned is not None:
             self._owned.close()
 
@@ -150,8 +188,8 @@ class Dynashard:
             if not (isinstance(each, type) and issubclass(each, Entity)):
                 shown = repr(each) if isinstance(each, str) else f"a {type(each).__name__}"
                 raise ConfigurationError(f"collection takes entity classes, as in db.collection(User); it got {shown}")
-        attachment = next(iter(definition(model).attachments.values()), None)
-        kind: type[Collection[E]] = Collection if attachment is None else attachment.collection()
+        stored = next(iter(definition(model).attachments.values()), None)
+        kind: type[Collection[E]] = stored.collection() if isinstance(stored, CollectedOutOfLine) else Collection
         return kind(self.store, self.cursors, model, *others)
 
     if not TYPE_CHECKING:
@@ -159,6 +197,28 @@ class Dynashard:
         def __getattr__(self, name: str) -> NoReturn:
             cure = "" if name.startswith("_") else "; open the items of an entity with db.collection(User)"
             raise AttributeError(f"Dynashard has no attribute {name}{cure}", name=name, obj=self)
+
+    def create_tables(self) -> list[str]:
+        """Create the table of items and that of shard counts if they do not exist, and wait until they can be used.
+
+        They have the keys, indexes, stream and TTL of the stacks' tables, and are billed on demand. Without
+        `topology_table` only the table of items is created. Existing tables keep everything else that they have.
+
+        Returns:
+            The names of the tables that it has created, none if all existed.
+
+        Raises:
+            ConfigurationError: an existing table has other keys, lacks an index, or deletes items by another attribute.
+            EngineUnavailableError: a table is not ready after five minutes. Call it again.
+
+        Cost: 5 requests, which are free; some 10 seconds for new tables. The role needs `dynamodb:CreateTable`,
+            `DescribeTable`, `DescribeTimeToLive` and `UpdateTimeToLive`.
+        """
+        from dynashard.tables import create_tables  # noqa: PLC0415 - most programs find their tables
+
+        return create_tables(
+            self._transport, table=self.store.table, topology_table=self._topology_table, runtime=self.store.runtime
+        )
 
     def transact(self, *steps: "Step") -> list[Entity | None]:
         """Do all steps atomically or none, on items of any entities and shards.
@@ -184,6 +244,17 @@ class Dynashard:
         Cost: 2 write units a step and KB, also for a `Check`; 4 for a create while its key moves. 1 round trip, and 1
         more each time it meets a move; a read first for each step that `Collection` would read first.
         """
-        from dynashard.repository.transaction_run import Transaction  # noqa: PLC0415 - reads need none of it
+        from dynashard.transactions import Transaction  # noqa: PLC0415 - reads need none of it
 
         return Transaction(self.store, steps).run()
+
+
+def _both(first: Throttled, second: Throttled) -> Throttled:
+    if first is ignore_throttles:
+        return second
+
+    def reported(entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
+        first(entity, partition, error)
+        second(entity, partition, error)
+
+    return reported

@@ -10,6 +10,7 @@ from typing import Any, Final
 from dynashard import Filter, RetryPolicy
 from dynashard.entity import Handling, definition
 from dynashard.errors import DynashardError
+from dynashard.exactly_once import TransactedWrites
 from dynashard.reads.cursor import CursorCodec
 from dynashard.repository import Store
 from dynashard.routing import Router
@@ -55,6 +56,7 @@ class Client:
                 runtime=Runtime(monotonic=self._scheduler.clock, sleep=self._sleep, random=self._random.random),
             ),
             batch_concurrency=1,
+            exactly_once=TransactedWrites(),
         )
         self.collection: Collection[Any] = Collection(store, _CURSORS, traffic.model)
         self._revisions = count(1)

@@ -19,10 +19,11 @@ from dynashard.errors import (
     EngineUnavailableError,
     TransactionCanceledError,
 )
-from dynashard.repository.transaction_run import SETTLED
 from dynashard.runtime import Runtime
 from dynashard.schema import TOPOLOGY_KEY
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.topology.records import Record, decode
+from dynashard.transactions.transaction import SETTLED
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import unanswered
 from dynashard.transport.interface import Call, Resend, Wire, consumed_of, meters
@@ -39,7 +40,6 @@ from dynashard_checks.schedules.requests import (
 )
 from dynashard_checks.schedules.scheduler import Actor, Killed, Scheduler
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY, LeanWire
-from tests.one_by_one import OneByOne
 
 PLAIN: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 WRITES: Final = PLAIN | {"TransactWriteItems", "BatchWriteItem"}

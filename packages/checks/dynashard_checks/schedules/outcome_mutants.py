@@ -11,8 +11,8 @@ from unittest.mock import patch
 from dynashard.errors import ThrottledError, TransactionCanceledError
 from dynashard.repository import evidence, items
 from dynashard.repository.evidence import Proof
-from dynashard.repository.transaction_run import Transaction
 from dynashard.repository.writes import Kind, Write
+from dynashard.transactions import Transaction
 from dynashard.transport.attempts import RetryState
 
 Apply = Callable[[ExitStack], None]

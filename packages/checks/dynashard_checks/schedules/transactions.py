@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dynashard import Check, Create, Delete, Put, Step, Update
 from dynashard.errors import DynashardError, OutcomeUnknownError, TransactionRefusedError
-from dynashard.repository.transaction_run import Transaction
+from dynashard.transactions import Transaction
 from dynashard_checks.linearizability.model import Answer, Kind
 from dynashard_checks.schedules.clients import Client
 from dynashard_checks.schedules.history import Key, Value, Values

@@ -2,27 +2,25 @@
 
 import os
 import socket
-import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from dynashard import schema
+from dynashard.tables import ITEMS
+from dynashard.tables import TOPOLOGY as TOPOLOGY_SCHEMA
+from dynashard.testing import engine
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport.classification import Refusal, classify
 from dynashard.transport.interface import METERED, Resend, Wire
-from dynashard_local.engine import engine_program, free_port
-from dynashard_local.settings import Settings
-from tests.one_by_one import OneByOne
 
 TABLE: Final = "schedules-items"
 TOPOLOGY: Final = "schedules-topology"
 HTTP_OK: Final = 200
 _NAMESPACE: Final = "DynamoDB_20120810"
-# The engine ends when the process at the other end of its standard input ends.
-_WATCHED: Final = 'exec 3<&0; (read -r _ <&3; kill -9 $$) & exec 3<&-; exec "$@" </dev/null'
 
 
 class EngineSocket:
@@ -101,11 +99,9 @@ class LeanWire(OneByOne):
         self._socket.close()
 
 
-@contextmanager
-def port_of_engine_in_memory() -> Iterator[int]:
+def port_of_engine_in_memory() -> AbstractContextManager[int]:
     """Start an engine with its data in memory, and yield its port. A write takes half the time of one to a file."""
-    with ExitStack() as stack:
-        yield next(port for port in _free_ports() if stack.enter_context(_engine(port)))
+    return engine.engine_in_memory(engine.engine_program(os.environ, Path(__file__).parent))
 
 
 @contextmanager
@@ -118,63 +114,10 @@ def engine_in_memory() -> Iterator[LeanWire]:
         yield wire
 
 
-def _free_ports() -> Iterator[int]:
-    # Another process may take a port before the engine does. Then the next port is tried.
-    return (free_port() for _ in range(5))
-
-
-@contextmanager
-def _engine(port: int) -> Iterator[bool]:
-    """Start an engine in memory, and yield whether it got the port."""
-    program = engine_program(Settings.from_env({}))
-    command = ["/bin/sh", "-c", _WATCHED, "engine", str(program), "serve", "--host", "127.0.0.1", "--port", str(port)]
-    with subprocess.Popen(  # noqa: S603 - the checkout's own engine
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        # One request at a time needs no second thread.
-        env={**os.environ, "TOKIO_WORKER_THREADS": "1"},
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield any(b"listening on" in line for line in process.stdout)
-        finally:
-            process.stdin.close()
-
-
 def create_tables(wire: LeanWire, table: str = TABLE, topology: str = TOPOLOGY) -> None:
     """Create the tables in the stored format; see `dynashard.schema`."""
-    keys = [(schema.PK, schema.SK)]
-    keys += [(schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]
-    wire.call(
-        "CreateTable",
-        {
-            "TableName": table,
-            "BillingMode": "PAY_PER_REQUEST",
-            "KeySchema": _key(*keys[0]),
-            "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for pair in keys for name in pair],
-            "GlobalSecondaryIndexes": [
-                {"IndexName": slot, "KeySchema": _key(*pair), "Projection": {"ProjectionType": "ALL"}}
-                for slot, pair in zip(schema.INDEX_SLOTS, keys[1:], strict=True)
-            ],
-        },
-    )
-    wire.call(
-        "CreateTable",
-        {
-            "TableName": topology,
-            "BillingMode": "PAY_PER_REQUEST",
-            "KeySchema": _key(schema.TOPOLOGY_KEY),
-            "AttributeDefinitions": [{"AttributeName": schema.TOPOLOGY_KEY, "AttributeType": "S"}],
-        },
-    )
-
-
-def _key(*names: str) -> list[dict[str, str]]:
-    return [{"AttributeName": name, "KeyType": kind} for name, kind in zip(names, ("HASH", "RANGE"), strict=False)]
+    wire.call("CreateTable", ITEMS.request(table, stream=False))
+    wire.call("CreateTable", TOPOLOGY_SCHEMA.request(topology, stream=False))
 
 
 def wiped(wire: LeanWire, table: str, key_names: tuple[str, ...]) -> int:

@@ -20,7 +20,7 @@ import domain
 from dynashard import Collection, Dynashard, Entity, RetryPolicy
 from dynashard.entity import definition
 from dynashard.errors import DynashardError, OutcomeUnknownError
-from dynashard.repository import Delete, Put
+from dynashard.transactions import Delete, Put
 from dynashard.transport import connect
 from dynashard_checks.truth.api_clients import TABLES
 from dynashard_checks.truth.batch_items import TENANT, Subject, subjects

@@ -12,6 +12,8 @@ from random import Random
 from typing import Final
 
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
+from dynashard.growth.demand import Place
+from dynashard.growth.sizing import Evidence, Supply, enough, target_count
 from dynashard.placement import CALCULATED
 from dynashard.routing import shard_keys
 from dynashard_lab.simulate.capacity import DAY
@@ -19,8 +21,6 @@ from dynashard_lab.simulate.model import TABLE, Access
 from dynashard_lab.simulate.run import GrowingResult, Point, Result, build, dollars_of, settled_rate
 from dynashard_lab.simulate.scenario import DemandSpec, GrowingSpec, Scenario
 from dynashard_lab.simulate.traffic import units_of
-from dynashard_serving.growth.demand import Place
-from dynashard_serving.growth.sizing import Evidence, Supply, enough, target_count
 
 _TAIL: Final = 256
 """Stored partition keys that stand for the tenants with little traffic."""

@@ -16,7 +16,7 @@ from dynashard.runtime import Runtime
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import Refusal, classify, throttle_names
 from dynashard.transport.deadline import LONGEST_OPERATION, within
-from dynashard.transport.interface import METERED, Call, Resend, Wire, consumed_of, meters
+from dynashard.transport.interface import METERED, Call, Resend, Wire, consumed_of, meters, record_throttle
 from dynashard_lab.plan.limits import TRANSACTION_FACTOR
 from dynashard_lab.simulate.actors import Actors
 from dynashard_lab.simulate.engine.engine import Engine
@@ -218,9 +218,8 @@ def _throttled_answer(operation: str, throttle: Throttle) -> _ThrottledAnswer:
 
 
 def _meter_throttle(names: tuple[str, ...]) -> None:
-    for meter in meters():
-        for name in names:
-            meter.throttled(name)
+    for name in names:
+        record_throttle(name)
 
 
 def _cancelled(plans: Sequence[Plan]) -> RefusedError:

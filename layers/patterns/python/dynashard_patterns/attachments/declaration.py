@@ -1,14 +1,13 @@
 """How a field is declared that is stored out of line."""
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
-from dynashard.entity import OutOfLine
+from dynashard.collection import CollectedOutOfLine, Collection
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment(OutOfLine):
+class Attachment(CollectedOutOfLine):
     """Marks a field that is stored out of line: large, seldom read, in no listing and in no index.
 
         details: Annotated[JsonValue | None, Attachment()] = None
@@ -20,8 +19,9 @@ class Attachment(OutOfLine):
         max_bytes: the most it may hold, written as JSON.
     """
 
-    def collection(self) -> type[Any]:
+    def collection(self) -> type[Collection[Any]]:
         """Return the class of collections that read and write attachments."""
         # Loaded with the first collection: a declaration alone does not need it.
-        kind: type[Any] = import_module("dynashard_patterns.attachments.collection").AttachmentCollection
-        return kind
+        from dynashard_patterns.attachments.collection import AttachmentCollection  # noqa: PLC0415
+
+        return AttachmentCollection

@@ -31,10 +31,9 @@ from dynashard.repository import KeyLike, Repository, Written
 from dynashard.repository.batch import Reading
 from dynashard.repository.batches import Outcome
 from dynashard.repository.changes import Changes, check_changes, fields_after
-from dynashard.repository.items import E
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.retry_policy import map_concurrently, unsettled
-from dynashard.repository.store import read_operation, write_operation
+from dynashard.repository.store import E, read_operation, write_operation
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pointer import Pointer, pointers, pointers_left

@@ -15,10 +15,10 @@ from typing import Any, Final
 from dynashard.codec import item_size
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
 from dynashard.errors import InvalidKeyError, InvalidValueError, TransactionRefusedError, WriteContendedError
-from dynashard.repository import Check, Delete, Put
 from dynashard.repository.retry_policy import map_concurrently
 from dynashard.schema import REV, TYPE
 from dynashard.service import Dynashard
+from dynashard.transactions import Check, Delete, Put
 from dynashard_patterns.batches import bounded
 from dynashard_patterns.changes import Change
 from dynashard_patterns.copies.drift import Drift

@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, Self
 
 from dynashard import Dynashard
 from dynashard.errors import TransactionRefusedError
-from dynashard.repository import Check, Create, Repository, Step, Store, Update
-from dynashard.repository.transaction_run import Transaction
+from dynashard.repository import Repository, Store
+from dynashard.transactions import Check, Create, Step, Transaction, Update
 from dynashard_patterns.edges.declaration import E, EdgeCount, Edges, Way
 from dynashard_patterns.edges.store import WAYS, EdgeStore
 

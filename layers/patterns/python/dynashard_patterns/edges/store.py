@@ -9,10 +9,10 @@ from dynashard import Dynashard
 from dynashard.errors import InvalidQueryError, InvalidValueError, NotFoundError, TransactionRefusedError
 from dynashard.reads import CursorCodec, Listing, Order, Page, Query
 from dynashard.reads.limits import DEFAULT_LIMIT
-from dynashard.repository import Check, Create, Delete, Repository, Step, Store
+from dynashard.repository import Repository, Store
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import write_operation
-from dynashard.repository.transaction_run import Transaction
+from dynashard.transactions import Check, Create, Delete, Step, Transaction
 from dynashard_patterns.counters import CounterStore
 from dynashard_patterns.edges.declaration import NEWEST, E, Edges, Way
 

@@ -14,8 +14,8 @@ from typing import Final, Generic, TypeVar
 
 from dynashard.entity import Entity
 from dynashard.errors import DynashardError, TransactionRefusedError
-from dynashard.repository import Create, Update
 from dynashard.service import Dynashard
+from dynashard.transactions import Create, Update
 from dynashard_patterns.changes import Change
 from dynashard_patterns.rollups.declaration import Counted, Summing
 from dynashard_patterns.rollups.packing import Pack, packed

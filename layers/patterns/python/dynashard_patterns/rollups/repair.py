@@ -18,8 +18,8 @@ from typing import Any, Final, Generic, TypeVar
 from dynashard.entity import Entity, Undecodable, definition
 from dynashard.errors import InvalidQueryError, TransactionRefusedError
 from dynashard.keys import TemplateField
-from dynashard.repository import Check, Create, Step, Update
 from dynashard.service import Dynashard
+from dynashard.transactions import Check, Create, Step, Update
 from dynashard_patterns.rollups.counting import MARKED_FOR
 from dynashard_patterns.rollups.declaration import LEVEL, OWN_FIELDS, START, Counted, Row
 from dynashard_patterns.rollups.levels import Level

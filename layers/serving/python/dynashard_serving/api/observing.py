@@ -10,7 +10,7 @@ from dynashard_serving.api.request_lines import Observed, RequestLines
 from dynashard_serving.refusals import expected, one_line
 
 if TYPE_CHECKING:
-    from dynashard_serving.growth.terms import Report
+    from dynashard.growth.terms import Report
 
 __all__ = ["Observed", "Observer"]
 
@@ -38,7 +38,7 @@ class Observer:
 
     def grew(self, report: "Report") -> None:
         """Log an event of the growth policy, and count it as `GrowthAsked`, `GrowthLimit` and so on."""
-        from dynashard_serving.growth.log import growth_fields, growth_metric  # noqa: PLC0415 - rare
+        from dynashard_serving.growth_log import growth_fields, growth_metric  # noqa: PLC0415 - rare
 
         self._event("growth", growth_fields(report), WARNING, counted=growth_metric(report))
 

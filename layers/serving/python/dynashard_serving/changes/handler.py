@@ -18,7 +18,7 @@ from dynashard_serving.changes.following import consumers
 from dynashard_serving.changes.lines import Described
 from dynashard_serving.changes.settings import Settings
 from dynashard_serving.environment import seconds_left, time_to_answer
-from dynashard_serving.growth.log import GrowthLog
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.log_text import loggable
 from dynashard_serving.logs import CHANGES, open_logger
 from dynashard_serving.metrics import open_metrics

@@ -21,7 +21,7 @@ with uncollected():
     from dynashard_serving.commands.answers import Commands
     from dynashard_serving.commands.lines import described
     from dynashard_serving.environment import seconds_left
-    from dynashard_serving.growth.log import GrowthLog
+    from dynashard_serving.growth_log import GrowthLog
     from dynashard_serving.idempotency import IdempotentCreates
     from dynashard_serving.log_text import loggable
     from dynashard_serving.logs import COMMANDS, log_error, open_logger

@@ -2,7 +2,7 @@
 
 from dynashard.entity import Entity
 from dynashard.errors import AlreadyExistsError, NotFoundError
-from dynashard.repository import transaction as steps
+from dynashard.transactions import steps
 from dynashard_serving.acceptance import refuse_past_expiry
 from dynashard_serving.documents import patched, refuse_changed, representation, unasked, validated_over, without
 from dynashard_serving.operations.conditions import Conditions

@@ -15,8 +15,8 @@ from dynashard.transport import Transport
 from dynashard.transport.deadline import within
 from dynashard_serving import metric_names as names
 from dynashard_serving.aws_services import client
+from dynashard_serving.backend import cloudwatch
 from dynashard_serving.environment import required, seconds_left, time_to_answer
-from dynashard_serving.growth.connection import cloudwatch
 from dynashard_serving.logs import RESHARD, log_error, open_logger, without_traceback
 from dynashard_serving.metrics import open_metrics
 from dynashard_serving.reshard.backend import resharder_of
@@ -75,7 +75,8 @@ def watch(event: object, _context: object) -> list[str]:
     """Schedule: find changes without a driver and changes that take long; with `look: shrink`, quiet counts."""
     if isinstance(event, Mapping) and event.get("look") == "shrink":
         settings, transport = _settings(), _transport()
-        return shrink(settings, _resharder(), log=logger.info, load=cloudwatch(settings, transport))
+        load = cloudwatch(settings.environment, transport, settings.table)
+        return shrink(settings, _resharder(), log=logger.info, load=load)
     environment = _settings().environment
     _measure_stream(_settings())
     return Watch(

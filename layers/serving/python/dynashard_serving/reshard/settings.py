@@ -6,8 +6,6 @@ from typing import Annotated
 from dynashard.errors import ConfigurationError
 from dynashard.resharding import Timing
 from dynashard_serving.environment import Variable, number, whole_number
-from dynashard_serving.growth.connection import growth_settings
-from dynashard_serving.growth.policy import GrowthSettings
 from dynashard_serving.settings import TableSettings
 
 
@@ -38,8 +36,3 @@ class Settings(TableSettings):
     def timing(self) -> Timing:
         """The times that bound how long a process may act on an earlier phase."""
         return Timing(self.topology_lease_seconds, self.topology_operation_seconds, self.topology_skew_seconds)
-
-    @property
-    def growth(self) -> GrowthSettings:
-        """How counts shrink by themselves."""
-        return growth_settings(self)

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from dynashard.growth.requests import shrink_quiet
+from dynashard.growth.settings import LoadSource
+from dynashard.growth.terms import Report
 from dynashard.resharding import Resharder
-from dynashard_serving.growth.policy import LoadSource, Report
-from dynashard_serving.growth.requests import shrink_quiet
 from dynashard_serving.reshard.settings import Settings
 
 
@@ -13,7 +14,7 @@ def shrink(
 ) -> list[str]:
     """Request half of the counts that were quiet, and log and return a line for each change or refusal.
 
-    Cost: as `dynashard_serving.growth.requests.shrink_quiet`.
+    Cost: as `dynashard.growth.requests.shrink_quiet`.
     """
 
     def log_report(report: Report) -> None:

@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from domain import ENTITIES
 from dynashard_serving.aws_services import sqs_client
 from dynashard_serving.backend import open_entities
-from dynashard_serving.growth.log import GrowthLog
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.log_text import loggable
 from dynashard_serving.logs import WRITER, open_logger
 from dynashard_serving.refusals import expected

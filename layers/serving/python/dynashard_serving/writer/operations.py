@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from domain import Operation, OperationState
 from dynashard import Dynashard, Entity
@@ -21,8 +21,7 @@ from dynashard.errors import (
     TransactionRefusedError,
     WriteContendedError,
 )
-from dynashard.repository import KeyLike
-from dynashard.repository import transaction as steps
+from dynashard.transactions import steps
 from dynashard_serving.documents import TENANT, validated
 from dynashard_serving.limits import WRITE_ATTEMPTS
 from dynashard_serving.operations.merging import Step, step_of
@@ -30,6 +29,9 @@ from dynashard_serving.operations.requests import Delete, Update
 from dynashard_serving.queue_messages import Message
 from dynashard_serving.refusals import refusal_of
 from dynashard_serving.writer.outcomes import DUPLICATE, End, Outcome
+
+if TYPE_CHECKING:
+    from dynashard.repository import KeyLike
 
 MOST_RECEIVES: Final = 40
 """Deliveries after which an operation ends as failed, before the queue gives its message up."""

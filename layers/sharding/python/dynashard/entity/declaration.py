@@ -220,15 +220,11 @@ class Index:
 class OutOfLine:
     """Marks a field that is stored out of line: it is in no listing, no index and no request for the item alone.
 
-    Abstract: the package that stores such a field derives from it, as `dynashard_patterns.Attachment` does. `max_bytes`
-    is the most it may hold, written as JSON.
+    The package that stores such a field derives `CollectedOutOfLine` from it, as `dynashard_patterns.Attachment` does.
+    `max_bytes` is the most it may hold, written as JSON.
     """
 
     max_bytes: int = MAX_ATTACHMENT_BYTES
-
-    def collection(self) -> type[Any]:
-        """Return the class of collections of entities with such fields: a subclass of `dynashard.Collection`."""
-        raise NotImplementedError
 
 
 def fresh_id() -> str:

@@ -15,9 +15,10 @@ from dynashard.errors import (
     UnprocessedError,
 )
 from dynashard.repository.batch import Reading
-from dynashard.repository.items import E, Items, KeyLike
+from dynashard.repository.items import Items
 from dynashard.repository.left_out import Found, found_in
 from dynashard.repository.replacement import kept
+from dynashard.repository.store import E, KeyLike
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import IndexCounts
 from dynashard.schema import PK, REV, SK

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from dynashard.codec import fits, require_fits
-from dynashard.entity import Entity, EntityDefinition, ItemKey, definition, revision_in
+from dynashard.entity import EntityDefinition, ItemKey, definition, revision_in
 from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
@@ -27,7 +27,7 @@ from dynashard.repository.evidence import Proof, gone, judge, lineage
 from dynashard.repository.reading import HomeReader
 from dynashard.repository.replacement import replacing, revision_read
 from dynashard.repository.scattered import Scattered
-from dynashard.repository.store import Store
+from dynashard.repository.store import E, KeyLike, Store
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.repository.writing import HomeWriter
 from dynashard.routing import IndexCounts, Router
@@ -35,11 +35,6 @@ from dynashard.schema import PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import DeclaredTopology
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
-
-E = TypeVar("E", bound=Entity)
-
-KeyLike = Mapping[str, Any] | Entity
-"""An item, or the fields of its key: `{"tenant_id": "abc", "id": "123"}`."""
 
 
 def reader_of(store: Store, entity: EntityDefinition[Any]) -> HomeReader | Scattered:

@@ -1,7 +1,7 @@
 """Create, read, change and delete items, one or many at a time, wherever their shards are."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, cast
+from typing import Any, Final, Generic, NamedTuple
 
 from dynashard.entity import Handling, handling_of, revision_in
 from dynashard.errors import (
@@ -11,23 +11,18 @@ from dynashard.errors import (
     InvalidValueError,
     OutcomeUnknownError,
     RevisionMismatchError,
-    TransactionRefusedError,
     WriteContendedError,
 )
 from dynashard.repository.batch import LIVENESS, Reading
 from dynashard.repository.batches import Batches
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import exists_already, is_live
-from dynashard.repository.items import E, KeyLike
 from dynashard.repository.late import ensure_home
 from dynashard.repository.projection import Part, projection
 from dynashard.repository.replacement import objects_read, revision_read
-from dynashard.repository.store import read_operation, write_operation
+from dynashard.repository.store import Companion, E, KeyLike, read_operation, write_operation
 from dynashard.repository.writes import Kind, Write
 from dynashard.schema import PK, SK
-
-if TYPE_CHECKING:
-    from dynashard.repository.transaction import Companion, Step
 
 _RACES: Final = 8
 """How often a read-then-write starts again because another writer came between."""
@@ -70,7 +65,7 @@ class Repository(Batches[E]):
         """
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
-            return self._exactly_once("Create", item)
+            return self._store.exactly_once.create(self._store, item)
         write = self._put_write(Kind.CREATE, item, created=None)
         if level is Handling.GUARDED and self._read(item, Reading(consistent=True)) is not None:
             # After a lost answer a stored item proves nothing; before the first request it does.
@@ -84,7 +79,7 @@ class Repository(Batches[E]):
         return self._entity.rule.fixed and not self._entity.attachments
 
     @write_operation
-    def create_with(self, item: E, companion: "Companion") -> E:
+    def create_with(self, item: E, companion: Companion) -> E:
         """Store an item under a key that has no live item, in one transaction with an action on another table.
 
         Raises:
@@ -95,7 +90,7 @@ class Repository(Batches[E]):
         Cost: 2 write units and those of the action, twice what it costs alone; 1 round trip. As much if it is refused.
         """
         try:
-            return self._exactly_once("Create", item, companion=companion)
+            return self._store.exactly_once.create(self._store, item, companion)
         except OutcomeUnknownError as unknown:
             unknown.key = self._key_named(item)
             raise
@@ -179,7 +174,7 @@ class Repository(Batches[E]):
         if over is not None:
             revision_read(over, if_match)
             if level is Handling.EXACTLY_ONCE:
-                return Written(self._exactly_once("Put", item, over=over), created=False)
+                return Written(self._store.exactly_once.put(self._store, item, if_match=None, over=over), created=False)
             changing = self._put_changed(item, over)
             self._do(changing, item)
             return Written(self._stored(changing), created=False)
@@ -227,8 +222,9 @@ class Repository(Batches[E]):
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
             # A read afterwards could fail, or find what others have written since: the answer would not be true.
-            values: dict[str, Any] = {"set": set, "remove": remove, "add": add, "if_match": if_match, "returns": True}
-            return self._exactly_once("Update", entity.model, key, **values)
+            return self._store.exactly_once.update(
+                self._store, entity.model, key, set=set, remove=remove, add=add, if_match=if_match
+            )
         known = self._known(key, changes)
         if level is Handling.PLAIN and not self._reads_first(changes, known):
             return self._apply(self._update_write(item_key, changes, known, if_match), key, changes)
@@ -256,7 +252,7 @@ class Repository(Batches[E]):
         """
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
-            self._exactly_once("Delete", self._entity.model, key, if_match=if_match)
+            self._store.exactly_once.delete(self._store, self._entity.model, key, if_match=if_match)
             return
         if level is Handling.GUARDED and if_match is None:
             self._delete_what_is_read(key)
@@ -268,21 +264,6 @@ class Repository(Batches[E]):
 
     def _level(self, handling: str | None) -> Handling:
         return handling_of(handling, self._entity.handling)
-
-    def _exactly_once(self, kind: str, *parts: Any, companion: "Companion | None" = None, **more: Any) -> E:
-        """Do a step as a transaction, whose token settles its outcome; return what it stored, if not a delete.
-
-        `kind` is the name of the step's class, because transactions are not imported before they are needed.
-        """
-        from dynashard.repository import transaction  # noqa: PLC0415
-        from dynashard.repository.transaction_run import Transaction  # noqa: PLC0415
-
-        step: Step = getattr(transaction, kind)(*parts, **more)
-        try:
-            [stored] = Transaction(self._store, [step], companion).run()
-        except TransactionRefusedError as refused:
-            raise refused.cause if refused.cause is not None else refused from None
-        return cast("E", stored)
 
     def _delete_what_is_read(self, key: KeyLike) -> None:
         """Delete the live item, whatever others write meanwhile."""
@@ -306,10 +287,11 @@ class Repository(Batches[E]):
             try:
                 if once:
                     if current is None:
-                        return Written(self._exactly_once("Create", item), created=True)
+                        return Written(self._store.exactly_once.create(self._store, item), created=True)
                     over = self._nested(current)
                     at = revision_in(current) if over is None else None
-                    return Written(self._exactly_once("Put", item, if_match=at, over=over), created=False)
+                    stored = self._store.exactly_once.put(self._store, item, if_match=at, over=over)
+                    return Written(stored, created=False)
                 write = self._put_over(item, current)
                 self._write(write, item)
                 return Written(self._stored(write), created=current is None)

@@ -1,20 +1,25 @@
 """What every operation on stored items needs, in one frozen object, and the deadline of each operation."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
 from os import urandom
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from dynashard.entity import EntityDefinition
+from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ThrottledError
 from dynashard.repository.retry_policy import RetryPolicy
 from dynashard.routing import Router
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.deadline import LONGEST_OPERATION, begin, end, require_time
-from dynashard.transport.interface import Transport
+from dynashard.transport.interface import Transport, Wire
+
+E = TypeVar("E", bound=Entity)
+
+KeyLike = Mapping[str, Any] | Entity
+"""An item, or the fields of its key: `{"tenant_id": "abc", "id": "123"}`."""
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
 """Called for a throttle that outlasted retries: the entity, the logical partition if it is known, and the error."""
@@ -24,11 +29,50 @@ def ignore_throttles(_entity: EntityDefinition[Any], _partition: str | None, _er
     """Do nothing."""
 
 
+Companion = Callable[[Entity, int], Wire]
+"""Makes a conditional action on another table that is executed in one transaction with a create.
+
+It is called with the item as it will be stored, and the shard count that decides its place. For the same arguments it
+returns the same action. If the condition of the action fails, the transaction ends with `ConditionFailedError`.
+"""
+
+
+class ExactlyOnce(Protocol):
+    """Writes single items so that a lost answer does not leave their outcome open. Raises as `Repository` does."""
+
+    def create(self, store: "Store", item: E, companion: Companion | None = None) -> E:
+        """Store an item under a key that has no live item, with an action on another table if there is one."""
+        ...
+
+    def put(self, store: "Store", item: E, *, if_match: str | None, over: Entity | None) -> E:
+        """Store an item whether or not its key has one; with `if_match`, only over the one at that revision."""
+        ...
+
+    def update(
+        self,
+        store: "Store",
+        model: type[E],
+        key: KeyLike,
+        *,
+        set: Mapping[str, Any] | None,  # noqa: A002 - DynamoDB's own word for it
+        remove: Collection[str],
+        add: Mapping[str, Any] | None,
+        if_match: str | None,
+    ) -> E:
+        """Change some fields of a live item, and return it as changed."""
+        ...
+
+    def delete(self, store: "Store", model: type[Entity], key: KeyLike, *, if_match: str | None) -> None:
+        """Delete a live item."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """A table, and what operations on it need.
 
     Attributes:
+        exactly_once: writes items whose entity, or caller, demands to be written exactly once.
         runtime: time and randomness, which draws shards for random placement.
         new_revision: makes write ids; they must differ between writes.
         throttled: called for a throttle before the caller gets the error.
@@ -41,6 +85,7 @@ class Store:
     transport: Transport
     table: str
     router: Router
+    exactly_once: ExactlyOnce = field(kw_only=True, repr=False)
     runtime: Runtime = SYSTEM
     new_revision: Callable[[], str] = lambda: urlsafe_b64encode(urandom(12)).decode()
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)

@@ -6,10 +6,11 @@
 import os
 
 from dynashard.transport.deadline import LONGEST_OPERATION
-from dynashard.transport.interface import Call, Resend, Settings, Transport, Wire, metered
+from dynashard.transport.interface import AwsSession, Call, Resend, Settings, Transport, Wire, metered
 from dynashard.transport.selection import DEFAULT, TransportName
 
 __all__ = [
+    "AwsSession",
     "Call",
     "Resend",
     "Transport",
@@ -34,6 +35,7 @@ def connect(
     max_connections: int = 50,
     operation_seconds: float = LONGEST_OPERATION,
     profile: str | None = None,
+    session: AwsSession | None = None,
 ) -> Transport:
     """Return a transport to DynamoDB, which connects with `warm()` or the first request; `close()` releases it.
 
@@ -52,17 +54,18 @@ def connect(
         operation_seconds: how long one request may take with all of its attempts and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
         profile: of the SDK's configuration files; None uses the SDK's default.
+        session: a `boto3.Session`, whose credentials, region and profile are used.
 
     Raises:
-        ConfigurationError: only one of `access_key` and `secret_key`, keys with impossible characters, or
-            `operation_seconds` not above 0.
+        ConfigurationError: only one of `access_key` and `secret_key`, keys with impossible characters, a session
+            together with keys or a profile, or `operation_seconds` not above 0.
 
     Cost: no request. `botocore` imports the SDK, about 150 ms, once. `direct` imports it only for profiles,
     configuration files and credentials that are not in the environment.
     """
     settings = Settings(
         endpoint_url=endpoint_url,
-        region=region,
+        region=region if region is not None or session is None else session.region_name,
         access_key=access_key,
         secret_key=secret_key,
         token=token,
@@ -72,6 +75,7 @@ def connect(
         max_connections=max_connections,
         operation_seconds=operation_seconds,
         profile=profile,
+        session=session,
     )
     # Code that only declares entities or reads `schema` needs neither, and the SDK is slow to import.
     if transport == "botocore":

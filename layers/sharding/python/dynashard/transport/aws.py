@@ -5,9 +5,12 @@ from functools import cache, partial
 from typing import Any
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
+from dynashard.transport.interface import AwsSession
 
 
-def stack_outputs(stack: str, *, region: str | None = None, profile: str | None = None) -> Mapping[str, str]:
+def stack_outputs(
+    stack: str, *, region: str | None = None, profile: str | None = None, session: AwsSession | None = None
+) -> Mapping[str, str]:
     """Return the outputs of a deployed stack by name; None uses the SDK's own region and credentials.
 
     Raises `ConfigurationError` if the stack does not exist, or the caller may not read it. Cost: 1 DescribeStacks;
@@ -16,7 +19,7 @@ def stack_outputs(stack: str, *, region: str | None = None, profile: str | None 
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - imported on first use
 
     try:
-        client = sdk_client("cloudformation", profile=profile, region_name=region)
+        client = sdk_client("cloudformation", profile=profile, session=session, region_name=region)
         [found] = client.describe_stacks(StackName=stack)["Stacks"]
     except (BotoCoreError, ClientError, ValueError) as error:
         # Botocore raises a plain ValueError for an endpoint or region that makes no URL.
@@ -24,13 +27,20 @@ def stack_outputs(stack: str, *, region: str | None = None, profile: str | None 
     return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
 
 
-def secret_reader(arn: str, what: str, *, region: str | None = None, profile: str | None = None) -> Callable[[], str]:
+def secret_reader(
+    arn: str,
+    what: str,
+    *,
+    region: str | None = None,
+    profile: str | None = None,
+    session: AwsSession | None = None,
+) -> Callable[[], str]:
     """Return a function that reads the current text of a secret; `what` is its name in errors.
 
     None uses the SDK's own region and credentials. The function raises `EngineUnavailableError` if the secret cannot be
     read. Cost of each call: 1 request to Secrets Manager.
     """
-    client = cache(partial(sdk_client, "secretsmanager", profile=profile, region_name=region))
+    client = cache(partial(sdk_client, "secretsmanager", profile=profile, session=session, region_name=region))
 
     def read() -> str:
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - imported on first use
@@ -46,7 +56,14 @@ def secret_reader(arn: str, what: str, *, region: str | None = None, profile: st
     return read
 
 
-def sdk_client(service: str, *, profile: str | None = None, attempts: int | None = None, **options: Any) -> Any:
+def sdk_client(
+    service: str,
+    *,
+    profile: str | None = None,
+    session: AwsSession | None = None,
+    attempts: int | None = None,
+    **options: Any,
+) -> Any:
     """Return botocore's client of a service, with short timeouts if `attempts` are given. Cost: no request."""
     from botocore.config import Config  # noqa: PLC0415 - imported on first use
 
@@ -55,4 +72,6 @@ def sdk_client(service: str, *, profile: str | None = None, attempts: int | None
     if attempts is not None:
         retries = {"mode": "standard", "total_max_attempts": attempts}
         options["config"] = Config(connect_timeout=2, read_timeout=5, retries=retries)
-    return open_session(profile).create_client(service, **options)
+    if session is not None and options.get("region_name") is None:
+        options["region_name"] = session.region_name
+    return open_session(profile, session).create_client(service, **options)

@@ -34,3 +34,15 @@ def unreadable(path: str | None, error: OSError) -> ConfigurationError:
         f"The root certificates in {path or 'the system'} cannot be used ({error}): name a file in PEM form in "
         f"{_SETTING}."
     )
+
+
+def require_readable(path: str | None) -> None:
+    """Refuse a file of root certificates that cannot be used, as `unreadable` says."""
+    if path is None:
+        return
+    import ssl  # noqa: PLC0415 - only for a file that settings name
+
+    try:
+        ssl.create_default_context(cafile=path)
+    except OSError as error:
+        raise unreadable(path, error) from error

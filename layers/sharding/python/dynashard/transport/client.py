@@ -2,24 +2,20 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 import botocore
 from botocore.config import Config
 from botocore.handlers import generate_idempotent_uuid
-from botocore.httpsession import get_cert_path
 from botocore.loaders import create_loader
 from botocore.parsers import ResponseParserFactory
 from botocore.session import Session
-from botocore.utils import get_environ_proxies
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.bounded_calls import before_send
-from dynashard.transport.certificates import ca_bundle
-from dynashard.transport.direct.sdk_sender import PooledSender
-from dynashard.transport.interface import Settings, Wire
+from dynashard.transport.certificates import ca_bundle, require_readable
+from dynashard.transport.interface import AwsSession, Settings, Wire
 from dynashard.transport.wire_format import body_of, parsed_answer
 
 _RETRIES: Final = "retry-config-dynamodb"
@@ -43,45 +39,49 @@ class WireParser(ResponseParserFactory):  # type: ignore[misc]
         return parsed_answer(response["status_code"], response["headers"], response["body"])
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A client and its sender."""
-
-    client: Any
-    sender: PooledSender
-
-    def close(self) -> None:
-        """Close all connections."""
-        self.client.close()
-        self.sender.close()
-
-
 _loader: Final = cache(create_loader)
 
 
-def open_session(profile: str | None) -> Session:
-    """Return a session of a profile, by default the SDK's own. Raises `BotoCoreError` if there is no such profile.
+class _SessionCredentials:
+    """The provider of credentials of a session, which are those of another one, refreshed there."""
+
+    def __init__(self, session: AwsSession) -> None:
+        self._session = session
+
+    def load_credentials(self) -> Any:
+        """Botocore calls this once for a session."""
+        return self._session.get_credentials()
+
+
+def open_session(profile: str | None, theirs: AwsSession | None = None) -> Session:
+    """Return a session of a profile, by default the SDK's own, or with the profile and credentials of another session.
+
+    Raises `BotoCoreError` if there is no such profile.
 
     Sessions share the descriptions of services and endpoints: these are read once in a process, not for each client.
     """
+    if theirs is not None:
+        profile = None if theirs.profile_name == "default" else theirs.profile_name
     session = Session(profile=profile)
+    if theirs is not None:
+        session.register_component("credential_provider", _SessionCredentials(theirs))
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     return session
 
 
-def open_client(settings: Settings) -> Opened:
+def open_client(settings: Settings) -> Any:
     """Build a client; sends no request.
 
     Raises:
         BotoCoreError: no region, an unknown profile, or an endpoint that is not a URL.
-        ConfigurationError: an unsupported version of botocore, or root certificates that do not exist.
+        ConfigurationError: an unsupported version of botocore, or root certificates that cannot be read.
     """
-    session = open_session(settings.profile)
+    session = open_session(settings.profile, settings.session)
     session.register_component("response_parser_factory", WireParser())
     # Callers that need a token pass one. Engines keep each token for ten minutes, and the local one searches all of
     # them for every further transaction that has one.
     session.unregister("before-parameter-build", generate_idempotent_uuid)
-    bundle = ca_bundle(session.get_config_variable("ca_bundle"), os.environ)
+    require_readable(ca_bundle(session.get_config_variable("ca_bundle"), os.environ))
     client = session.create_client(
         "dynamodb",
         region_name=settings.region,
@@ -95,10 +95,8 @@ def open_client(settings: Settings) -> Opened:
     events = client.meta.events
     # With botocore's retries off, this handler only inspects each answer.
     events.unregister("needs-retry.dynamodb", unique_id=_RETRIES)
-    sender = PooledSender(settings, bundle or get_cert_path(verify=True), lambda url: bool(get_environ_proxies(url)))
     events.register("before-send.dynamodb", before_send)
-    events.register("before-send.dynamodb", sender)
-    return Opened(client, sender)
+    return client
 
 
 def _config(settings: Settings) -> Config:

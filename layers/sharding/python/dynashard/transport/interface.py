@@ -50,6 +50,24 @@ class Call(NamedTuple):
     reader: Reader | None = None
 
 
+class AwsSession(Protocol):
+    """A session of the AWS SDK, such as `boto3.Session`: where its user, region and profile come from."""
+
+    @property
+    def region_name(self) -> str | None:
+        """The region, if one is set."""
+        ...
+
+    @property
+    def profile_name(self) -> str:
+        """The profile, `default` if none is set."""
+        ...
+
+    def get_credentials(self) -> Any:
+        """Return botocore's credentials, which refresh themselves; None if there are none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How a transport reaches DynamoDB; `connect` describes each setting and what is refused."""
@@ -65,11 +83,14 @@ class Settings:
     max_connections: int = 50
     operation_seconds: float = LONGEST_OPERATION
     profile: str | None = None
+    session: AwsSession | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require_time(self.operation_seconds)
         if (self.access_key is None) != (self.secret_key is None):
             raise ConfigurationError("Give both access_key and secret_key, or neither.")
+        if self.session is not None and (self.access_key is not None or self.profile is not None):
+            raise ConfigurationError("A session has its own credentials and profile: leave out access_key and profile.")
 
 
 class Transport(Protocol):
@@ -204,3 +225,28 @@ def record(operation: str, answer: Mapping[str, Any]) -> None:
     if operation in METERED:
         for meter in meters():
             meter.record(operation, consumed_of(operation, answer))
+
+
+_THROTTLED: ContextVar[frozenset[str]] = ContextVar("dynashard_throttled", default=frozenset())
+
+
+def record_throttle(reason: str) -> None:
+    """Record a throttled attempt in the meters in force, and for `throttle_reasons`."""
+    _THROTTLED.set(_THROTTLED.get() | {reason})
+    for meter in meters():
+        meter.throttled(reason)
+
+
+def forget_throttles() -> None:
+    """Begin anew with `throttle_reasons`."""
+    if _THROTTLED.get():
+        _THROTTLED.set(frozenset())
+
+
+def throttle_reasons() -> frozenset[str]:
+    """Return the reasons of the throttles that this thread has met since it has forgotten them.
+
+    That costs a request less than a meter. Requests that are sent together are not included: the threads of a
+    transport meet their throttles.
+    """
+    return _THROTTLED.get()

@@ -1,6 +1,7 @@
 """The transport on botocore's low-level client: its credentials and signatures, not its models nor its retries."""
 
 from collections.abc import Mapping, Sequence
+from ssl import SSLCertVerificationError
 from threading import Lock
 from typing import Any
 
@@ -14,14 +15,16 @@ from botocore.exceptions import (
     HTTPClientError,
     MetadataRetrievalError,
     ProxyConnectionError,
+    SSLError,
 )
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
+from urllib3.util.ssl_match_hostname import CertificateError
 
 from dynashard.errors import ConfigurationError, DynashardError, EngineError
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.bounded_calls import BoundedCalls
 from dynashard.transport.classification import unanswered, unreached
-from dynashard.transport.client import Opened, open_client
+from dynashard.transport.client import open_client
 from dynashard.transport.deadline import within
 from dynashard.transport.forks import after_fork
 from dynashard.transport.interface import Call, Resend, Settings, Wire, record, with_capacity
@@ -53,7 +56,7 @@ class SdkTransport:
         # Its finalizers could wait for a lock that another thread held when this process was forked.
         self._inherited = getattr(self, "_opened", None)
         self._lock = Lock()
-        self._opened: Opened | None = None
+        self._opened: Any = None
         self._methods: dict[str, Any] = {}
         # The calling thread sends too: together no more than there are sockets.
         self._pool = WorkerPool(max(1, self._settings.max_connections - 1))
@@ -119,7 +122,7 @@ class SdkTransport:
         return answer
 
     def _method(self, operation: str) -> Any:
-        client = self._open().client
+        client = self._open()
         name = xform_name(operation)
         if not hasattr(client, name):
             raise EngineError(
@@ -128,7 +131,7 @@ class SdkTransport:
             )
         return self._methods.setdefault(operation, getattr(client, name))
 
-    def _open(self) -> Opened:
+    def _open(self) -> Any:
         with self._lock:
             if self._closed:
                 raise EngineError("This transport is closed: connect again.")
@@ -142,8 +145,19 @@ class SdkTransport:
 
 def failure_of(operation: str, error: Exception) -> DynashardError:
     """Return the layer's error for one of botocore's own: nothing was sent, or no answer came."""
+    if isinstance(error, SSLError) and _untrusted(error):
+        return unreached(operation, "HandshakeError", str(error))
     if isinstance(error, _NOT_SENT):
         return unreached(operation, type(error).__name__, str(error))
     if isinstance(error, _UNANSWERED):
         return unanswered(operation, type(error).__name__, f"DynamoDB did not answer ({error})")
     return ConfigurationError(f"{operation} cannot be sent: {error}. Check region, credentials and endpoint.")
+
+
+def _untrusted(error: BaseException | None) -> bool:
+    """Whether a certificate was refused, so that there was no connection. Other errors of TLS may come later."""
+    while error is not None:
+        if isinstance(error, (SSLCertVerificationError, CertificateError)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -9,7 +9,7 @@ import orjson
 from dynashard.errors import EngineUnavailableError, InvalidValueError
 from dynashard.transport.classification import DAMAGED, Refusal, classify, throttle_names
 from dynashard.transport.deadline import remaining
-from dynashard.transport.interface import Wire, meters
+from dynashard.transport.interface import Wire, record_throttle
 
 
 def body_of(operation: str, request: Mapping[str, Any]) -> bytes:
@@ -70,8 +70,7 @@ def accepted(operation: str, answer: Wire, attempt: int) -> Wire:
     if "Error" in answer:
         refusal = refusal_of(operation, answer, attempt)
         for name in throttle_names(refusal):
-            for meter in meters():
-                meter.throttled(name)
+            record_throttle(name)
         raise classify(refusal)
     del answer["ResponseMetadata"]
     return answer

@@ -4,10 +4,10 @@ from collections import deque
 from typing import Final
 
 from dynashard.errors import DynashardError
+from dynashard.growth.requests import shrink_quiet
+from dynashard.growth.settings import GrowthSettings
 from dynashard.resharding import Resharder
 from dynashard_lab.simulate.actors import Actors
-from dynashard_serving.growth.requests import shrink_quiet
-from dynashard_serving.growth.terms import GrowthSettings
 
 _POLL: Final = 1.0
 """Seconds between polls, about as long as the stream of the topology table takes to start a change."""

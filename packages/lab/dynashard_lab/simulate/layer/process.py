@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dynashard import Entity
+from dynashard.growth.terms import Report
 from dynashard.resharding import Resharder, Share, Timing
 from dynashard.service import Collection, Dynashard
 from dynashard_lab.simulate.layer.entities import Items
@@ -12,7 +13,6 @@ from dynashard_lab.simulate.scenario import LayerSpec
 from dynashard_lab.simulate.settings import Settings as LimitSettings
 from dynashard_lab.simulate.wire import VirtualTransport, World
 from dynashard_serving.backend import open_entities
-from dynashard_serving.growth.terms import Report
 from dynashard_serving.settings import TableSettings
 
 TABLE: Final = "items"

@@ -6,6 +6,7 @@ from math import ceil, inf
 from random import Random
 from typing import Final
 
+from dynashard.growth.settings import GrowthSettings
 from dynashard.resharding import Scope
 from dynashard.topology import Phase, Record, family_of, partition_key
 from dynashard.topology.records import decode
@@ -29,7 +30,6 @@ from dynashard_lab.simulate.run import LayerResult, Result, build, dollars_of, r
 from dynashard_lab.simulate.scenario import LayerSpec, Resize, Scenario
 from dynashard_lab.simulate.traffic import flows, mean_units
 from dynashard_lab.simulate.wire import Traffic, World
-from dynashard_serving.growth.terms import GrowthSettings
 
 _POINTS: Final = 240
 _MONTH_SECONDS: Final = 730 * 3_600

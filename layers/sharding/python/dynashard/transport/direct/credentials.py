@@ -9,7 +9,7 @@ from typing import Any
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.forks import after_fork
-from dynashard.transport.interface import Settings
+from dynashard.transport.interface import AwsSession, Settings
 from dynashard.transport.lookups import Lookup
 
 
@@ -46,15 +46,17 @@ def environment_credentials(environ: Mapping[str, str]) -> Credentials | None:
 def source_of(settings: Settings, environ: Mapping[str, str]) -> Source:
     """Return where a transport gets its credentials; imports botocore only if nothing else has them.
 
-    Explicit keys come first, then a named profile, then the environment's variables, then botocore's other providers,
-    which read files or call a service. The environment's variables are read once: they do not change in a process.
+    Explicit keys come first, then a session or a named profile, then the environment's variables, then botocore's other
+    providers, which read files or call a service. The environment's variables are read once, because they do
+    not change in a process.
     """
     if settings.access_key is not None and settings.secret_key is not None:
         fixed: Credentials | None = Credentials(settings.access_key, settings.secret_key, settings.token)
     else:
-        fixed = None if settings.profile is not None else environment_credentials(environ)
+        named = settings.profile is not None or settings.session is not None
+        fixed = None if named else environment_credentials(environ)
     if fixed is None:
-        return ProviderCredentials(settings.profile)
+        return ProviderCredentials(settings.profile, settings.session)
     given = fixed
     return lambda _operation: given
 
@@ -62,8 +64,9 @@ def source_of(settings: Settings, environ: Mapping[str, str]) -> Source:
 class ProviderCredentials:
     """Credentials of botocore's providers, which refresh them before they expire. Looked up on first use."""
 
-    def __init__(self, profile: str | None) -> None:
+    def __init__(self, profile: str | None, session: AwsSession | None = None) -> None:
         self._profile = profile
+        self._session = session
         self._begin()
         after_fork(self, ProviderCredentials._begin)
 
@@ -108,7 +111,7 @@ class ProviderCredentials:
     def _found(self) -> Any:
         from dynashard.transport.client import open_session  # noqa: PLC0415 - it imports botocore
 
-        found = open_session(self._profile).get_credentials()
+        found = open_session(self._profile, self._session).get_credentials()
         if found is None:
             raise ConfigurationError(
                 "There are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role."

@@ -94,12 +94,12 @@ def _variables(settings: Settings, environ: Mapping[str, str]) -> Variable:
     """Return how settings are looked up: in the environment, or by botocore if there are configuration files."""
     local = settings.region and settings.endpoint_url and settings.endpoint_url.startswith("http://")
     files = [os.path.expanduser(environ.get(name) or default) for name, default in _FILES]  # noqa: PTH111 - see below
-    profiled = settings.profile or environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE")
+    profiled = settings.profile or settings.session or environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE")
     if not local and (profiled or any(map(os.path.isfile, files))):
         # `Path.expanduser` would fail for a user without a home folder.
         from dynashard.transport.direct.sdk_settings import sdk_variables  # noqa: PLC0415 - it imports botocore
 
-        return sdk_variables(settings.profile, environ)
+        return sdk_variables(settings, environ)
     return lambda name: next((environ[each] for each in _NAMES[name] if environ.get(each)), None)
 
 

@@ -8,12 +8,13 @@ from botocore.utils import get_environ_proxies
 
 from dynashard.transport.client import open_session
 from dynashard.transport.direct.unusual import UnusualSettingsError, Variable
+from dynashard.transport.interface import Settings
 
 
-def sdk_variables(profile: str | None, environ: Mapping[str, str]) -> Variable:
+def sdk_variables(settings: Settings, environ: Mapping[str, str]) -> Variable:
     """Return how botocore looks settings up: in variables, then in the profile's section of its files."""
     try:
-        session = open_session(profile)
+        session = open_session(settings.profile, settings.session)
         url = ConfiguredEndpointProvider(
             full_config=session.full_config, scoped_config=session.get_scoped_config(), client_name="dynamodb"
         ).provide()

@@ -24,9 +24,9 @@ from dynashard.repository.late import Late, confirm, next_after
 from dynashard.repository.phase_table import How, Met, Next, Target, plan, settling
 from dynashard.repository.relocation import create_with_marker, none_alive
 from dynashard.repository.store import Store
-from dynashard.repository.transaction import Step
-from dynashard.repository.transaction_steps import Prepared, StepWrites
 from dynashard.repository.writes import Kind
+from dynashard.transactions.prepared import Prepared, StepWrites
+from dynashard.transactions.steps import Step
 from dynashard.transport.interface import Wire
 
 

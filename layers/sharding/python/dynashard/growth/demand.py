@@ -10,7 +10,16 @@ from typing import Any, Final, NamedTuple
 from dynashard.errors import ConditionFailedError, DynashardError, ThrottledError
 from dynashard.schema import INDEX_SLOTS, PK, index_pk
 from dynashard.transport.forks import own_lock
-from dynashard.transport.interface import METERED, WRITING, Call, Resend, Transport, Wire, metered, meters
+from dynashard.transport.interface import (
+    METERED,
+    WRITING,
+    Call,
+    Resend,
+    Transport,
+    Wire,
+    forget_throttles,
+    throttle_reasons,
+)
 
 WINDOW_SECONDS: Final = 20.0
 """How long a window lasts. Decisions see the current one and the one before it."""
@@ -183,38 +192,23 @@ class CountingTransport:
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
-        in_force = meters()
-        if self._retried is not None and not in_force:
-            with metered():
-                return self.call(operation, request, resend=resend)
-        throttles = in_force[0].throttles if in_force else {}
-        # Throttles are rare, so this is an empty copy.
-        before = throttles.copy()
+        forget_throttles()
         try:
             answer = self._inner.call(operation, request, resend=resend)
         except ConditionFailedError:
             # DynamoDB has consumed its units.
-            self._executed(operation, request, {}, before, throttles)
+            self._executed(operation, request, {})
             raise
         except ThrottledError as error:
             if self._demand.active:
                 self._demand.refused(operation, request, error, self._table)
             raise
-        self._executed(operation, request, answer, before, throttles)
+        self._executed(operation, request, answer)
         return answer
 
-    def _executed(
-        self,
-        operation: str,
-        request: Mapping[str, Any],
-        answer: Mapping[str, Any],
-        before: Mapping[str, int],
-        throttles: Mapping[str, int],
-    ) -> None:
-        """Count an executed request, with the throttles that were met before it and until it was executed."""
-        if self._retried is not None and throttles and throttles != before:
-            # Another thread may meet one meanwhile.
-            met = [reason for reason, times in list(throttles.items()) if times != before.get(reason)]
+    def _executed(self, operation: str, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+        """Count an executed request, with the throttles that were met until it was executed."""
+        if self._retried is not None and (met := throttle_reasons()):
             self._retried(operation, request, answer, met)
         if self._demand.active:
             self._demand.admitted(operation, request, answer, self._table)

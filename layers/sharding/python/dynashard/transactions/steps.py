@@ -9,13 +9,12 @@
 Steps are frozen values. A key is its fields, or an item that has them.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dynashard.entity import Entity
-from dynashard.repository.items import KeyLike
-from dynashard.transport.interface import Wire
+from dynashard.repository.store import KeyLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +92,3 @@ class Check:
 
 Step = Create | Put | Update | Delete | Check
 """A part of a transaction."""
-
-Companion = Callable[[Entity, int], Wire]
-"""Makes a conditional action on another table that is executed in one transaction with a create.
-
-It is called with the item as it will be stored, and the shard count that decides its place. For the same arguments it
-returns the same action. If the condition of the action fails, the transaction ends with `ConditionFailedError`.
-"""

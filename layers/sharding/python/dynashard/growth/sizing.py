@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from dynashard.errors import ThrottledError, ThrottleKind
+from dynashard.growth.demand import Demand, Place, Tally
+from dynashard.growth.settings import ON_DEMAND_LIMIT
 from dynashard.resharding.scope import Scope
 from dynashard.resharding.share import SHARD_READ_UNITS, SHARD_WRITE_UNITS
-from dynashard_serving.growth.demand import Demand, Place, Tally
-from dynashard_serving.table_load import ON_DEMAND_LIMIT
 
 _FULL: Final = 0.75
 """The share of a shard's units that a target plans with: demand fluctuates, and shards can meet on one physical

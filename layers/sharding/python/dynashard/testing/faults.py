@@ -14,15 +14,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import Any
 
 from dynashard.errors import EngineError, EngineUnavailableError
 from dynashard.runtime import Runtime
+from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import Refusal, classify, throttle_names, unanswered
-from dynashard.transport.interface import Call, Resend, Transport, Wire, meters
-from tests.one_by_one import OneByOne
+from dynashard.transport.forks import own_lock
+from dynashard.transport.interface import Call, Resend, Transport, Wire, record_throttle
 
 Send = Callable[[Mapping[str, Any]], Wire]
 """Sends a request of the operation to the real transport. `FaultyTransport` passes a `Sending`."""
@@ -37,6 +37,7 @@ class Sending:
     resend: Resend
 
     def __call__(self, request: Mapping[str, Any]) -> Wire:
+        """Send a request."""
         return self.inner.call(self.operation, request, resend=self.resend)
 
 
@@ -63,7 +64,14 @@ class FaultyTransport(OneByOne):
         self._plan = list(plan)
         self._seen: Counter[str] = Counter()
         self._struck: set[int] = set()
-        self._lock = Lock()
+        self._lock = own_lock(self)
+
+    def inject(self, *faults: Fault) -> None:
+        """Add faults; requests are counted from here on."""
+        with self._lock:
+            self._plan = [*self.waiting, *faults]
+            self._seen.clear()
+            self._struck.clear()
 
     @property
     def waiting(self) -> list[Fault]:
@@ -75,12 +83,14 @@ class FaultyTransport(OneByOne):
         return self._seen[operation]
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        """Send one request, or inject its fault; see `Transport.call`."""
         fault = self._next(operation, request)
         if fault is None:
             return self.inner.call(operation, request, resend=resend)
         return fault.strike(Sending(self.inner, operation, resend or resend_of(operation, request)), request)
 
     def close(self) -> None:
+        """Close the real transport."""
         self.inner.close()
 
     def _next(self, operation: str, request: Mapping[str, Any]) -> Fault | None:
@@ -126,6 +136,37 @@ def lost_after(operation: str, action: Callable[[], object], *, nth: int | None 
     return Fault(operation, strike, nth)
 
 
+class Late:
+    """A request that is lost on its way and arrives later, when the test says so: `arrive`.
+
+    late = Late("PutItem")
+    sandbox.inject(late.fault)
+    ...
+    late.arrive()
+    """
+
+    def __init__(self, operation: str, *, nth: int | None = 1) -> None:
+        self._operation = operation
+        self._held: list[tuple[Send, Mapping[str, Any]]] = []
+        self.fault = Fault(operation, self._hold, nth)
+
+    def arrive(self) -> list[Wire | EngineError]:
+        """Let the requests that are under way be executed, and return their answers, which nobody waits for."""
+        held, self._held = self._held, []
+        return [_outcome(send, request) for send, request in held]
+
+    def _hold(self, send: Send, request: Mapping[str, Any]) -> Wire:
+        self._held.append((send, request))
+        raise unanswered(self._operation, "ReadTimeoutError", "The request is late")
+
+
+def _outcome(send: Send, request: Mapping[str, Any]) -> Wire | EngineError:
+    try:
+        return send(request)
+    except EngineError as error:
+        return error
+
+
 def unreachable(operation: str, *, nth: int | None = 1) -> Fault:
     """No connection is made, so the request is certainly not executed, and all retries fail."""
 
@@ -144,7 +185,7 @@ def meanwhile_repeated(operation: str, action: Callable[[], object], *, nth: int
     """As `repeated`, and `action` writes between the two attempts."""
 
     def strike(send: Send, request: Mapping[str, Any]) -> Wire:
-        assert isinstance(send, Sending)
+        resend = send.resend if isinstance(send, Sending) else Resend.IF_NOT_EXECUTED
 
         def attempt(number: int) -> Wire:
             answer = send(request)
@@ -153,7 +194,7 @@ def meanwhile_repeated(operation: str, action: Callable[[], object], *, nth: int
             action()
             raise unanswered(operation, "ReadTimeoutError", "The answer was lost")
 
-        return Attempts(runtime=Runtime(sleep=lambda _: None)).run(attempt, operation, send.resend)
+        return Attempts(runtime=Runtime(sleep=lambda _: None)).run(attempt, operation, resend)
 
     return Fault(operation, strike, nth)
 
@@ -235,6 +276,7 @@ class AttemptsOn(FaultyTransport):
         self._concerned = {fault.operation for fault in plan}
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        """Send one request with retries, or inject faults into its attempts."""
         resend = resend or resend_of(operation, request)
 
         def once(_number: int) -> Wire:
@@ -248,9 +290,8 @@ def _refused(operation: str, code: str, body: Mapping[str, Any], nth: int | None
     refusal = Refusal(operation=operation, status=400, code=code, message=message, body=body, attempts=4)
 
     def strike(_send: Send, _request: Mapping[str, Any]) -> Wire:
-        for meter in meters():
-            for name in throttle_names(refusal):
-                meter.throttled(name)
+        for name in throttle_names(refusal):
+            record_throttle(name)
         raise classify(refusal)
 
     return Fault(operation, strike, nth)

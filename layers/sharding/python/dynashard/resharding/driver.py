@@ -1,4 +1,4 @@
-"""The loop of the local worker that carries out changes of shard counts, several at a time."""
+"""The loop of a process that carries out changes of shard counts, several at a time."""
 
 from collections import deque
 from collections.abc import Callable
@@ -26,6 +26,7 @@ class _Driven:
     concurrency: int = 1
     due: float = 0.0
     failures: int = 0
+    done: bool = False
 
 
 def drive(
@@ -35,25 +36,29 @@ def drive(
     sleep: Callable[[float], None],
     workers: int = 4,
     log: Callable[[str], None] = lambda _: None,
+    until_idle: bool = False,
 ) -> None:
     """Carry out all changes until `stop` returns true, which is called about once a second.
 
     It may be killed at any moment; the next driver continues. After an error it logs a line and tries again, each time
     after a longer pause, up to a minute. `workers` tasks run at a time, over all changes.
 
+    With `until_idle` it also ends when no change is under way any more, except paused ones.
+
     Cost: 1 round trip and 1 read unit a family every second while nothing changes.
     """
     driven: dict[str, _Driven] = {}
-    polled = float("-inf")
+    polled, failures = float("-inf"), 0
     with ThreadPoolExecutor(workers, thread_name_prefix="resharding") as pool:
         while not stop():
             now = resharder.runtime.clock()
-            if not polled <= now < polled + _POLL:
-                polled = now
-                _poll(resharder, driven, log)
+            if not polled <= now < polled + (_backoff(failures) if failures else _POLL):
+                polled, failures = now, 0 if _poll(resharder, driven, log) else failures + 1
             for record in list(driven.values()):
                 _collect(record, now, log)
                 _advance(resharder, pool, record, now, log)
+            if until_idle and not failures and all(record.done for record in driven.values()):
+                return
             running = [future for record in driven.values() for future in record.running]
             if running:
                 wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
@@ -61,17 +66,19 @@ def drive(
                 sleep(_pause(driven, now))
 
 
-def _poll(resharder: Resharder, driven: dict[str, _Driven], log: Callable[[str], None]) -> None:
+def _poll(resharder: Resharder, driven: dict[str, _Driven], log: Callable[[str], None]) -> bool:
+    """Begin with new changes and leave those that have ended; whether they could be read."""
     try:
         keys = set(resharder.poll())
     except DynashardError as error:
         log(f"the topology cannot be read: {error}")
-        return
+        return False
     for key in keys - driven.keys():
         driven[key] = _Driven(key)
     for key in driven.keys() - keys:
         if not driven[key].running:
             del driven[key]
+    return True
 
 
 def _collect(record: _Driven, now: float, log: Callable[[str], None]) -> None:
@@ -98,11 +105,11 @@ def _advance(
         except Exception as error:  # noqa: BLE001 - the other changes continue after any error
             _failed(record, now, f"{record.key}: {error!r}", log)
             return
-        record.concurrency = step.concurrency
+        record.concurrency, record.done = step.concurrency, step.kind == "done"
         record.tasks.extend(step.tasks)
         # A paused change is polled as often as one that waits.
         record.due = now if step.kind == "work" else now + min(max(step.seconds, 0.0), _POLL)
-        if step.kind == "done":
+        if record.done:
             record.due = now + _POLL
     while record.tasks and len(record.running) < record.concurrency:
         task = record.tasks.popleft()
@@ -112,8 +119,12 @@ def _advance(
 def _failed(record: _Driven, now: float, message: str, log: Callable[[str], None]) -> None:
     record.failures += 1
     record.tasks.clear()
-    record.due = now + min(_LONGEST_BACKOFF, 2.0 ** min(record.failures, 10) / 2)
+    record.due = now + _backoff(record.failures)
     log(message)
+
+
+def _backoff(failures: int) -> float:
+    return min(_LONGEST_BACKOFF, 2.0 ** min(failures, 10) / 2)
 
 
 def _pause(driven: dict[str, _Driven], now: float) -> float:

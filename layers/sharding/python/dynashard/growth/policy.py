@@ -16,16 +16,12 @@ from dynashard.errors import (
     ThrottleKind,
     TopologyChangedError,
 )
-from dynashard.placement import UNSHARDED
-from dynashard.resharding.scope import Scope
-from dynashard.runtime import Runtime
-from dynashard.topology import Record
-from dynashard.transport.interface import WRITING
-from dynashard_serving.growth.cooldowns import Cooldowns
-from dynashard_serving.growth.demand import Demand, Place
-from dynashard_serving.growth.retries import RetriedThrottleError
-from dynashard_serving.growth.shrinking import may_shrink, quiet
-from dynashard_serving.growth.sizing import (
+from dynashard.growth.cooldowns import Cooldowns
+from dynashard.growth.demand import Demand, Place
+from dynashard.growth.retries import RetriedThrottleError
+from dynashard.growth.settings import GrowthSettings, Load, LoadSource
+from dynashard.growth.shrinking import may_shrink, quiet
+from dynashard.growth.sizing import (
     Evidence,
     Supply,
     creating_share,
@@ -34,29 +30,20 @@ from dynashard_serving.growth.sizing import (
     hot_places,
     target_count,
 )
-from dynashard_serving.growth.terms import (
+from dynashard.growth.terms import (
     CountState,
     GrowthEvent,
-    GrowthSettings,
-    LoadSource,
     ReadCount,
     Report,
     RequestCount,
     WithdrawCount,
     arguments_of,
 )
-from dynashard_serving.table_load import Load
-
-__all__ = [
-    "CountState",
-    "Growth",
-    "GrowthEvent",
-    "GrowthSettings",
-    "LoadSource",
-    "ReadCount",
-    "Report",
-    "RequestCount",
-]
+from dynashard.placement import UNSHARDED
+from dynashard.resharding.scope import Scope
+from dynashard.runtime import Runtime
+from dynashard.topology import Record
+from dynashard.transport.interface import WRITING
 
 _LOAD_VALID_SECONDS: Final = 60.0
 """How long an answer of CloudWatch, or a description of the table, is used."""

@@ -4,9 +4,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from dynashard.growth.settings import GrowthSettings
 from dynashard.runtime import Runtime
 from dynashard.transport.forks import own_lock
-from dynashard_serving.growth.terms import GrowthSettings
 
 _REMEMBERED: Final = 10_000
 """Partitions and limits that one process remembers."""

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from dynashard.entity import Entity, EntityDefinition, IndexDefinition, definition
 from dynashard.errors import KeyRangeThrottledError, ThrottleKind, ThrottleReason
+from dynashard.growth.demand import Demand, Place, stored_keys
 from dynashard.topology import index_key, partition_key
 from dynashard.transport.interface import WRITING
-from dynashard_serving.growth.demand import Demand, Place, stored_keys
 
 SUSTAINED: Final = 10
 """Requests of a partition or index that were executed only after throttles, in the last 20 to 40 s, from which on the
@@ -35,7 +35,7 @@ class RetriedThrottles:
     Args:
         entities: those of the table.
         demand: counts.
-        throttled: the growth policy; see `dynashard_serving.growth.connection.growing`.
+        throttled: the growth policy; see `dynashard.growth.opening.growing`.
         table: the name of the table.
     """
 

@@ -20,11 +20,11 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.repository.late import answered_late
-from dynashard.repository.participant import Participant, Verdict
 from dynashard.repository.retry_policy import unsettled
-from dynashard.repository.store import Store, write_operation
-from dynashard.repository.transaction import Companion, Step
+from dynashard.repository.store import Companion, Store, write_operation
 from dynashard.schema import MAX_ITEM_BYTES, PK, SK
+from dynashard.transactions.participant import Participant, Verdict
+from dynashard.transactions.steps import Step
 from dynashard.transport.attempts import TOKEN_MISMATCH
 from dynashard.transport.classification import refused_sum
 from dynashard.transport.deadline import evidence

@@ -12,12 +12,12 @@ from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, added_to, check_changes, fields_after
 from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
-from dynashard.repository.items import Items, KeyLike
+from dynashard.repository.items import Items
 from dynashard.repository.replacement import objects_read
-from dynashard.repository.store import Store
-from dynashard.repository.transaction import Check, Create, Delete, Put, Step, Update
+from dynashard.repository.store import KeyLike, Store
 from dynashard.repository.writes import CHECK, Kind, Write
 from dynashard.schema import REV, TYPE
+from dynashard.transactions.steps import Check, Create, Delete, Put, Step, Update
 from dynashard.transport.interface import Wire
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aws_lambda_powertools.logging import Logger
 
-    from dynashard_serving.growth.terms import Report
+    from dynashard.growth.terms import Report
 
 
 def growth_metric(report: "Report") -> str:

@@ -5,14 +5,15 @@ from typing import Any, Final
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import ConfigurationError
+from dynashard.growth.demand import Demand
+from dynashard.growth.policy import Growth
+from dynashard.growth.settings import GrowthSettings, LoadSource
+from dynashard.growth.terms import CountState, GrowthEvent, Report
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.change import Change
 from dynashard.resharding.resharder import Resharder
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Phase, Record, TopologyTable, family_of
-from dynashard_serving.growth.demand import Demand
-from dynashard_serving.growth.policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
-from dynashard_serving.growth.terms import LoadSource
 
 MOST_SHRUNK: Final = 20
 """Counts halved at a time. A family's record names all that change, and each change has a driver of its own."""

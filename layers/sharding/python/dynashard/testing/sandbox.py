@@ -1,0 +1,153 @@
+"""Empty tables on a local engine, with faults, time in the test's hands, and changes of shard counts on demand."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+from uuid import uuid4
+
+from dynashard.entity import Entity, definition
+from dynashard.entity.registry import REGISTRY
+from dynashard.resharding import Resharder, Scope, Status, Timing
+from dynashard.runtime import Runtime
+from dynashard.service import Dynashard
+from dynashard.tables import ITEMS, TOPOLOGY
+from dynashard.testing.faults import Fault, FaultyTransport
+from dynashard.testing.one_by_one import OneByOne
+from dynashard.transport import Transport, connect
+from dynashard.transport.interface import Resend, Wire
+
+CURSOR_KEY: Final = "a key of tests, which signs nothing else"
+# An engine on this machine shows a transaction at once, and its clock is that of the test.
+_TIMING: Final = Timing(lease=30.0, operation=30.0, skew=0.0, lag=0.0)
+_SLICE: Final = 2.0
+
+
+class _ItemsFail(OneByOne):
+    """Sends requests for items to a faulty transport, and those for shard counts, which tests do not see, past it."""
+
+    def __init__(self, faulty: FaultyTransport, topology_table: str) -> None:
+        self._faulty = faulty
+        self._topology_table = topology_table
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        """Send one request; see `Transport.call`."""
+        past = self._topology_table in str(request)
+        return (self._faulty.inner if past else self._faulty).call(operation, request, resend=resend)
+
+
+class Sandbox:
+    """Two empty tables, and what a test does to a program that uses them.
+
+    Time goes on as usual, and jumps where the layer would wait. So retries and changes of shard counts take no time.
+
+    Attributes:
+        db: a `Dynashard` whose requests fail as `inject` says. Its shard counts do not grow.
+        faults: its transport for items, with the requests that were sent. Requests for shard counts never fail.
+    """
+
+    def __init__(self, transport: Transport, table: str, topology_table: str) -> None:
+        self._transport = transport
+        self._jumped = 0.0
+        self.table = table
+        self.topology_table = topology_table
+        self.faults = FaultyTransport(transport)
+        self.runtime = Runtime(
+            clock=lambda: time.time() + self._jumped,
+            sleep=self.pass_time,
+            monotonic=lambda: time.monotonic() + self._jumped,
+        )
+        self.db = self.open(growth="off")
+
+    def open(self, **more: Any) -> Dynashard:
+        """Return another `Dynashard` on the tables, such as that of another process, with its own cache of counts.
+
+        `more` are arguments of the constructor, such as `growth`. Its requests fail as `inject` says.
+        """
+        wire = _ItemsFail(self.faults, self.topology_table)
+        arguments: dict[str, Any] = {"cursor_keys": [CURSOR_KEY], "runtime": self.runtime, **more}
+        return Dynashard(wire, table=self.table, topology_table=self.topology_table, **arguments)
+
+    def inject(self, *faults: Fault) -> None:
+        """Let requests fail: `inject(throttled("PutItem"), lost_answer("UpdateItem", nth=2))`.
+
+        Requests are counted from here on. `faults.waiting` has those that no request has met yet.
+        """
+        self.faults.inject(*faults)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time jump: leases end, items expire."""
+        self._jumped += seconds
+
+    def reshard(self, model: type[Entity], to: int, *, index: str | None = None, **partition: object) -> Status:
+        """Change a shard count, from beginning to end, and return its status.
+
+        Args:
+            model: the entity.
+            to: the new count.
+            index: the name of an index, whose count changes instead.
+            partition: the fields of the logical partition, such as `tenant_id="abc"`; none for all of them.
+
+        Raises `ReshardRefusedError` if it is impossible.
+        """
+        [*_, last] = self.phases(model, to, index=index, **partition)
+        return last
+
+    def phases(
+        self, model: type[Entity], to: int, *, index: str | None = None, **partition: object
+    ) -> Iterator[Status]:
+        """Change a shard count as `reshard` does, and yield the status at the beginning of each phase.
+
+        What the test does in the loop happens in that phase, as traffic does: `for _ in sandbox.phases(User, 8): ...`
+        """
+        entity = definition(model)
+        scope = Scope(
+            entity,
+            entity.logical_partition(partition) if partition else None,
+            entity.indexes[index] if index else None,
+        )
+        resharder = self._resharder(model)
+        # The first request of an entity stores its declared count, which is then changed.
+        view = self.db.store.router.topology
+        view.view(entity, scope.partition or "") if scope.index is None else view.index_view(entity, scope.index)
+        status = resharder.start(scope, to)
+        yield status
+        while (step := resharder.advance(scope.key)).kind != "done":
+            for task in step.tasks:
+                while not resharder.work(scope.key, task, seconds=_SLICE):
+                    pass
+            before, status = status, resharder.status(scope)
+            if status.phase != before.phase:
+                yield status
+            self.pass_time(step.seconds)
+        yield resharder.status(scope)
+
+    def _resharder(self, model: type[Entity]) -> Resharder:
+        known = [each.model for each in REGISTRY.values()]
+        return Resharder(
+            self._transport,
+            table=self.table,
+            topology_table=self.topology_table,
+            entities=known if model in known else [model],
+            timing=_TIMING,
+            runtime=self.runtime,
+        )
+
+
+@contextmanager
+def open_sandbox(endpoint: str) -> Iterator[Sandbox]:
+    """Create empty tables in an engine for the time of the block."""
+    transport = connect(endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106 - any key will do
+    table = f"dynashard-test-{uuid4().hex}"
+    names = {table: ITEMS, f"{table}-topology": TOPOLOGY}
+    for name, schema in names.items():
+        # The local engine needs time for each write in proportion to the records of a stream.
+        transport.call("CreateTable", schema.request(name, stream=False))
+    sandbox = Sandbox(transport, *names)
+    try:
+        yield sandbox
+    finally:
+        sandbox.db.close()
+        for name in names:
+            transport.call("DeleteTable", {"TableName": name})
+        transport.close()
