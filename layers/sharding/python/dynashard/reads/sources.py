@@ -104,9 +104,9 @@ class Sources(Sequence[Source]):
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def __getitem__(self, number: Any) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         """Return one shard; there are no slices."""
-        return Source(self._numbers[number], self._key(number))
+        return Source(self._numbers[index], self._key(index))
 
 
 Stream = Source | Group
