@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import StreamRecord
 
-from domain import ENTITIES
 from dynashard import definition
 from dynashard.errors import ConfigurationError, InputError
 from dynashard.resharding import Timing
@@ -16,6 +15,7 @@ from dynashard_serving.reshard.executions import beginning_of, following, name_o
 from dynashard_serving.reshard.operations import Operator
 from dynashard_serving.reshard.settings import Settings
 from dynashard_serving.reshard.steps import reason_of
+from tests.domain_served import ENTITIES
 
 pytestmark = pytest.mark.infra
 

@@ -8,7 +8,7 @@ import json
 import sys
 
 import dynashard
-from domain import User
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.transport import connect

@@ -11,7 +11,9 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from domain import ENTITIES, EpisodePlays, Follow, FollowCount, Operation, Participation, SeriesPlays
+from domain.samples.follows import Follow, FollowCount
+from domain.samples.participations import Participation
+from domain.samples.plays import EpisodePlays, SeriesPlays
 from dynashard import Entity, definition
 from dynashard.entity import ItemKey
 from dynashard.resharding.change import Change
@@ -22,11 +24,13 @@ from dynashard_patterns.attachments.pieces import Manifest, Place
 from dynashard_patterns.attachments.pointer import Pointer
 from dynashard_patterns.rollups.declaration import Counted
 from dynashard_serving.idempotency import _added, _restored
+from dynashard_serving.operation_records import Operation
 from dynashard_serving.operations.conditions import Conditions, Revisions
 from dynashard_serving.operations.requests import Create, Delete, Put, Update
 from dynashard_serving.operations.served import served_by_name
 from dynashard_serving.queue_messages import Message, creates_body, write_body
 from dynashard_serving.tenants import TenantRule
+from tests.domain_served import ENTITIES
 
 AT: Final = 1_790_000_000.25
 NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)

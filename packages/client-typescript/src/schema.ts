@@ -24,7 +24,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/users": {
+    "/v1/articles": {
         parameters: {
             query?: never;
             header?: never;
@@ -32,58 +32,603 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List users
-         * @description Lists the tenant's users. An index lists them by other fields: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id.
+         * List articles
+         * @description Lists the articles of one author and year, or of several. An index lists them by other fields: `by_date` by author, year, published_at, slug.
          */
-        get: operations["listUser"];
+        get: operations["listArticle"];
         put?: never;
         /**
-         * Create a user
-         * @description Creates a user. A user of a tenant.
+         * Create an article
+         * @description Creates an article. An article of an author.
          */
-        post: operations["createUser"];
+        post: operations["createArticle"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/v1/users/{id}": {
+    "/v1/articles/{author}/{year}/{slug}": {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 /**
-                 * @description The id of a user.
-                 * @example ada
+                 * @description The author of an article.
+                 * @example example
+                 */
+                author: string;
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read an article
+         * @description Reads an article by its key.
+         */
+        get: operations["getArticle"];
+        /**
+         * Replace or create an article
+         * @description Replaces an article, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putArticle"];
+        post?: never;
+        /**
+         * Delete an article
+         * @description Deletes an article.
+         */
+        delete: operations["deleteArticle"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an article
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchArticle"];
+        trace?: never;
+    };
+    "/v1/accesses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List accesses
+         * @description Lists the accesses of one path, or of several.
+         */
+        get: operations["listAccess"];
+        put?: never;
+        /**
+         * Create an access
+         * @description Creates an access. An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself.
+         */
+        post: operations["createAccess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/accesses/{accessed_at}/{id}/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The accessed_at of an access. */
+                accessed_at: string;
+                /** @description The id of an access. */
+                id: string;
+                /**
+                 * @description The path of an access.
+                 * @example /shared/firetvGen2.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read an access
+         * @description Reads an access by its key.
+         */
+        get: operations["getAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/timed-accesses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List timed accesses
+         * @description Lists the timed accesses of one path, or of several.
+         */
+        get: operations["listTimedAccess"];
+        put?: never;
+        /**
+         * Create a timed access
+         * @description Creates a timed access. An access in the published layout of ten calculated shards. Its path and time determine the shard.
+         */
+        post: operations["createTimedAccess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/timed-accesses/{accessed_at}/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The accessed_at of a timed access. */
+                accessed_at: string;
+                /**
+                 * @description The path of a timed access.
+                 * @example /shared/firetvGen2.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a timed access
+         * @description Reads a timed access by its key.
+         */
+        get: operations["getTimedAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/contact-methods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List contact methods
+         * @description Lists the contact methods of one user_id, or of several.
+         */
+        get: operations["listContactMethod"];
+        put?: never;
+        /**
+         * Create a contact method
+         * @description Creates a contact method. An address at which a user is notified.
+         */
+        post: operations["createContactMethod"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/contact-methods/{user_id}/{method_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The method_id of a contact method. */
+                method_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a contact method
+         * @description Reads a contact method by its key.
+         */
+        get: operations["getContactMethod"];
+        /**
+         * Replace or create a contact method
+         * @description Replaces a contact method, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putContactMethod"];
+        post?: never;
+        /**
+         * Delete a contact method
+         * @description Deletes a contact method.
+         */
+        delete: operations["deleteContactMethod"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a contact method
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchContactMethod"];
+        trace?: never;
+    };
+    "/v1/notification-rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List notification rules
+         * @description Lists the notification rules of one user_id, or of several.
+         */
+        get: operations["listNotificationRule"];
+        put?: never;
+        /**
+         * Create a notification rule
+         * @description Creates a notification rule. A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
+         */
+        post: operations["createNotificationRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/notification-rules/{user_id}/{rule_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The rule_id of a notification rule. */
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a notification rule
+         * @description Reads a notification rule by its key.
+         */
+        get: operations["getNotificationRule"];
+        /**
+         * Replace or create a notification rule
+         * @description Replaces a notification rule, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putNotificationRule"];
+        post?: never;
+        /**
+         * Delete a notification rule
+         * @description Deletes a notification rule.
+         */
+        delete: operations["deleteNotificationRule"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a notification rule
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchNotificationRule"];
+        trace?: never;
+    };
+    "/v1/incidents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List incidents
+         * @description Lists the tenant's incidents. An index lists them by other fields: `by_state` by state, id.
+         */
+        get: operations["listIncident"];
+        put?: never;
+        /**
+         * Create an incident
+         * @description Creates an incident. An incident and its participants.
+         */
+        post: operations["createIncident"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/incidents/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read an incident
+         * @description Reads an incident by its key.
+         */
+        get: operations["getIncident"];
+        /**
+         * Replace or create an incident
+         * @description Replaces an incident, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putIncident"];
+        post?: never;
+        /**
+         * Delete an incident
+         * @description Deletes an incident.
+         */
+        delete: operations["deleteIncident"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an incident
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchIncident"];
+        trace?: never;
+    };
+    "/v1/participations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List participations
+         * @description Lists the participations of one incident_id, or of several. An index lists them by other fields: `by_participant` by participant, state, since, incident_id.
+         */
+        get: operations["listParticipation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/participations/{incident_id}/{participant}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The incident_id of a participation. */
+                incident_id: string;
+                /** @description The participant of a participation. */
+                participant: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a participation
+         * @description Reads a participation by its key.
+         */
+        get: operations["getParticipation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List pings
+         * @description Lists the pings of one series and episode and at, or of several. An index lists them by other fields: `by_time` by at.
+         */
+        get: operations["listPing"];
+        put?: never;
+        /**
+         * Create a ping
+         * @description Creates a ping. A minute of playback, reported by a player. Takes one item, or a list of at most 500. They are stored soon after.
+         */
+        post: operations["createPing"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pings/{series}/{episode}/{at}/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The series of a ping.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
+                episode: string;
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
+                at: string;
+                /**
+                 * @description The id of a ping.
+                 * @example example
                  */
                 id: string;
             };
             cookie?: never;
         };
         /**
-         * Read a user
-         * @description Reads a user by its key.
+         * Read a ping
+         * @description Reads a ping by its key.
          */
-        get: operations["getUser"];
+        get: operations["getPing"];
         /**
-         * Replace or create a user
-         * @description Replaces a user, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * Replace or create a ping
+         * @description Replaces a ping, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
          */
-        put: operations["putUser"];
+        put: operations["putPing"];
         post?: never;
         /**
-         * Delete a user
-         * @description Deletes a user.
+         * Delete a ping
+         * @description Deletes a ping.
          */
-        delete: operations["deleteUser"];
+        delete: operations["deletePing"];
         options?: never;
         head?: never;
         /**
-         * Change a user
+         * Change a ping
          * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
          */
-        patch: operations["patchUser"];
+        patch: operations["patchPing"];
+        trace?: never;
+    };
+    "/v1/licensors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List licensors
+         * @description Lists the tenant's licensors.
+         */
+        get: operations["listLicensor"];
+        put?: never;
+        /**
+         * Create a licensor
+         * @description Creates a licensor. A licensor, who gets a part of the revenue of their series.
+         */
+        post: operations["createLicensor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/licensors/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a licensor. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a licensor
+         * @description Reads a licensor by its key.
+         */
+        get: operations["getLicensor"];
+        /**
+         * Replace or create a licensor
+         * @description Replaces a licensor, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putLicensor"];
+        post?: never;
+        /**
+         * Delete a licensor
+         * @description Deletes a licensor.
+         */
+        delete: operations["deleteLicensor"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a licensor
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchLicensor"];
+        trace?: never;
+    };
+    "/v1/licences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List licences
+         * @description Lists the tenant's licences.
+         */
+        get: operations["listLicence"];
+        put?: never;
+        /**
+         * Create a licence
+         * @description Creates a licence. The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
+         */
+        post: operations["createLicence"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/licences/{series}/{licensor_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
+                licensor_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a licence
+         * @description Reads a licence by its key.
+         */
+        get: operations["getLicence"];
+        /**
+         * Replace or create a licence
+         * @description Replaces a licence, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putLicence"];
+        post?: never;
+        /**
+         * Delete a licence
+         * @description Deletes a licence.
+         */
+        delete: operations["deleteLicence"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a licence
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchLicence"];
         trace?: never;
     };
     "/v1/teams": {
@@ -347,7 +892,7 @@ export interface paths {
         patch: operations["patchOverride"];
         trace?: never;
     };
-    "/v1/contact-methods": {
+    "/v1/users": {
         parameters: {
             query?: never;
             header?: never;
@@ -355,603 +900,58 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List contact methods
-         * @description Lists the contact methods of one user_id, or of several.
+         * List users
+         * @description Lists the tenant's users. An index lists them by other fields: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id.
          */
-        get: operations["listContactMethod"];
+        get: operations["listUser"];
         put?: never;
         /**
-         * Create a contact method
-         * @description Creates a contact method. An address at which a user is notified.
+         * Create a user
+         * @description Creates a user. A user of a tenant.
          */
-        post: operations["createContactMethod"];
+        post: operations["createUser"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/v1/contact-methods/{user_id}/{method_id}": {
+    "/v1/users/{id}": {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 /**
-                 * @description The user_id of a contact method.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The method_id of a contact method. */
-                method_id: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a contact method
-         * @description Reads a contact method by its key.
-         */
-        get: operations["getContactMethod"];
-        /**
-         * Replace or create a contact method
-         * @description Replaces a contact method, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putContactMethod"];
-        post?: never;
-        /**
-         * Delete a contact method
-         * @description Deletes a contact method.
-         */
-        delete: operations["deleteContactMethod"];
-        options?: never;
-        head?: never;
-        /**
-         * Change a contact method
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchContactMethod"];
-        trace?: never;
-    };
-    "/v1/notification-rules": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List notification rules
-         * @description Lists the notification rules of one user_id, or of several.
-         */
-        get: operations["listNotificationRule"];
-        put?: never;
-        /**
-         * Create a notification rule
-         * @description Creates a notification rule. A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
-         */
-        post: operations["createNotificationRule"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/notification-rules/{user_id}/{rule_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The user_id of a notification rule.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The rule_id of a notification rule. */
-                rule_id: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a notification rule
-         * @description Reads a notification rule by its key.
-         */
-        get: operations["getNotificationRule"];
-        /**
-         * Replace or create a notification rule
-         * @description Replaces a notification rule, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putNotificationRule"];
-        post?: never;
-        /**
-         * Delete a notification rule
-         * @description Deletes a notification rule.
-         */
-        delete: operations["deleteNotificationRule"];
-        options?: never;
-        head?: never;
-        /**
-         * Change a notification rule
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchNotificationRule"];
-        trace?: never;
-    };
-    "/v1/articles": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List articles
-         * @description Lists the articles of one author and year, or of several. An index lists them by other fields: `by_date` by author, year, published_at, slug.
-         */
-        get: operations["listArticle"];
-        put?: never;
-        /**
-         * Create an article
-         * @description Creates an article. An article of an author.
-         */
-        post: operations["createArticle"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/articles/{author}/{year}/{slug}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The author of an article.
-                 * @example example
-                 */
-                author: string;
-                /** @description The year of an article. */
-                year: number;
-                /** @description The slug of an article. */
-                slug: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read an article
-         * @description Reads an article by its key.
-         */
-        get: operations["getArticle"];
-        /**
-         * Replace or create an article
-         * @description Replaces an article, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putArticle"];
-        post?: never;
-        /**
-         * Delete an article
-         * @description Deletes an article.
-         */
-        delete: operations["deleteArticle"];
-        options?: never;
-        head?: never;
-        /**
-         * Change an article
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchArticle"];
-        trace?: never;
-    };
-    "/v1/accesses": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List accesses
-         * @description Lists the accesses of one path, or of several.
-         */
-        get: operations["listAccess"];
-        put?: never;
-        /**
-         * Create an access
-         * @description Creates an access. An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself.
-         */
-        post: operations["createAccess"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/accesses/{accessed_at}/{id}/{path}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The accessed_at of an access. */
-                accessed_at: string;
-                /** @description The id of an access. */
-                id: string;
-                /**
-                 * @description The path of an access.
-                 * @example /shared/firetvGen2.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read an access
-         * @description Reads an access by its key.
-         */
-        get: operations["getAccess"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/timed-accesses": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List timed accesses
-         * @description Lists the timed accesses of one path, or of several.
-         */
-        get: operations["listTimedAccess"];
-        put?: never;
-        /**
-         * Create a timed access
-         * @description Creates a timed access. An access in the published layout of ten calculated shards. Its path and time determine the shard.
-         */
-        post: operations["createTimedAccess"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/timed-accesses/{accessed_at}/{path}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The accessed_at of a timed access. */
-                accessed_at: string;
-                /**
-                 * @description The path of a timed access.
-                 * @example /shared/firetvGen2.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a timed access
-         * @description Reads a timed access by its key.
-         */
-        get: operations["getTimedAccess"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/pings": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List pings
-         * @description Lists the pings of one series and episode and at, or of several. An index lists them by other fields: `by_time` by at.
-         */
-        get: operations["listPing"];
-        put?: never;
-        /**
-         * Create a ping
-         * @description Creates a ping. A minute of playback, reported by a player. Takes one item, or a list of at most 500. They are stored soon after.
-         */
-        post: operations["createPing"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/pings/{series}/{episode}/{at}/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The series of a ping.
-                 * @example example
-                 */
-                series: string;
-                /**
-                 * @description The episode of a ping.
-                 * @example example
-                 */
-                episode: string;
-                /**
-                 * @description The at of a ping.
-                 * @example 2026-11-21T12:00:00Z
-                 */
-                at: string;
-                /**
-                 * @description The id of a ping.
-                 * @example example
+                 * @description The id of a user.
+                 * @example ada
                  */
                 id: string;
             };
             cookie?: never;
         };
         /**
-         * Read a ping
-         * @description Reads a ping by its key.
+         * Read a user
+         * @description Reads a user by its key.
          */
-        get: operations["getPing"];
+        get: operations["getUser"];
         /**
-         * Replace or create a ping
-         * @description Replaces a ping, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * Replace or create a user
+         * @description Replaces a user, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
          */
-        put: operations["putPing"];
+        put: operations["putUser"];
         post?: never;
         /**
-         * Delete a ping
-         * @description Deletes a ping.
+         * Delete a user
+         * @description Deletes a user.
          */
-        delete: operations["deletePing"];
+        delete: operations["deleteUser"];
         options?: never;
         head?: never;
         /**
-         * Change a ping
+         * Change a user
          * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
          */
-        patch: operations["patchPing"];
-        trace?: never;
-    };
-    "/v1/incidents": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List incidents
-         * @description Lists the tenant's incidents. An index lists them by other fields: `by_state` by state, id.
-         */
-        get: operations["listIncident"];
-        put?: never;
-        /**
-         * Create an incident
-         * @description Creates an incident. An incident and its participants.
-         */
-        post: operations["createIncident"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/incidents/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of an incident. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read an incident
-         * @description Reads an incident by its key.
-         */
-        get: operations["getIncident"];
-        /**
-         * Replace or create an incident
-         * @description Replaces an incident, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putIncident"];
-        post?: never;
-        /**
-         * Delete an incident
-         * @description Deletes an incident.
-         */
-        delete: operations["deleteIncident"];
-        options?: never;
-        head?: never;
-        /**
-         * Change an incident
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchIncident"];
-        trace?: never;
-    };
-    "/v1/participations": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List participations
-         * @description Lists the participations of one incident_id, or of several. An index lists them by other fields: `by_participant` by participant, state, since, incident_id.
-         */
-        get: operations["listParticipation"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/participations/{incident_id}/{participant}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The incident_id of a participation. */
-                incident_id: string;
-                /** @description The participant of a participation. */
-                participant: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a participation
-         * @description Reads a participation by its key.
-         */
-        get: operations["getParticipation"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/licensors": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List licensors
-         * @description Lists the tenant's licensors.
-         */
-        get: operations["listLicensor"];
-        put?: never;
-        /**
-         * Create a licensor
-         * @description Creates a licensor. A licensor, who gets a part of the revenue of their series.
-         */
-        post: operations["createLicensor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/licensors/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of a licensor. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a licensor
-         * @description Reads a licensor by its key.
-         */
-        get: operations["getLicensor"];
-        /**
-         * Replace or create a licensor
-         * @description Replaces a licensor, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putLicensor"];
-        post?: never;
-        /**
-         * Delete a licensor
-         * @description Deletes a licensor.
-         */
-        delete: operations["deleteLicensor"];
-        options?: never;
-        head?: never;
-        /**
-         * Change a licensor
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchLicensor"];
-        trace?: never;
-    };
-    "/v1/licences": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List licences
-         * @description Lists the tenant's licences.
-         */
-        get: operations["listLicence"];
-        put?: never;
-        /**
-         * Create a licence
-         * @description Creates a licence. The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
-         */
-        post: operations["createLicence"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/licences/{series}/{licensor_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The series of a licence.
-                 * @example example
-                 */
-                series: string;
-                /**
-                 * @description The licensor_id of a licence.
-                 * @example example
-                 */
-                licensor_id: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a licence
-         * @description Reads a licence by its key.
-         */
-        get: operations["getLicence"];
-        /**
-         * Replace or create a licence
-         * @description Replaces a licence, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putLicence"];
-        post?: never;
-        /**
-         * Delete a licence
-         * @description Deletes a licence.
-         */
-        delete: operations["deleteLicence"];
-        options?: never;
-        head?: never;
-        /**
-         * Change a licence
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchLicence"];
+        patch: operations["patchUser"];
         trace?: never;
     };
     "/v1/operations": {
@@ -997,26 +997,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/on-call": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List shifts, overrides, schedules and teams together
-         * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each.
-         */
-        get: operations["listOnCall"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/contacts": {
         parameters: {
             query?: never;
@@ -1029,6 +1009,26 @@ export interface paths {
          * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each.
          */
         get: operations["listContacts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/on-call": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List shifts, overrides, schedules and teams together
+         * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each.
+         */
+        get: operations["listOnCall"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2737,7 +2737,7 @@ export interface components {
         };
         /**
          * PlaysList
-         * @description Spans with plays, in order.
+         * @description The items, in order.
          */
         PlaysList: {
             /** Items */
@@ -3536,3002 +3536,6 @@ export interface operations {
             429: components["responses"]["429"];
         };
     };
-    listUser: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, email, display_name, manager_id, department, status, created_at, updated_at, expires_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description The index to list: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id. */
-                index?: "by_email" | "by_department" | "by_manager";
-                /** @description Equal to this: a filter, a partition field of by_department. */
-                department?: string | string[];
-                /** @description Equal to this: a filter, a partition field of by_manager. */
-                manager_id?: string | string[];
-                /** @description Equal to this: a filter. */
-                status?: components["schemas"]["UserStatus"];
-                /** @description Equal to this: a sort field of by_email. */
-                email?: string;
-                /** @description Equal to this: a sort field of by_department, a sort field of by_manager. */
-                id?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["UserPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createUser: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "id": "ada",
-                 *       "email": "ada@example.com",
-                 *       "display_name": "Ada Lovelace"
-                 *     }
-                 */
-                "application/json": components["schemas"]["UserCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["User"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getUser: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, id, email, display_name, manager_id, department, status, created_at, updated_at, expires_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The id of a user.
-                 * @example ada
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["User"] | components["schemas"]["UserPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putUser: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The id of a user.
-                 * @example ada
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "email": "ada@example.com",
-                 *       "display_name": "Ada Lovelace"
-                 *     }
-                 */
-                "application/json": components["schemas"]["UserReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["User"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["User"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteUser: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The id of a user.
-                 * @example ada
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchUser: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The id of a user.
-                 * @example ada
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "email": "ada@example.com",
-                 *       "display_name": "Ada Lovelace"
-                 *     }
-                 */
-                "application/merge-patch+json": components["schemas"]["UserPatch"];
-                /**
-                 * @example {
-                 *       "email": "ada@example.com",
-                 *       "display_name": "Ada Lovelace"
-                 *     }
-                 */
-                "application/json": components["schemas"]["UserPatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["User"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listTeam: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, team_id, name, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TeamPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createTeam: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "name": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["TeamCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Team"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getTeam: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, team_id, name, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /** @description The team_id of a team. */
-                team_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Team"] | components["schemas"]["TeamPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putTeam: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The team_id of a team. */
-                team_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "name": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["TeamReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Team"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Team"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteTeam: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The team_id of a team. */
-                team_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchTeam: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The team_id of a team. */
-                team_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example {} */
-                "application/merge-patch+json": components["schemas"]["TeamPatch"];
-                /** @example {} */
-                "application/json": components["schemas"]["TeamPatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Team"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listSchedule: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, name, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description Equal to this: a sort field of the table. */
-                team_id?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SchedulePage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createSchedule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "team_id": "example",
-                 *       "name": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ScheduleCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Schedule"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getSchedule: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, name, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of a schedule.
-                 * @example example
-                 */
-                team_id: string;
-                /** @description The schedule_id of a schedule. */
-                schedule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Schedule"] | components["schemas"]["SchedulePart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putSchedule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of a schedule.
-                 * @example example
-                 */
-                team_id: string;
-                /** @description The schedule_id of a schedule. */
-                schedule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "name": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ScheduleReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Schedule"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Schedule"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteSchedule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of a schedule.
-                 * @example example
-                 */
-                team_id: string;
-                /** @description The schedule_id of a schedule. */
-                schedule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchSchedule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of a schedule.
-                 * @example example
-                 */
-                team_id: string;
-                /** @description The schedule_id of a schedule. */
-                schedule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example {} */
-                "application/merge-patch+json": components["schemas"]["SchedulePatch"];
-                /** @example {} */
-                "application/json": components["schemas"]["SchedulePatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Schedule"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listShift: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, shift_id. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description The index to list: `by_user` by user_id, starts_at. */
-                index?: "by_user";
-                /** @description Equal to this: a sort field of the table. */
-                team_id?: string;
-                /** @description Equal to this: a sort field of the table. */
-                schedule_id?: string;
-                /** @description Equal to this: a filter, a partition field of by_user. */
-                user_id?: string | string[];
-                /** @description Equal to this: a sort field of by_user. */
-                starts_at?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ShiftPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createShift: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "team_id": "example",
-                 *       "schedule_id": "example",
-                 *       "user_id": "example",
-                 *       "starts_at": "2026-11-21T08:00:00Z",
-                 *       "ends_at": "2026-11-21T16:00:00Z"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ShiftCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Shift"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getShift: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, shift_id. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of a shift.
-                 * @example example
-                 */
-                team_id: string;
-                /**
-                 * @description The schedule_id of a shift.
-                 * @example example
-                 */
-                schedule_id: string;
-                /** @description The shift_id of a shift. */
-                shift_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Shift"] | components["schemas"]["ShiftPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putShift: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of a shift.
-                 * @example example
-                 */
-                team_id: string;
-                /**
-                 * @description The schedule_id of a shift.
-                 * @example example
-                 */
-                schedule_id: string;
-                /** @description The shift_id of a shift. */
-                shift_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "user_id": "example",
-                 *       "starts_at": "2026-11-21T08:00:00Z",
-                 *       "ends_at": "2026-11-21T16:00:00Z"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ShiftReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Shift"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Shift"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteShift: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of a shift.
-                 * @example example
-                 */
-                team_id: string;
-                /**
-                 * @description The schedule_id of a shift.
-                 * @example example
-                 */
-                schedule_id: string;
-                /** @description The shift_id of a shift. */
-                shift_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchShift: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of a shift.
-                 * @example example
-                 */
-                team_id: string;
-                /**
-                 * @description The schedule_id of a shift.
-                 * @example example
-                 */
-                schedule_id: string;
-                /** @description The shift_id of a shift. */
-                shift_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "starts_at": "2026-11-21T08:00:00Z",
-                 *       "ends_at": "2026-11-21T16:00:00Z"
-                 *     }
-                 */
-                "application/merge-patch+json": components["schemas"]["ShiftPatch"];
-                /**
-                 * @example {
-                 *       "starts_at": "2026-11-21T08:00:00Z",
-                 *       "ends_at": "2026-11-21T16:00:00Z"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ShiftPatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Shift"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listOverride: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, override_id. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description The index to list: `by_user` by user_id, starts_at. */
-                index?: "by_user";
-                /** @description Equal to this: a sort field of the table. */
-                team_id?: string;
-                /** @description Equal to this: a sort field of the table. */
-                schedule_id?: string;
-                /** @description Equal to this: a filter, a partition field of by_user. */
-                user_id?: string | string[];
-                /** @description Equal to this: a sort field of by_user. */
-                starts_at?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OverridePage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createOverride: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "team_id": "example",
-                 *       "schedule_id": "example",
-                 *       "user_id": "example",
-                 *       "starts_at": "2026-11-21T08:00:00Z",
-                 *       "ends_at": "2026-11-21T16:00:00Z"
-                 *     }
-                 */
-                "application/json": components["schemas"]["OverrideCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Override"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getOverride: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, override_id. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of an override.
-                 * @example example
-                 */
-                team_id: string;
-                /**
-                 * @description The schedule_id of an override.
-                 * @example example
-                 */
-                schedule_id: string;
-                /** @description The override_id of an override. */
-                override_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Override"] | components["schemas"]["OverridePart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putOverride: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of an override.
-                 * @example example
-                 */
-                team_id: string;
-                /**
-                 * @description The schedule_id of an override.
-                 * @example example
-                 */
-                schedule_id: string;
-                /** @description The override_id of an override. */
-                override_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "user_id": "example",
-                 *       "starts_at": "2026-11-21T08:00:00Z",
-                 *       "ends_at": "2026-11-21T16:00:00Z"
-                 *     }
-                 */
-                "application/json": components["schemas"]["OverrideReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Override"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Override"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteOverride: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of an override.
-                 * @example example
-                 */
-                team_id: string;
-                /**
-                 * @description The schedule_id of an override.
-                 * @example example
-                 */
-                schedule_id: string;
-                /** @description The override_id of an override. */
-                override_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchOverride: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The team_id of an override.
-                 * @example example
-                 */
-                team_id: string;
-                /**
-                 * @description The schedule_id of an override.
-                 * @example example
-                 */
-                schedule_id: string;
-                /** @description The override_id of an override. */
-                override_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "starts_at": "2026-11-21T08:00:00Z",
-                 *       "ends_at": "2026-11-21T16:00:00Z"
-                 *     }
-                 */
-                "application/merge-patch+json": components["schemas"]["OverridePatch"];
-                /**
-                 * @example {
-                 *       "starts_at": "2026-11-21T08:00:00Z",
-                 *       "ends_at": "2026-11-21T16:00:00Z"
-                 *     }
-                 */
-                "application/json": components["schemas"]["OverridePatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Override"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listContactMethod: {
-        parameters: {
-            query: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, user_id, method_id, channel, address, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description Equal to this: a partition field of the table. */
-                user_id: string | string[];
-                /** @description Equal to this: a filter. */
-                channel?: components["schemas"]["Channel"];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethodPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createContactMethod: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "user_id": "example",
-                 *       "channel": "email",
-                 *       "address": "ada@example.com"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ContactMethodCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethod"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getContactMethod: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, user_id, method_id, channel, address, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a contact method.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The method_id of a contact method. */
-                method_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethod"] | components["schemas"]["ContactMethodPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putContactMethod: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a contact method.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The method_id of a contact method. */
-                method_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "channel": "email",
-                 *       "address": "ada@example.com"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ContactMethodReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethod"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethod"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteContactMethod: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a contact method.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The method_id of a contact method. */
-                method_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchContactMethod: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a contact method.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The method_id of a contact method. */
-                method_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "address": "ada@example.com"
-                 *     }
-                 */
-                "application/merge-patch+json": components["schemas"]["ContactMethodPatch"];
-                /**
-                 * @example {
-                 *       "address": "ada@example.com"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ContactMethodPatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethod"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listNotificationRule: {
-        parameters: {
-            query: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, user_id, rule_id, method_id, severity, after_minutes, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description Equal to this: a partition field of the table. */
-                user_id: string | string[];
-                /** @description Equal to this: a filter. */
-                severity?: components["schemas"]["Severity"];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRulePage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createNotificationRule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "user_id": "example",
-                 *       "method_id": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["NotificationRuleCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRule"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getNotificationRule: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, user_id, rule_id, method_id, severity, after_minutes, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a notification rule.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The rule_id of a notification rule. */
-                rule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRule"] | components["schemas"]["NotificationRulePart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putNotificationRule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a notification rule.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The rule_id of a notification rule. */
-                rule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "method_id": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["NotificationRuleReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRule"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRule"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteNotificationRule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a notification rule.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The rule_id of a notification rule. */
-                rule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchNotificationRule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a notification rule.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The rule_id of a notification rule. */
-                rule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example {} */
-                "application/merge-patch+json": components["schemas"]["NotificationRulePatch"];
-                /** @example {} */
-                "application/json": components["schemas"]["NotificationRulePatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRule"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
     listArticle: {
         parameters: {
             query?: {
@@ -6600,7 +3604,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6619,7 +3623,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6662,8 +3666,6 @@ export interface operations {
     getArticle: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, text, created_at, updated_at. */
-                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -6688,7 +3690,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item; a part of it if `fields` is given. */
+            /** @description The item. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6696,7 +3698,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Article"] | components["schemas"]["ArticlePart"];
+                    "application/json": components["schemas"]["Article"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -6727,7 +3729,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6768,7 +3770,7 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6795,17 +3797,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6889,7 +3880,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6939,17 +3930,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7031,7 +4011,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
                 Prefer?: string;
             };
             path?: never;
@@ -7050,7 +4030,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7080,8 +4060,6 @@ export interface operations {
     getAccess: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, id, action, user_id. */
-                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -7106,7 +4084,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item; a part of it if `fields` is given. */
+            /** @description The item. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7114,7 +4092,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Access"] | components["schemas"]["AccessPart"];
+                    "application/json": components["schemas"]["Access"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -7201,7 +4179,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -7220,7 +4198,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7263,8 +4241,6 @@ export interface operations {
     getTimedAccess: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, action, user_id. */
-                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -7287,7 +4263,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item; a part of it if `fields` is given. */
+            /** @description The item. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7295,7 +4271,1255 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TimedAccess"] | components["schemas"]["TimedAccessPart"];
+                    "application/json": components["schemas"]["TimedAccess"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listContactMethod: {
+        parameters: {
+            query: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, user_id, method_id, channel, address, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                user_id: string | string[];
+                /** @description Equal to this: a filter. */
+                channel?: components["schemas"]["Channel"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethodPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createContactMethod: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "channel": "email",
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ContactMethodCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethod"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getContactMethod: {
+        parameters: {
+            query?: {
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The method_id of a contact method. */
+                method_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethod"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putContactMethod: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The method_id of a contact method. */
+                method_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "channel": "email",
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ContactMethodReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethod"];
+                };
+            };
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethod"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteContactMethod: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The method_id of a contact method. */
+                method_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchContactMethod: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The method_id of a contact method. */
+                method_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
+                "application/merge-patch+json": components["schemas"]["ContactMethodPatch"];
+                /**
+                 * @example {
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ContactMethodPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethod"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listNotificationRule: {
+        parameters: {
+            query: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, user_id, rule_id, method_id, severity, after_minutes, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                user_id: string | string[];
+                /** @description Equal to this: a filter. */
+                severity?: components["schemas"]["Severity"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRulePage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "method_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationRuleCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getNotificationRule: {
+        parameters: {
+            query?: {
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The rule_id of a notification rule. */
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The rule_id of a notification rule. */
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "method_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationRuleReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The rule_id of a notification rule. */
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The rule_id of a notification rule. */
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["NotificationRulePatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["NotificationRulePatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listIncident: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_state` by state, id. */
+                index?: "by_state";
+                /** @description Equal to this: a filter. */
+                status?: string;
+                /** @description Equal to this: a filter. */
+                team?: string;
+                /** @description Equal to this: a partition field of by_state. */
+                state?: components["schemas"]["IncidentState"] | components["schemas"]["IncidentState"][];
+                /** @description Equal to this: a sort field of by_state. */
+                id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IncidentPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createIncident: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "number": 1,
+                 *       "title": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["IncidentCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getIncident: {
+        parameters: {
+            query?: {
+                /** @description Fields that are only sent on request, separated by commas: details. */
+                include?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `wait=5`: answer when the copies of the item are current, or after that many seconds, at most 10. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            406: components["responses"]["406"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putIncident: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "number": 1,
+                 *       "title": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["IncidentReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"];
+                };
+            };
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteIncident: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchIncident: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["IncidentPatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["IncidentPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listParticipation: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, incident_id, participant, state, since, number, title, status, team, created_at, closed_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_participant` by participant, state, since, incident_id. */
+                index?: "by_participant";
+                /** @description Over several partitions: show each value of this field once. */
+                distinct?: "incident_id";
+                /** @description Equal to this: a partition field of the table, a sort field of by_participant. */
+                incident_id?: string | string[];
+                /** @description Equal to this: a partition field of by_participant. */
+                participant?: string | string[];
+                /** @description Equal to this: a sort field of by_participant. */
+                state?: components["schemas"]["IncidentState"];
+                /** @description Equal to this: a sort field of by_participant. */
+                since?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ParticipationPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getParticipation: {
+        parameters: {
+            query?: {
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description The incident_id of a participation. */
+                incident_id: string;
+                /** @description The participant of a participation. */
+                participant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Participation"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -7428,8 +5652,6 @@ export interface operations {
     getPing: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, series, episode, at, id, session_id, viewer_id, seconds, expires_at. */
-                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -7465,7 +5687,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item; a part of it if `fields` is given. */
+            /** @description The item. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7473,7 +5695,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Ping"] | components["schemas"]["PingPart"];
+                    "application/json": components["schemas"]["Ping"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -7504,7 +5726,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7555,7 +5777,7 @@ export interface operations {
                     "application/json": components["schemas"]["Ping"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7582,17 +5804,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7687,7 +5898,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7749,17 +5960,6 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
@@ -7768,484 +5968,6 @@ export interface operations {
             412: components["responses"]["412"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listIncident: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description The index to list: `by_state` by state, id. */
-                index?: "by_state";
-                /** @description Equal to this: a filter. */
-                status?: string;
-                /** @description Equal to this: a filter. */
-                team?: string;
-                /** @description Equal to this: a partition field of by_state. */
-                state?: components["schemas"]["IncidentState"] | components["schemas"]["IncidentState"][];
-                /** @description Equal to this: a sort field of by_state. */
-                id?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["IncidentPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createIncident: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "number": 1,
-                 *       "title": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["IncidentCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Incident"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getIncident: {
-        parameters: {
-            query?: {
-                /** @description Fields that are only sent on request, separated by commas: details. */
-                include?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `wait=5`: answer when the copies of the item are current, or after that many seconds, at most 10. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The id of an incident. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Incident"] | components["schemas"]["IncidentPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            406: components["responses"]["406"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putIncident: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The id of an incident. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "number": 1,
-                 *       "title": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["IncidentReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Incident"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Incident"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteIncident: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The id of an incident. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchIncident: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The id of an incident. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example {} */
-                "application/merge-patch+json": components["schemas"]["IncidentPatch"];
-                /** @example {} */
-                "application/json": components["schemas"]["IncidentPatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Incident"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listParticipation: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, incident_id, participant, state, since, number, title, status, team, created_at, closed_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description The index to list: `by_participant` by participant, state, since, incident_id. */
-                index?: "by_participant";
-                /** @description Over several partitions: show each value of this field once. */
-                distinct?: "incident_id";
-                /** @description Equal to this: a partition field of the table, a sort field of by_participant. */
-                incident_id?: string | string[];
-                /** @description Equal to this: a partition field of by_participant. */
-                participant?: string | string[];
-                /** @description Equal to this: a sort field of by_participant. */
-                state?: components["schemas"]["IncidentState"];
-                /** @description Equal to this: a sort field of by_participant. */
-                since?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ParticipationPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getParticipation: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, incident_id, participant, state, since, number, title, status, team, created_at, closed_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /** @description The incident_id of a participation. */
-                incident_id: string;
-                /** @description The participant of a participation. */
-                participant: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Participation"] | components["schemas"]["ParticipationPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
@@ -8310,7 +6032,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -8327,7 +6049,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8370,8 +6092,6 @@ export interface operations {
     getLicensor: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, id, name. */
-                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -8389,7 +6109,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item; a part of it if `fields` is given. */
+            /** @description The item. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8397,7 +6117,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licensor"] | components["schemas"]["LicensorPart"];
+                    "application/json": components["schemas"]["Licensor"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -8428,7 +6148,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8461,7 +6181,7 @@ export interface operations {
                     "application/json": components["schemas"]["Licensor"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8488,17 +6208,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8575,7 +6284,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8618,17 +6327,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8706,7 +6404,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -8724,7 +6422,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8767,8 +6465,6 @@ export interface operations {
     getLicence: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, series, licensor_id, parts. */
-                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -8794,7 +6490,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item; a part of it if `fields` is given. */
+            /** @description The item. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8802,7 +6498,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licence"] | components["schemas"]["LicencePart"];
+                    "application/json": components["schemas"]["Licence"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -8833,7 +6529,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8870,7 +6566,7 @@ export interface operations {
                     "application/json": components["schemas"]["Licence"];
                 };
             };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            /** @description Created. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8897,17 +6593,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8992,7 +6677,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -9044,8 +6729,216 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listTeam: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, team_id, name, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createTeam: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TeamCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Team"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getTeam: {
+        parameters: {
+            query?: {
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description The team_id of a team. */
+                team_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Team"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putTeam: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The team_id of a team. */
+                team_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TeamReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
@@ -9053,7 +6946,1820 @@ export interface operations {
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
+                content: {
+                    "application/json": components["schemas"]["Team"];
+                };
+            };
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Team"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteTeam: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The team_id of a team. */
+                team_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
                 content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchTeam: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The team_id of a team. */
+                team_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["TeamPatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["TeamPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Team"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listSchedule: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, name, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a sort field of the table. */
+                team_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SchedulePage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createSchedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "team_id": "example",
+                 *       "name": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ScheduleCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getSchedule: {
+        parameters: {
+            query?: {
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The schedule_id of a schedule. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putSchedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The schedule_id of a schedule. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ScheduleReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteSchedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The schedule_id of a schedule. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchSchedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The schedule_id of a schedule. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["SchedulePatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["SchedulePatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listShift: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, shift_id. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_user` by user_id, starts_at. */
+                index?: "by_user";
+                /** @description Equal to this: a sort field of the table. */
+                team_id?: string;
+                /** @description Equal to this: a sort field of the table. */
+                schedule_id?: string;
+                /** @description Equal to this: a filter, a partition field of by_user. */
+                user_id?: string | string[];
+                /** @description Equal to this: a sort field of by_user. */
+                starts_at?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShiftPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createShift: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "team_id": "example",
+                 *       "schedule_id": "example",
+                 *       "user_id": "example",
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ShiftCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shift"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getShift: {
+        parameters: {
+            query?: {
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of a shift.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The schedule_id of a shift.
+                 * @example example
+                 */
+                schedule_id: string;
+                /** @description The shift_id of a shift. */
+                shift_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shift"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putShift: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of a shift.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The schedule_id of a shift.
+                 * @example example
+                 */
+                schedule_id: string;
+                /** @description The shift_id of a shift. */
+                shift_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ShiftReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shift"];
+                };
+            };
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shift"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteShift: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of a shift.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The schedule_id of a shift.
+                 * @example example
+                 */
+                schedule_id: string;
+                /** @description The shift_id of a shift. */
+                shift_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchShift: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of a shift.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The schedule_id of a shift.
+                 * @example example
+                 */
+                schedule_id: string;
+                /** @description The shift_id of a shift. */
+                shift_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
+                "application/merge-patch+json": components["schemas"]["ShiftPatch"];
+                /**
+                 * @example {
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ShiftPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shift"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listOverride: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, override_id. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_user` by user_id, starts_at. */
+                index?: "by_user";
+                /** @description Equal to this: a sort field of the table. */
+                team_id?: string;
+                /** @description Equal to this: a sort field of the table. */
+                schedule_id?: string;
+                /** @description Equal to this: a filter, a partition field of by_user. */
+                user_id?: string | string[];
+                /** @description Equal to this: a sort field of by_user. */
+                starts_at?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OverridePage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createOverride: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "team_id": "example",
+                 *       "schedule_id": "example",
+                 *       "user_id": "example",
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OverrideCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Override"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getOverride: {
+        parameters: {
+            query?: {
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of an override.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The schedule_id of an override.
+                 * @example example
+                 */
+                schedule_id: string;
+                /** @description The override_id of an override. */
+                override_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Override"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putOverride: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of an override.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The schedule_id of an override.
+                 * @example example
+                 */
+                schedule_id: string;
+                /** @description The override_id of an override. */
+                override_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OverrideReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Override"];
+                };
+            };
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Override"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteOverride: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of an override.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The schedule_id of an override.
+                 * @example example
+                 */
+                schedule_id: string;
+                /** @description The override_id of an override. */
+                override_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchOverride: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of an override.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The schedule_id of an override.
+                 * @example example
+                 */
+                schedule_id: string;
+                /** @description The override_id of an override. */
+                override_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
+                "application/merge-patch+json": components["schemas"]["OverridePatch"];
+                /**
+                 * @example {
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OverridePatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Override"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listUser: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, id, email, display_name, manager_id, department, status, created_at, updated_at, expires_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id. */
+                index?: "by_email" | "by_department" | "by_manager";
+                /** @description Equal to this: a filter, a partition field of by_department. */
+                department?: string | string[];
+                /** @description Equal to this: a filter, a partition field of by_manager. */
+                manager_id?: string | string[];
+                /** @description Equal to this: a filter. */
+                status?: components["schemas"]["UserStatus"];
+                /** @description Equal to this: a sort field of by_email. */
+                email?: string;
+                /** @description Equal to this: a sort field of by_department, a sort field of by_manager. */
+                id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "ada",
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
+                 *     }
+                 */
+                "application/json": components["schemas"]["UserCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getUser: {
+        parameters: {
+            query?: {
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
+                 *     }
+                 */
+                "application/json": components["schemas"]["UserReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
+                 *     }
+                 */
+                "application/merge-patch+json": components["schemas"]["UserPatch"];
+                /**
+                 * @example {
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
+                 *     }
+                 */
+                "application/json": components["schemas"]["UserPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -9126,8 +8832,6 @@ export interface operations {
     getOperation: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, id, state, method, target, request, status, problem, created_at, updated_at, expires_at. */
-                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -9145,7 +8849,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item; a part of it if `fields` is given. */
+            /** @description The item. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -9153,7 +8857,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Operation"] | components["schemas"]["OperationPart"];
+                    "application/json": components["schemas"]["Operation"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -9170,6 +8874,58 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listContacts: {
+        parameters: {
+            query: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Part of the key. */
+                user_id: string | string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactsPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
@@ -9219,58 +8975,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OnCallPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listContacts: {
-        parameters: {
-            query: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description Part of the key. */
-                user_id: string | string[];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactsPage"];
                 };
             };
             400: components["responses"]["400"];
@@ -9502,7 +9206,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The spans. */
+            /** @description The items, in order. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9534,7 +9238,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The shares. */
+            /** @description A month's revenue, divided by the seconds watched. Seconds, shares and amounts sum up exactly to the whole. */
             200: {
                 headers: {
                     [name: string]: unknown;

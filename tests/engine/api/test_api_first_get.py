@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Collection
 from tests.waiting import HANG_SECONDS
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from domain import Exposed
 from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.entity import ItemKey
 from dynashard.errors import NotFoundError
@@ -17,6 +16,7 @@ from dynashard.placement import UNSHARDED
 from dynashard.resharding import Scope
 from dynashard.routing import home
 from dynashard.service import Collection as Items
+from dynashard_serving.declare import Exposed
 from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
 
 pytestmark = pytest.mark.engine

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 
-from domain import ENTITIES
 from dynashard import definition
 from dynashard_lab.bench.canned import Asked, CannedAnswers, canned_server
 from dynashard_lab.bench.clients.interface import DIRECT, FLOOR, RAW, SDK, load
@@ -27,6 +26,7 @@ from dynashard_lab.bench.stored import (
     user_item,
 )
 from dynashard_lab.bench.users import User, user
+from tests.domain_served import ENTITIES
 
 pytestmark = pytest.mark.unit
 

@@ -20,7 +20,7 @@ AWS_SERVICES = "dynashard_serving.aws_services"
 """The module that asks the other services of AWS. It imports the SDK on first use."""
 STORAGE = {"keys", "placement", "codec", "topology", "routing"}
 """The rooms that decide how items are stored. Handlers must not import them."""
-EXPOSING = "dynashard_serving.operations.exposed."
+EXPOSING = "dynashard_serving.declare."
 """The package with the types of the domain's declarations for callers."""
 TESTS_ONLY = "dynashard.testing"
 """The room for tests. Nothing that is deployed imports it."""

@@ -22,8 +22,7 @@ from typing import Any
 
 from rich.console import Console
 
-from domain import ENTITIES
-from domain.users import User
+from domain.samples.users import User
 from dynashard import Collection, Dynashard, definition
 from dynashard.resharding import Resharder, Scope
 from dynashard.routing import home
@@ -33,6 +32,7 @@ from dynashard.transport import Transport, connect
 from dynashard_checks.soak.callers import Lister, Worker
 from dynashard_checks.soak.ledger import Findings, Ledger
 from dynashard_checks.soak.stack import Stack, running_stack
+from dynashard_serving.domain import declared
 
 _TENANT = "soak"
 _CHUNK = 5000
@@ -75,7 +75,7 @@ class Soak:
             self._transport,
             table=self._table,
             topology_table=variables["TOPOLOGY_TABLE"],
-            entities=[each.entity for each in ENTITIES],
+            entities=list(declared().models),
         )
         entity = definition(User)
         self._scope = Scope(entity, entity.logical_partition({"tenant_id": _TENANT}))

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-import domain
 from dynashard import Entity
+from dynashard_serving.domain import declared
 from dynashard_serving.operations.served import Served
 
 TENANT: Final = "truth"
@@ -76,7 +76,7 @@ _DOCUMENTS: Final[Mapping[str, Callable[[str, str], Document]]] = {
 
 def subjects() -> dict[str, Subject]:
     """Return every entity of the domain by its path, except the edges, which are written in pairs."""
-    served = {each.path: Served(each) for each in domain.ENTITIES}
+    served = {each.path: Served(each) for each in declared().entities}
     if missing := served.keys() - _DOCUMENTS.keys() - {"follows"}:
         raise LookupError(
             f"there are no items of {', '.join(sorted(missing))}: add them to dynashard_checks.truth.batch_items"

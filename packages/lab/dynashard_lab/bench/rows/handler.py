@@ -10,7 +10,7 @@ from unittest.mock import patch
 import boto3
 import orjson
 
-from domain.users import User
+from domain.samples.users import User
 from dynashard.transport import connect
 from dynashard_lab.bench import stored
 from dynashard_lab.bench.measure import Apart, Here, Limit, Row

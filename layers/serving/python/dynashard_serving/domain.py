@@ -1,0 +1,153 @@
+"""The domain of this backend: what the package `domain` declares, found by itself.
+
+Where the bundle holds an index, a path leads to the modules that declare what is served there, and only those are
+imported. Without one, as in a checkout, all modules of the domain are imported at first use.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dynashard.entity import Entity
+from dynashard.errors import ConfigurationError
+from dynashard_serving.declare import (
+    Endpoint,
+    Exposed,
+    FamilyListing,
+    ServedEdges,
+    ServedRollUps,
+    endpoint_of,
+    exposure_of,
+)
+
+if TYPE_CHECKING:
+    from dynashard_patterns.copies import MaterializedCopies
+    from dynashard_patterns.edges import Edges
+    from dynashard_patterns.rollups import RollUps
+
+PACKAGE: Final = "domain"
+"""The import name of the domain: the only thing that this package knows of it."""
+INDEX: Final = "index.json"
+"""The index of a bundle, in the folder of the domain."""
+
+Root = Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint
+"""What is served at a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """Everything that a domain declares.
+
+    Attributes:
+        entities: every entity. One that is not served has no operations.
+        served: what has a path besides entities.
+        copies: materialized copies of items, which the function `changes` keeps current.
+        roll_ups: sums over items, which the function `changes` keeps current.
+        edges: relations that are stored at both of their ends.
+    """
+
+    entities: "tuple[Exposed, ...]" = ()
+    served: "tuple[FamilyListing | ServedEdges | ServedRollUps | Endpoint, ...]" = ()
+    copies: "tuple[MaterializedCopies[Any, Any], ...]" = ()
+    roll_ups: "tuple[RollUps[Any], ...]" = ()
+    edges: "tuple[Edges[Any], ...]" = ()
+
+    @property
+    def paths(self) -> Iterator[tuple[str, Root]]:
+        """What is served, by the first segment of its path below `/v1`."""
+        yield from ((one.path, one) for one in self.entities if one.operations)
+        yield from ((one.path, one) for one in self.served)
+
+
+class Domain:
+    """What is served, by path, and everything that is declared. Both are loaded when they are asked for.
+
+    Attributes:
+        roots: what loads what is served at a path, by its first segment below `/v1`.
+    """
+
+    def __init__(self, roots: Mapping[str, Callable[[], Root]], load: Callable[[], Declarations]) -> None:
+        self.roots = roots
+        self._load = load
+
+    @cached_property
+    def declarations(self) -> Declarations:
+        """Everything that is declared."""
+        return self._load()
+
+    @property
+    def entities(self) -> tuple[Exposed, ...]:
+        """Every entity, with how it is served."""
+        return self.declarations.entities
+
+    @property
+    def models(self) -> Sequence[type[Entity]]:
+        """The class of every entity; nothing is loaded before the sequence is used."""
+        return _Models(self)
+
+
+class _Models(Sequence[type[Entity]]):
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+
+    def __getitem__(self, number: Any) -> Any:
+        return [each.entity for each in self._domain.entities][number]
+
+    def __len__(self) -> int:
+        return len(self._domain.entities)
+
+
+@cache
+def declared() -> Domain:
+    """Return the domain of this process.
+
+    Raises:
+        ConfigurationError: a path cannot be served, or a name is used twice. An index was checked when it was made.
+        DeclarationError: a declaration is wrong.
+    """
+    package = import_module(PACKAGE)
+    if package.__file__ is not None:
+        index = Path(package.__file__).with_name(INDEX)
+        try:
+            text = index.read_bytes()
+        except FileNotFoundError:
+            pass
+        else:
+            return _indexed(text)
+    from dynashard_serving.discovery import discovered  # noqa: PLC0415 - it loads all patterns
+
+    return discovered()
+
+
+def served_by(value: object) -> Root | None:
+    """Return how something that a module holds is served; None if it is not."""
+    if isinstance(value, type):
+        return exposure_of(value) if issubclass(value, Entity) else None
+    if isinstance(value, Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint):
+        return value
+    return endpoint_of(value) if callable(value) else None
+
+
+def _found(name: str, modules: Sequence[str]) -> Root:
+    """Return what is served by a name of the first module. The others add to the rules of its items."""
+    first, *_ = [import_module(module) for module in modules]
+    found = served_by(getattr(first, name, None))
+    if found is None:
+        raise ConfigurationError(f"the index names {modules[0]}.{name}, which is not served: build the bundle again")
+    return found
+
+
+def _indexed(text: bytes) -> Domain:
+    index = json.loads(text)
+    roots = {path: partial(_found, *place) for path, place in index["roots"].items()}
+
+    def load() -> Declarations:
+        from dynashard_serving.discovery import declarations_in  # noqa: PLC0415 - it loads all patterns
+
+        return declarations_in(index["modules"])
+
+    return Domain(roots, load)
