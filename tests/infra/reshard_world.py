@@ -76,7 +76,7 @@ class Note(
     id: str
 
 
-DOMAIN = domain_of(Exposed(Parcel, path="parcels"), Exposed(Note, path="notes"))
+DOMAIN = domain_of(Exposed(Parcel, path="parcels", operations=()), Exposed(Note, path="notes", operations=()))
 ASKED = {"entity": "parcels", "partition": {"tenant": "abc"}}
 IDS = [f"{number:03}" for number in range(12)]
 """Of the parcels that tests begin with."""

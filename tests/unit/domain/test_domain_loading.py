@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,14 +10,12 @@ from typing import Any
 import pytest
 
 from dynashard import definition
-from dynashard_serving.discovery import index_of, modules
 from dynashard_serving.domain import INDEX
-from tests.domain_served import ENTITIES, FAMILY_LISTINGS
+from tests.domain_served import ENTITIES, FAMILY_LISTINGS, bundle_in
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.unit
 
-DOMAIN = Path(__file__).parents[3] / "layers/domain/python/domain"
 RULES = """
 def rules(known):
     templates = [known.partition, known.sort, *(t for i in known.indexes.values() for t in (i.partition, i.sort))]
@@ -48,9 +45,7 @@ with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as processe
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
     """The domain as a bundle holds it, with an index, in a folder for the path of imports."""
-    shutil.copytree(DOMAIN, tmp_path / "domain", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "domain" / INDEX).write_text(json.dumps(index_of(modules())))
-    return tmp_path
+    return bundle_in(tmp_path)
 
 
 def in_a_new_process(program: str, folder: Path | None = None) -> str:

@@ -46,10 +46,10 @@ def discovered() -> Domain:
         ConfigurationError: as `domain_of`.
         DeclarationError: a declaration is wrong.
     """
-    return domain_of(*(each.value for each in found_in(modules())))
+    return domain_of(*(each.value for each in found_in(module_names())))
 
 
-def modules() -> list[str]:
+def module_names() -> list[str]:
     """Return the names of the domain's modules, those of its folders included, and of this package's own."""
     return [*_modules(import_module(PACKAGE)), *OWN]
 
@@ -182,4 +182,4 @@ def _routes(served: Root) -> Iterator[tuple[type[Entity], str]]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(index_of(modules()), indent=1) + "\n")
+    sys.stdout.write(json.dumps(index_of(module_names()), indent=1) + "\n")
