@@ -18,5 +18,5 @@ FAMILY_LISTINGS: Final = tuple(each for each in declared().declarations.served i
 def bundle_in(folder: Path) -> Path:
     """Copy the domain into a folder for the path of imports, as a bundle holds it: with an index."""
     shutil.copytree(DOMAIN, folder / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / PACKAGE / INDEX).write_text(json.dumps(index_of(module_names())))
+    (folder / PACKAGE / INDEX).write_text(json.dumps(index_of(module_names(PACKAGE))))
     return folder

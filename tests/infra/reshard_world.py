@@ -20,7 +20,7 @@ from dynashard.transport import Transport
 from dynashard_local.tables import TablePlan, engine_client, ensure_tables, table_plans
 from dynashard_local.template import read
 from dynashard_serving.declare import Exposed
-from dynashard_serving.discovery import domain_of
+from dynashard_serving.domain import domain_of
 from dynashard_serving.reshard.backend import resharder_of, scope_of
 from dynashard_serving.reshard.dispatch import Dispatcher
 from dynashard_serving.reshard.executions import Executions

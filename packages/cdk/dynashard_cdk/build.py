@@ -172,7 +172,7 @@ def _index(content: Path) -> str:
     """Return the index of a folder's domain, by which a function imports only what a request needs."""
     path = os.pathsep.join([str(content), *filter(None, [os.environ.get("PYTHONPATH")])])
     return _run(
-        [sys.executable, "-m", "dynashard_serving.discovery"], {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+        [sys.executable, "-m", "dynashard_serving.domain"], {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     )
 
 

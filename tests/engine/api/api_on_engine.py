@@ -15,7 +15,7 @@ from dynashard_serving.api.routes import Routes
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.backend import Backend
 from dynashard_serving.declare import Exposed
-from dynashard_serving.discovery import domain_of
+from dynashard_serving.domain import domain_of
 from dynashard_serving.idempotency import IdempotentCreates
 from tests.api_caller import Caller
 from tests.direct_transport import direct_transport

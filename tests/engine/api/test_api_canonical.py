@@ -9,8 +9,8 @@ from dynashard.transport import Transport
 from dynashard_serving.api.app import build_app
 from dynashard_serving.commands.handler import build_commands
 from dynashard_serving.declare import Exposed
-from dynashard_serving.discovery import domain_of
 from dynashard_serving.documents import representation, without, written
+from dynashard_serving.domain import domain_of
 from tests.api_caller import Answer, Caller
 from tests.depth import examples
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of

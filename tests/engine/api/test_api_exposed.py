@@ -14,7 +14,7 @@ from dynashard.errors import DeclarationError
 from dynashard.transport import Transport
 from dynashard_serving.api.openapi import document_of
 from dynashard_serving.declare import READS, Exposed, FamilyListing, exposure_of
-from dynashard_serving.discovery import domain_of
+from dynashard_serving.domain import domain_of
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
 

@@ -20,7 +20,7 @@ from dynashard.transport import Transport
 from dynashard_serving.api.openapi import document_of
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.declare import Exposed, Window, serve
-from dynashard_serving.discovery import domain_of
+from dynashard_serving.domain import domain_of
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
 

@@ -8,7 +8,7 @@ from dynashard.transport import Transport
 from dynashard_serving.commands.answers import Commands
 from dynashard_serving.commands.handler import build_commands
 from dynashard_serving.declare import Exposed
-from dynashard_serving.discovery import domain_of
+from dynashard_serving.domain import domain_of
 from dynashard_serving.limits import MAX_QUERIES
 from dynashard_serving.settings import ServingSettings
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY

@@ -17,7 +17,7 @@ from dynashard.transport import Transport, Wire
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.declare import Exposed
-from dynashard_serving.discovery import domain_of
+from dynashard_serving.domain import domain_of
 from dynashard_serving.reshard.settings import Settings as ReshardSettings
 from tests.api_caller import TENANT, Answer, Caller
 from tests.engine.api.api_on_engine import KEYS

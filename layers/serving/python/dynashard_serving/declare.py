@@ -31,6 +31,7 @@ __all__ = [
     "Endpoint",
     "Exposed",
     "FamilyListing",
+    "Root",
     "ServedEdges",
     "ServedRollUps",
     "Window",
@@ -38,6 +39,7 @@ __all__ = [
     "endpoint_of",
     "exposure_of",
     "serve",
+    "served_by",
 ]
 
 _EXPOSED: Final[dict[type[Entity], Exposed]] = {}
@@ -249,3 +251,16 @@ def _endpoint(function: Callable[..., Any], path: str, summary: str, text: str, 
 
 def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+Root = Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint
+"""What is served at a path."""
+
+
+def served_by(value: object) -> Root | None:
+    """Return how something that a module holds is served; None if it is not."""
+    if isinstance(value, type):
+        return exposure_of(value) if issubclass(value, Entity) else None
+    if isinstance(value, Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint):
+        return value
+    return endpoint_of(value) if callable(value) else None

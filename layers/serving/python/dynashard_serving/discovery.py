@@ -1,16 +1,14 @@
-"""Find what a domain declares in its modules, and write the index of a bundle: `python -m dynashard_serving.discovery`.
+"""Find what a domain declares in its modules, and make the index of a bundle from it.
 
 An entity is declared by its class. Copies, roll-ups, edges, and what is served besides entities are declared by values
 of a module. An entity without `serve` is known to the command line by its class name in the plural.
 """
 
-import json
 import pkgutil
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -21,8 +19,16 @@ from dynashard.topology import family_of
 from dynashard_patterns.copies import MaterializedCopies
 from dynashard_patterns.edges import Edges
 from dynashard_patterns.rollups import RollUps
-from dynashard_serving.declare import Endpoint, Exposed, FamilyListing, ServedEdges, ServedRollUps, exposure_of
-from dynashard_serving.domain import PACKAGE, Declarations, Domain, Root, served_by
+from dynashard_serving.declare import (
+    Endpoint,
+    Exposed,
+    FamilyListing,
+    Root,
+    ServedEdges,
+    ServedRollUps,
+    exposure_of,
+    served_by,
+)
 from dynashard_serving.resource_paths import refuse_paths
 
 OWN: Final = ("dynashard_serving.operation_records",)
@@ -39,19 +45,34 @@ class Found(NamedTuple):
     value: Any
 
 
-def discovered() -> Domain:
-    """Return the domain whose modules lie in the package `domain`; imports all of them.
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """Everything that a domain declares.
 
-    Raises:
-        ConfigurationError: as `domain_of`.
-        DeclarationError: a declaration is wrong.
+    Attributes:
+        entities: every entity. One that is not served has no operations.
+        served: what has a path besides entities.
+        copies: materialized copies of items, which the function `changes` keeps current.
+        roll_ups: sums over items, which the function `changes` keeps current.
+        edges: relations that are stored at both of their ends.
     """
-    return domain_of(*(each.value for each in found_in(module_names())))
+
+    entities: tuple[Exposed, ...] = ()
+    served: tuple[FamilyListing | ServedEdges | ServedRollUps | Endpoint, ...] = ()
+    copies: tuple[MaterializedCopies[Any, Any], ...] = ()
+    roll_ups: tuple[RollUps[Any], ...] = ()
+    edges: tuple[Edges[Any], ...] = ()
+
+    @property
+    def paths(self) -> Iterator[tuple[str, Root]]:
+        """What is served, by the first segment of its path below `/v1`."""
+        yield from ((one.path, one) for one in self.entities if one.operations)
+        yield from ((one.path, one) for one in self.served)
 
 
-def module_names() -> list[str]:
-    """Return the names of the domain's modules, those of its folders included, and of this package's own."""
-    return [*_modules(import_module(PACKAGE)), *OWN]
+def module_names(package: str) -> list[str]:
+    """Return the names of a domain's modules, with those of its folders, and of this package's own."""
+    return [*_modules(import_module(package)), *OWN]
 
 
 def found_in(names: Iterable[str]) -> Iterator[Found]:
@@ -64,23 +85,32 @@ def found_in(names: Iterable[str]) -> Iterator[Found]:
                 yield Found(module.__name__, name, value)
 
 
-def declarations_in(names: Iterable[str]) -> Declarations:
-    """Return what modules declare; raises as `domain_of`."""
-    return _sorted(each.value for each in found_in(names))
-
-
-def domain_of(*values: Any) -> Domain:
-    """Return a domain of declarations: entities or their `Exposed`, and values such as `FamilyListing` or `Edges`.
+def declarations_of(values: Iterable[Any]) -> Declarations:
+    """Return declarations by their kinds: entities or their `Exposed`, and values such as `FamilyListing` or `Edges`.
 
     Raises:
         ConfigurationError: a path cannot be served, or a name or a path is used twice.
     """
-    declarations = _sorted(values)
-
-    def root(served: Root) -> Any:
-        return lambda: served
-
-    return Domain({path: root(served) for path, served in declarations.paths}, lambda: declarations)
+    given = list(values)
+    served = [each for each in map(served_by, given) if each is not None and not isinstance(each, Exposed)]
+    routes = dict(route for each in served for route in _routes(each))
+    entities = [replace(each, route=routes.get(each.entity)) for each in map(_exposure, given) if each is not None]
+    declarations = Declarations(
+        entities=tuple(entities),
+        served=tuple(served),
+        copies=tuple(each for each in given if isinstance(each, MaterializedCopies)),
+        roll_ups=tuple(each for each in given if isinstance(each, RollUps)),
+        edges=tuple(each for each in given if isinstance(each, Edges)),
+    )
+    refuse_paths([path for path, _ in declarations.paths])
+    for what, names in (
+        ("the path", (one.path for one in entities)),
+        ("the entity's name", (definition(one.entity).name for one in entities)),
+        ("the name of roll-ups", (one.name for one in declarations.roll_ups)),
+    ):
+        if twice := [name for name, times in Counter(names).items() if times > 1]:
+            raise ConfigurationError(f"{twice[0]} is {what} of two declarations: give each one of its own")
+    return declarations
 
 
 def index_of(names: Sequence[str]) -> Mapping[str, Any]:
@@ -90,7 +120,7 @@ def index_of(names: Sequence[str]) -> Mapping[str, Any]:
     and of entities that share its logical partitions.
     """
     found = list(found_in(names))
-    _sorted(each.value for each in found)
+    declarations_of(each.value for each in found)
     roots = {}
     for each in found:
         served = served_by(each.value)
@@ -136,30 +166,6 @@ def _is_entity(model: type[Entity]) -> bool:
     return True
 
 
-def _sorted(values: Iterable[Any]) -> Declarations:
-    """Return values by their kinds."""
-    given = list(values)
-    served = [each for each in map(served_by, given) if each is not None and not isinstance(each, Exposed)]
-    routes = dict(route for each in served for route in _routes(each))
-    entities = [replace(each, route=routes.get(each.entity)) for each in map(_exposure, given) if each is not None]
-    declarations = Declarations(
-        entities=tuple(entities),
-        served=tuple(served),
-        copies=tuple(each for each in given if isinstance(each, MaterializedCopies)),
-        roll_ups=tuple(each for each in given if isinstance(each, RollUps)),
-        edges=tuple(each for each in given if isinstance(each, Edges)),
-    )
-    refuse_paths([path for path, _ in declarations.paths])
-    for what, names in (
-        ("the path", (one.path for one in entities)),
-        ("the entity's name", (definition(one.entity).name for one in entities)),
-        ("the name of roll-ups", (one.name for one in declarations.roll_ups)),
-    ):
-        if twice := [name for name, times in Counter(names).items() if times > 1]:
-            raise ConfigurationError(f"{twice[0]} is {what} of two declarations: give each one of its own")
-    return declarations
-
-
 def _exposure(value: object) -> Exposed | None:
     if isinstance(value, type) and issubclass(value, Entity):
         return exposure_of(value) or Exposed(value, path=_plural(value), operations=())
@@ -179,7 +185,3 @@ def _routes(served: Root) -> Iterator[tuple[type[Entity], str]]:
             yield served.edges.counts, f"/v1/{served.path}/counts"
     if isinstance(served, ServedRollUps):
         yield from ((model, f"/v1/{served.path}") for model in served.roll_ups.into)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(index_of(module_names()), indent=1) + "\n")

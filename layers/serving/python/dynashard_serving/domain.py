@@ -2,11 +2,12 @@
 
 Where the bundle holds an index, a path leads to the modules that declare what is served there, and only those are
 imported. Without one, as in a checkout, all modules of the domain are imported at first use.
+
+`python -m dynashard_serving.domain` prints the index.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -14,53 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynashard.entity import Entity
 from dynashard.errors import ConfigurationError
-from dynashard_serving.declare import (
-    Endpoint,
-    Exposed,
-    FamilyListing,
-    ServedEdges,
-    ServedRollUps,
-    endpoint_of,
-    exposure_of,
-)
+from dynashard_serving.declare import Exposed, Root, served_by
 
 if TYPE_CHECKING:
-    from dynashard_patterns.copies import MaterializedCopies
-    from dynashard_patterns.edges import Edges
-    from dynashard_patterns.rollups import RollUps
+    from dynashard_serving.discovery import Declarations
 
 PACKAGE: Final = "domain"
 """The import name of the domain: the only thing that this package knows of it."""
 INDEX: Final = "index.json"
 """The index of a bundle, in the folder of the domain."""
-
-Root = Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint
-"""What is served at a path."""
-
-
-@dataclass(frozen=True, slots=True)
-class Declarations:
-    """Everything that a domain declares.
-
-    Attributes:
-        entities: every entity. One that is not served has no operations.
-        served: what has a path besides entities.
-        copies: materialized copies of items, which the function `changes` keeps current.
-        roll_ups: sums over items, which the function `changes` keeps current.
-        edges: relations that are stored at both of their ends.
-    """
-
-    entities: "tuple[Exposed, ...]" = ()
-    served: "tuple[FamilyListing | ServedEdges | ServedRollUps | Endpoint, ...]" = ()
-    copies: "tuple[MaterializedCopies[Any, Any], ...]" = ()
-    roll_ups: "tuple[RollUps[Any], ...]" = ()
-    edges: "tuple[Edges[Any], ...]" = ()
-
-    @property
-    def paths(self) -> Iterator[tuple[str, Root]]:
-        """What is served, by the first segment of its path below `/v1`."""
-        yield from ((one.path, one) for one in self.entities if one.operations)
-        yield from ((one.path, one) for one in self.served)
 
 
 class Domain:
@@ -70,12 +33,12 @@ class Domain:
         roots: what loads what is served at a path, by its first segment below `/v1`.
     """
 
-    def __init__(self, roots: Mapping[str, Callable[[], Root]], load: Callable[[], Declarations]) -> None:
+    def __init__(self, roots: Mapping[str, Callable[[], Root]], load: "Callable[[], Declarations]") -> None:
         self.roots = roots
         self._load = load
 
     @cached_property
-    def declarations(self) -> Declarations:
+    def declarations(self) -> "Declarations":
         """Everything that is declared."""
         return self._load()
 
@@ -118,18 +81,25 @@ def declared() -> Domain:
             pass
         else:
             return _indexed(text)
-    from dynashard_serving.discovery import discovered  # noqa: PLC0415 - it loads all patterns
+    from dynashard_serving.discovery import found_in, module_names  # noqa: PLC0415 - it loads all patterns
 
-    return discovered()
+    return domain_of(*(each.value for each in found_in(module_names(PACKAGE))))
 
 
-def served_by(value: object) -> Root | None:
-    """Return how something that a module holds is served; None if it is not."""
-    if isinstance(value, type):
-        return exposure_of(value) if issubclass(value, Entity) else None
-    if isinstance(value, Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint):
-        return value
-    return endpoint_of(value) if callable(value) else None
+def domain_of(*values: Any) -> Domain:
+    """Return a domain of declarations: entities or their `Exposed`, and values such as `FamilyListing` or `Edges`.
+
+    Raises:
+        ConfigurationError: a path cannot be served, or a name or a path is used twice.
+    """
+    from dynashard_serving.discovery import declarations_of  # noqa: PLC0415 - it loads all patterns
+
+    declarations = declarations_of(values)
+
+    def root(served: Root) -> Callable[[], Root]:
+        return lambda: served
+
+    return Domain({path: root(served) for path, served in declarations.paths}, lambda: declarations)
 
 
 def _found(name: str, modules: Sequence[str]) -> Root:
@@ -145,9 +115,17 @@ def _indexed(text: bytes) -> Domain:
     index = json.loads(text)
     roots = {path: partial(_found, *place) for path, place in index["roots"].items()}
 
-    def load() -> Declarations:
-        from dynashard_serving.discovery import declarations_in  # noqa: PLC0415 - it loads all patterns
+    def load() -> "Declarations":
+        from dynashard_serving.discovery import declarations_of, found_in  # noqa: PLC0415 - it loads all patterns
 
-        return declarations_in(index["modules"])
+        return declarations_of(each.value for each in found_in(index["modules"]))
 
     return Domain(roots, load)
+
+
+if __name__ == "__main__":
+    import sys
+
+    from dynashard_serving.discovery import index_of, module_names
+
+    sys.stdout.write(json.dumps(index_of(module_names(PACKAGE)), indent=1) + "\n")

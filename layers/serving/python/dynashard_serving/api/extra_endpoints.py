@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from dynashard_serving.api.extra_endpoint import ExtraEndpoint
-from dynashard_serving.declare import Endpoint, ServedEdges, ServedRollUps
-from dynashard_serving.domain import Root
+from dynashard_serving.declare import Endpoint, Root, ServedEdges, ServedRollUps
 
 
 def extra_endpoints(served: ServedEdges | ServedRollUps | Endpoint) -> Sequence[ExtraEndpoint]:

@@ -19,9 +19,9 @@ from dynashard_serving.api.responses import Response
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.api.waiting import Waiting
 from dynashard_serving.backend import Backend
-from dynashard_serving.declare import Exposed, FamilyListing
+from dynashard_serving.declare import Exposed, FamilyListing, Root
 from dynashard_serving.documents import written
-from dynashard_serving.domain import Domain, Root
+from dynashard_serving.domain import Domain
 from dynashard_serving.limits import MAX_BODY_BYTES
 from dynashard_serving.operations.item_reads import ItemReads
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dynashard import Dynashard
 from dynashard_patterns.changes import Consumer
-from dynashard_serving.domain import Declarations
+from dynashard_serving.discovery import Declarations
 
 
 def consumers(db: Dynashard, declarations: Declarations) -> Iterator[Consumer]:

@@ -11,9 +11,8 @@ from dynashard.errors import FieldError, ValidationFailedError
 from dynashard_serving.backend import Backend
 from dynashard_serving.commands.items import PAGING, choice_of, paging_of
 from dynashard_serving.commands.request import Members
-from dynashard_serving.declare import Endpoint, FamilyListing, ServedEdges, ServedRollUps
+from dynashard_serving.declare import Endpoint, FamilyListing, Root, ServedEdges, ServedRollUps
 from dynashard_serving.documents import Document, validated
-from dynashard_serving.domain import Root
 from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Node, Way
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.item_reads import shown
