@@ -17,6 +17,7 @@ from dynashard.resharding import Scope
 from dynashard.routing import home
 from dynashard.service import Collection as Items
 from dynashard_serving.declare import Exposed
+from dynashard_serving.domain import domain_of
 from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
 
 pytestmark = pytest.mark.engine
@@ -47,7 +48,8 @@ KINDS = ("cat", "dog")
 def world(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[ReshardWorld]:
-    monkeypatch.setattr("dynashard_tools.entities.ENTITIES", (Exposed(Pet, path="pets"),))
+    domain = domain_of(Exposed(Pet, path="pets", operations=()))
+    monkeypatch.setattr("dynashard_tools.entities.declared", lambda: domain)
     with reshard_world(tmp_path, monkeypatch, capsys) as world:
         yield world
 
