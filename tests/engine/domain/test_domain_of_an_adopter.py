@@ -194,7 +194,7 @@ def test_edges_and_a_read_of_ones_own_in_a_folder_are_served_by_every_interface(
     adopter.declare("likes/__init__.py", '"""Likes."""\n')
     adopter.declare("likes/edges.py", EDGES)
     ends = {"node": "User.1", "other": "Film.2"}
-    added, counts, count, said, told, wrong, document = adopter.do(
+    added, counts, count, said, invoked, wrong, document = adopter.do(
         ("http", "POST", "/v1/likes", ends),
         ("http", "GET", "/v1/likes/counts?of=User.1"),
         ("commands", {"operation": "count", "entity": "likes", "of": "Film.2", "way": "backward"}),
@@ -209,7 +209,7 @@ def test_edges_and_a_read_of_ones_own_in_a_folder_are_served_by_every_interface(
     assert counts == [200, {"liking": 1, "likers": 0}]
     assert count["result"] == 1
     assert said == [200, {"items": [echo, echo]}]
-    assert told["result"] == {"items": [echo], "cursor": None}
+    assert invoked["result"] == {"items": [echo], "cursor": None}
     assert (wrong[0], [error["field"] for error in wrong[1]["errors"]]) == (422, ["word"])
     validate(document[1])
     listed = document[1]["paths"]["/v1/echoes"]["get"]
