@@ -16,7 +16,8 @@ from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.progress import show, working
 
 _PATHS: Final = {each.entity: each.path for each in declared().entities}
-_NAMES: Final = ", ".join(_PATHS.get(each.copy, definition(each.copy).name) for each in declared().declarations.copies)
+_COPIED: Final = [_PATHS.get(each.copy, definition(each.copy).name) for each in declared().declarations.copies]
+_NAMES: Final = ", ".join(_COPIED) or "none are declared"
 
 copies = typer.Typer(help="Compare materialized copies with their sources, or repair them.", no_args_is_help=True)
 

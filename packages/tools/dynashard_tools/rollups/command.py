@@ -19,7 +19,7 @@ from dynashard_tools.progress import show, working
 from dynashard_tools.verify.derived import row_text, sums_text
 
 _SHOWN: Final = 20
-_NAMES: Final = ", ".join(each.name for each in declared().declarations.roll_ups)
+_NAMES: Final = ", ".join(each.name for each in declared().declarations.roll_ups) or "none are declared"
 
 HELP: Final = """Compare roll-ups with the items that they sum up, or repair them: `dynashard rollups check plays --tenant abc --day 2026-11-20`.
 
