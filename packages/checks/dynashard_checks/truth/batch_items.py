@@ -75,9 +75,10 @@ _DOCUMENTS: Final[Mapping[str, Callable[[str, str], Document]]] = {
 
 
 def subjects() -> dict[str, Subject]:
-    """Return every entity of the domain by its path, except the edges, which are written in pairs."""
+    """Return every entity of the samples by its path, except the edges, which are written in pairs."""
     served = {each.path: Served(each) for each in declared().entities}
-    if missing := served.keys() - _DOCUMENTS.keys() - {"follows"}:
+    samples = {path for path, each in served.items() if each.entity.__module__.startswith("domain.samples.")}
+    if missing := samples - _DOCUMENTS.keys() - {"follows"}:
         raise LookupError(
             f"there are no items of {', '.join(sorted(missing))}: add them to dynashard_checks.truth.batch_items"
         )
