@@ -3604,7 +3604,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -3623,7 +3623,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -3666,6 +3666,8 @@ export interface operations {
     getArticle: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, text, created_at, updated_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -3690,7 +3692,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -3698,7 +3700,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Article"];
+                    "application/json": components["schemas"]["Article"] | components["schemas"]["ArticlePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -3729,7 +3731,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -3770,7 +3772,7 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -3797,6 +3799,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -3880,7 +3893,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -3930,6 +3943,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -4011,7 +4035,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path?: never;
@@ -4030,7 +4054,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4060,6 +4084,8 @@ export interface operations {
     getAccess: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, id, action, user_id. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -4084,7 +4110,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4092,7 +4118,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Access"];
+                    "application/json": components["schemas"]["Access"] | components["schemas"]["AccessPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -4179,7 +4205,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4198,7 +4224,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4241,6 +4267,8 @@ export interface operations {
     getTimedAccess: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, action, user_id. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -4263,7 +4291,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4271,7 +4299,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TimedAccess"];
+                    "application/json": components["schemas"]["TimedAccess"] | components["schemas"]["TimedAccessPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -4356,7 +4384,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4375,7 +4403,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4418,6 +4446,8 @@ export interface operations {
     getContactMethod: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, user_id, method_id, channel, address, created_at, updated_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -4440,7 +4470,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4448,7 +4478,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ContactMethod"];
+                    "application/json": components["schemas"]["ContactMethod"] | components["schemas"]["ContactMethodPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -4479,7 +4509,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4518,7 +4548,7 @@ export interface operations {
                     "application/json": components["schemas"]["ContactMethod"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4545,6 +4575,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -4626,7 +4667,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4682,6 +4723,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -4759,7 +4811,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4777,7 +4829,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4820,6 +4872,8 @@ export interface operations {
     getNotificationRule: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, user_id, rule_id, method_id, severity, after_minutes, created_at, updated_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -4842,7 +4896,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4850,7 +4904,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NotificationRule"];
+                    "application/json": components["schemas"]["NotificationRule"] | components["schemas"]["NotificationRulePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -4881,7 +4935,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4919,7 +4973,7 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationRule"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4946,6 +5000,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -5027,7 +5092,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5075,6 +5140,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -5158,7 +5234,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path?: never;
@@ -5176,7 +5252,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5208,6 +5284,8 @@ export interface operations {
             query?: {
                 /** @description Fields that are only sent on request, separated by commas: details. */
                 include?: string;
+                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -5227,7 +5305,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5237,7 +5315,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Incident"];
+                    "application/json": components["schemas"]["Incident"] | components["schemas"]["IncidentPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -5269,7 +5347,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path: {
@@ -5303,7 +5381,7 @@ export interface operations {
                     "application/json": components["schemas"]["Incident"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5317,6 +5395,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Incident"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -5380,7 +5469,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path: {
@@ -5410,6 +5499,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Incident"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -5492,6 +5592,8 @@ export interface operations {
     getParticipation: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, incident_id, participant, state, since, number, title, status, team, created_at, closed_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -5511,7 +5613,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5519,7 +5621,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Participation"];
+                    "application/json": components["schemas"]["Participation"] | components["schemas"]["ParticipationPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -5652,6 +5754,8 @@ export interface operations {
     getPing: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, series, episode, at, id, session_id, viewer_id, seconds, expires_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -5687,7 +5791,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5695,7 +5799,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Ping"];
+                    "application/json": components["schemas"]["Ping"] | components["schemas"]["PingPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -5726,7 +5830,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5777,7 +5881,7 @@ export interface operations {
                     "application/json": components["schemas"]["Ping"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5804,6 +5908,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -5898,7 +6013,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5959,6 +6074,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6032,7 +6158,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6049,7 +6175,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6092,6 +6218,8 @@ export interface operations {
     getLicensor: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, id, name. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -6109,7 +6237,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6117,7 +6245,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licensor"];
+                    "application/json": components["schemas"]["Licensor"] | components["schemas"]["LicensorPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -6148,7 +6276,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6181,7 +6309,7 @@ export interface operations {
                     "application/json": components["schemas"]["Licensor"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6208,6 +6336,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6284,7 +6423,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6327,6 +6466,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6404,7 +6554,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6422,7 +6572,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6465,6 +6615,8 @@ export interface operations {
     getLicence: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, series, licensor_id, parts. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -6490,7 +6642,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6498,7 +6650,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licence"];
+                    "application/json": components["schemas"]["Licence"] | components["schemas"]["LicencePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -6529,7 +6681,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6566,7 +6718,7 @@ export interface operations {
                     "application/json": components["schemas"]["Licence"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6593,6 +6745,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6677,7 +6840,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6728,6 +6891,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -6801,7 +6975,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6818,7 +6992,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6861,6 +7035,8 @@ export interface operations {
     getTeam: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, team_id, name, created_at, updated_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -6878,7 +7054,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6886,7 +7062,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Team"];
+                    "application/json": components["schemas"]["Team"] | components["schemas"]["TeamPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -6917,7 +7093,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6950,7 +7126,7 @@ export interface operations {
                     "application/json": components["schemas"]["Team"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6977,6 +7153,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7053,7 +7240,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7096,6 +7283,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7171,7 +7369,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -7189,7 +7387,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7232,6 +7430,8 @@ export interface operations {
     getSchedule: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, name, created_at, updated_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -7254,7 +7454,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7262,7 +7462,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Schedule"];
+                    "application/json": components["schemas"]["Schedule"] | components["schemas"]["SchedulePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -7293,7 +7493,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7331,7 +7531,7 @@ export interface operations {
                     "application/json": components["schemas"]["Schedule"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7358,6 +7558,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7439,7 +7650,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7487,6 +7698,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7570,7 +7792,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -7591,7 +7813,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7634,6 +7856,8 @@ export interface operations {
     getShift: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, shift_id. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -7661,7 +7885,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7669,7 +7893,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shift"];
+                    "application/json": components["schemas"]["Shift"] | components["schemas"]["ShiftPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -7700,7 +7924,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7745,7 +7969,7 @@ export interface operations {
                     "application/json": components["schemas"]["Shift"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7772,6 +7996,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -7858,7 +8093,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7921,6 +8156,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8004,7 +8250,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -8025,7 +8271,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8068,6 +8314,8 @@ export interface operations {
     getOverride: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, override_id. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -8095,7 +8343,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8103,7 +8351,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Override"];
+                    "application/json": components["schemas"]["Override"] | components["schemas"]["OverridePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -8134,7 +8382,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8179,7 +8427,7 @@ export interface operations {
                     "application/json": components["schemas"]["Override"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8206,6 +8454,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8292,7 +8551,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8355,6 +8614,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8440,7 +8710,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -8459,7 +8729,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8502,6 +8772,8 @@ export interface operations {
     getUser: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, id, email, display_name, manager_id, department, status, created_at, updated_at, expires_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -8522,7 +8794,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8530,7 +8802,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["User"];
+                    "application/json": components["schemas"]["User"] | components["schemas"]["UserPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -8561,7 +8833,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8598,7 +8870,7 @@ export interface operations {
                     "application/json": components["schemas"]["User"];
                 };
             };
-            /** @description Created. */
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
             201: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8625,6 +8897,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8704,7 +8987,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8760,6 +9043,17 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
@@ -8832,6 +9126,8 @@ export interface operations {
     getOperation: {
         parameters: {
             query?: {
+                /** @description Only these fields, separated by commas: tenant_id, id, state, method, target, request, status, problem, created_at, updated_at, expires_at. */
+                fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
@@ -8849,7 +9145,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The item. */
+            /** @description The item; a part of it if `fields` is given. */
             200: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -8857,7 +9153,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Operation"];
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["OperationPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
