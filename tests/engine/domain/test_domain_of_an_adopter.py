@@ -135,7 +135,7 @@ def adopter(command_line: CommandLine, tmp_path: Path, tenant: str) -> Adopter:
     for layer in LAYERS:
         shutil.copytree(ROOT / "layers" / layer / "python", tmp_path / layer)
     shutil.rmtree(tmp_path / "domain/domain/samples")
-    # Whoever owns this checkout may have entities besides the samples.
+    # The owner of this checkout may have entities besides the samples.
     for path in (tmp_path / "domain/domain").iterdir():
         if path.name != "__init__.py":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
