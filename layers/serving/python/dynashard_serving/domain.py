@@ -77,8 +77,8 @@ def declared() -> Domain:
         index = Path(package.__file__).with_name(INDEX)
         try:
             text = index.read_bytes()
-        except FileNotFoundError:
-            pass
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # Of a checkout, or of a wheel on the path.
         else:
             return _indexed(text)
     from dynashard_serving.discovery import found_in, module_names  # noqa: PLC0415 - it loads all patterns
