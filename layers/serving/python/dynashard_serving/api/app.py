@@ -18,7 +18,6 @@ from dynashard_serving.api.resource import PREFIX
 from dynashard_serving.api.responses import Response
 from dynashard_serving.api.routes import UNKNOWN, Endpoint, Routes
 from dynashard_serving.api.settings import Settings
-from dynashard_serving.aws_services import sqs_client
 from dynashard_serving.backend import Backend, open_backend
 from dynashard_serving.domain import Domain, declared
 from dynashard_serving.environment import seconds_left, time_to_answer
@@ -189,6 +188,7 @@ def _deferred(settings: Settings, backend: Backend, sender: "QueueSender | None"
         return None
     from dynashard_serving.api.deferred import Deferred  # noqa: PLC0415 - only where there are queues
     from dynashard_serving.api.queue_sender import QueueSender  # noqa: PLC0415
+    from dynashard_serving.aws_services import sqs_client  # noqa: PLC0415
 
     queues = sender or QueueSender(sqs_client)
     return Deferred(backend, queues, settings.queue_url, settings.operations_queue_url, clock)
