@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from domain import User
+from domain.samples.users import User
 
 RENAMED = {"eng": "engineering", "hr": "people", "operations": "platform", "support": "customer care"}
 

@@ -1,5 +1,5 @@
 """The API: events of API Gateway."""
 
-from dynashard_serving.api.handler import check, handler
+from dynashard_serving.api.handler import handler
 
-__all__ = ["check", "handler"]
+__all__ = ["handler"]

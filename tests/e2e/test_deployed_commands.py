@@ -2,7 +2,8 @@
 
 import pytest
 
-from domain import Article, User
+from domain.samples.articles import Article
+from domain.samples.users import User
 from dynashard.errors import AlreadyExistsError, NotFoundError, ValidationFailedError
 from dynashard_client import Client
 from tests.e2e.deployment import PREFIX, Deployment

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard.reads.cursor import _signer_of
 from dynashard_client import AlreadyExistsError, Client, ValidationFailedError
 from dynashard_local.functions import CURSOR_KEY_FILE

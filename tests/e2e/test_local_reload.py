@@ -18,7 +18,7 @@ from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.e2e
 
-USERS = "layers/domain/python/domain/users.py"
+USERS = "layers/domain/python/domain/samples/users.py"
 CODE = ("functions", "layers", "packages", "stacks")
 FILES = ("app.py", "cdk.json", "requirements", "pyproject.toml")
 EMAIL = "    email: EmailAddress\n"

@@ -14,7 +14,7 @@ from time import monotonic
 import httpx
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Dynashard, definition
 from dynashard.entity import ItemKey
 from dynashard.resharding import Resharder, Scope, Status, Timing

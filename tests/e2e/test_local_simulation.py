@@ -13,7 +13,7 @@ from time import monotonic
 import httpx
 import pytest
 
-from domain import Access
+from domain.samples.audit import Access
 from dynashard import definition
 from dynashard.resharding import Resharder, Scope
 from dynashard.transport import Transport, connect

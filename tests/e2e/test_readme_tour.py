@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Dynashard
 from tests.e2e.local_process import ROOT, LocalProcess, checkout_for_loads
 from tests.e2e.readme import Step, run_tour

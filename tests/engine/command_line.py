@@ -17,7 +17,7 @@ import orjson
 import pytest
 import typer.main
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Dynashard
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import schema
 from dynashard.service import Collection
 from dynashard.tables import ITEMS

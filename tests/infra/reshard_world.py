@@ -12,7 +12,6 @@ from uuid import uuid4
 from botocore.config import Config
 from botocore.session import get_session
 
-from domain import Exposed
 from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault as EngineFault
@@ -20,6 +19,8 @@ from dynashard.testing.faults import FaultyTransport
 from dynashard.transport import Transport
 from dynashard_local.tables import TablePlan, engine_client, ensure_tables, table_plans
 from dynashard_local.template import read
+from dynashard_serving.declare import Exposed
+from dynashard_serving.domain import domain_of
 from dynashard_serving.reshard.backend import resharder_of, scope_of
 from dynashard_serving.reshard.dispatch import Dispatcher
 from dynashard_serving.reshard.executions import Executions
@@ -75,7 +76,7 @@ class Note(
     id: str
 
 
-EXPOSED = (Exposed(Parcel, path="parcels"), Exposed(Note, path="notes"))
+DOMAIN = domain_of(Exposed(Parcel, path="parcels", operations=()), Exposed(Note, path="notes", operations=()))
 ASKED = {"entity": "parcels", "partition": {"tenant": "abc"}}
 IDS = [f"{number:03}" for number in range(12)]
 """Of the parcels that tests begin with."""
@@ -124,7 +125,7 @@ class World:
     def operate(self, operation: str, **asked: Any) -> dict[str, Any]:
         """Invoke the operator's function, and return the result or the error of its answer."""
         errors: list[Exception] = []
-        operator = Operator(self._resharder(), errors.append, exposed=EXPOSED)
+        operator = Operator(self._resharder(), errors.append, domain=DOMAIN)
         with self.wire.acting_as("Operator"):
             answer = operator.answer({"operation": operation, **asked})
         assert errors == []
@@ -242,7 +243,7 @@ class World:
 
     def grow(self, partition: Mapping[str, Any], to: int) -> None:
         """Request a count as the growth policy does."""
-        scope = scope_of("parcels", partition, exposed=EXPOSED)
+        scope = scope_of("parcels", partition, domain=DOMAIN)
         self._resharder().start(scope, to, cause="throttle")
 
     def shards(self) -> Counter[str]:
@@ -294,7 +295,7 @@ class World:
 
     def _resharder(self) -> Any:
         """Return a new resharder, because each call of a function runs in a process of its own."""
-        return resharder_of(self.settings, self.wire, exposed=EXPOSED, runtime=Runtime(self.clock, self._sleep))
+        return resharder_of(self.settings, self.wire, domain=DOMAIN, runtime=Runtime(self.clock, self._sleep))
 
     def _sleep(self, seconds: float) -> None:
         self.clock.now += seconds

@@ -1,6 +1,7 @@
 """The output of `make build` is complete, for the right machine, and reproducible."""
 
 import hashlib
+import json
 import re
 import struct
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from dynashard_cdk.build import ASSETS, LAMBDA_PYTHON, ROOT, SERVICES, TARGETS, BuildError, Target, build, size_of
 from dynashard_cdk.bundling import LAYERS
+from dynashard_serving.domain import INDEX, declared
 from tests.depth import profile
 from tests.shared import made_once
 
@@ -81,12 +83,20 @@ def test_the_layer_and_the_functions_contain_what_they_need(built: Path) -> None
     api = {path.name for path in (built / "functions/api").iterdir()}
 
     assert layer >= {"dynashard", "botocore", "pydantic", "orjson", "xxhash", "itsdangerous", "ksuid", "baseconv.py"}
-    assert (built / "domain/python/domain/users.py").exists()
+    assert (built / "domain/python/domain/samples/users.py").exists()
     assert {path.name for path in (built / "serving/python").iterdir()} >= {"dynashard_serving", "boto3"}
     assert api == {"functions", "aws_lambda_powertools"}
     assert layer & {path.name for path in (built / "functions/writer").iterdir()} <= {"__pycache__"}
     assert (built / "functions/prewarm/functions/prewarm/handler.py").exists()
     assert not (built / "functions/api/functions/prewarm").exists()
+
+
+def test_the_domain_has_an_index_of_what_is_served_where(built: Path) -> None:
+    index = json.loads((built / "domain/python/domain" / INDEX).read_text())
+
+    assert index["roots"]["users"] == ["User", ["domain.samples.users"]]
+    assert index["roots"]["pings"] == ["Ping", ["domain.samples.pings", "domain.samples.plays"]]
+    assert index["roots"].keys() == declared().roots.keys()
 
 
 def test_only_models_of_called_services_are_bundled(built: Path) -> None:

@@ -104,7 +104,12 @@ with Client.rest("http://127.0.0.1:1", token="t", retries=Retries(attempts=1)) a
 assert not {"dynashard", "dynashard_serving", "botocore"} & sys.modules.keys()
 """,
     ),
-    Package("layers/domain", "domain", "layers/domain/python/domain", "import domain; assert domain.ENTITIES"),
+    Package(
+        "layers/domain",
+        "domain",
+        "layers/domain/python/domain",
+        "from dynashard_serving.domain import declared; assert 'users' in declared().roots",
+    ),
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import StreamRecord
 
-from domain import ENTITIES
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.errors import ConfigurationError, InputError
 from dynashard.resharding import Timing
@@ -49,7 +49,7 @@ def refused(event: Any) -> dict[str, Any]:
         ({"operation": "reshard.stop"}, "operation", "reshard.start, reshard.status"),
         ({"operation": ["reshard.start"]}, "operation", "there is no operation"),
         ({**START, "too": 1}, "too", "'too'"),
-        ({**START, "entity": "people"}, "entity", "there are user.v1.User"),
+        ({**START, "entity": "people"}, "entity", "user.v1.User"),
         ({**START, "entity": 7}, "entity", "name an entity"),
         ({**START, "partition": "abc"}, "partition", "by its fields"),
         ({**START, "partition": {"tenant": "abc"}}, "partition", "has the fields tenant_id, not tenant"),
@@ -90,7 +90,7 @@ def test_an_unexpected_error_is_logged_and_reported_without_details() -> None:
 
 
 def test_a_scope_is_named_by_either_name_of_its_entity() -> None:
-    user = definition(ENTITIES[0].entity)
+    user = definition(User)
 
     assert scope_of("users", {"tenant_id": "abc"}) == scope_of("user.v1.User", {"tenant_id": "abc"})
     assert scope_of("users", {"tenant_id": "abc"}).key == "user.v1.User:abc"

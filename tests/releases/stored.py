@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any, Final
 
-from domain import ENTITIES, EpisodePlays, Follow, FollowCount, Operation, Participation, SeriesPlays
 from dynashard import Entity, definition
 from dynashard.entity import ItemKey
 from dynashard.resharding.change import Change
@@ -28,10 +28,25 @@ from dynashard_serving.operations.served import served_by_name
 from dynashard_serving.queue_messages import Message, creates_body, write_body
 from dynashard_serving.tenants import TenantRule
 
+
+def exposed() -> Any:
+    """Return the entities of the release whose code this is, and how it serves them."""
+    try:
+        from dynashard_serving.domain import declared  # noqa: PLC0415 - release 0.1.0 does not have it
+    except ModuleNotFoundError:
+        return import_module("domain").ENTITIES
+    return declared().entities
+
+
 AT: Final = 1_790_000_000.25
 NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
-SERVED: Final = served_by_name(ENTITIES)
+EXPOSED: Final = exposed()
+SERVED: Final = served_by_name(EXPOSED)
 USER: Final = {"tenant_id": "abc", "id": "ada", "email": "ada@example.com", "display_name": "Ada"}
+Operation, EpisodePlays, SeriesPlays, FollowCount, Follow, Participation = map(
+    {each.entity.__name__: each.entity for each in EXPOSED}.__getitem__,
+    ("Operation", "EpisodePlays", "SeriesPlays", "FollowCount", "Follow", "Participation"),
+)
 MODELS: Final[tuple[type[Entity], ...]] = (
     Operation, Counted, EpisodePlays, SeriesPlays, FollowCount, Follow, Participation
 )  # fmt: skip

@@ -3,7 +3,7 @@
     build/sharding/python/...         the sharding layer and its packages
     build/patterns/python/...         what is derived from items, or stored out of line
     build/serving/python/...          what every function needs to serve items, with boto3
-    build/domain/python/...           the entities
+    build/domain/python/...           the entities, with an index of what is served where
     build/functions/NAME/functions/NAME/...   one function, and what only it needs
 
 Everything is made from this checkout and the hashed locks, so that two builds of one commit are the same bytes
@@ -12,18 +12,21 @@ and CDK uploads only what changed. `--target host` builds the same for this mach
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 
 LAMBDA_PYTHON = "3.13"
+
+DOMAIN = "layers/domain/python/domain"
 
 SERVICES = frozenset(
     {
@@ -119,7 +122,7 @@ ASSETS = (
         without=("requirements/sharding.txt",),
         dropped=("boto3/examples",),
     ),
-    Asset("domain", "python", (("layers/domain/python/domain", "domain"),)),
+    Asset("domain", "python", ((DOMAIN, "domain"),)),
     _function("api", kept=(f"{SWAGGER_UI}/*.min.*",)),
     *(
         _function(name, dropped=(HANDLERS_OF_EVENTS,))
@@ -160,7 +163,17 @@ def _assemble(asset: Asset, target: Target, folder: Path, root: Path) -> Path:
         _trim(content, asset)
     for source, place in asset.sources:
         _copy(root / source, content / place)
+        if source == DOMAIN:
+            (content / place / "index.json").write_text(_index(content))
     return folder
+
+
+def _index(content: Path) -> str:
+    """Return the index of a folder's domain, by which a function imports only what a request needs."""
+    path = os.pathsep.join([str(content), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return _run(
+        [sys.executable, "-m", "dynashard_serving.domain"], {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    )
 
 
 def _install(blocks: Sequence[str], target: Target, content: Path) -> None:
@@ -232,14 +245,17 @@ def _name(requirement: str) -> str:
     return re.split(r"[=<>!~;\[ ]", requirement, maxsplit=1)[0].lower()
 
 
-def _run(command: Sequence[str]) -> None:
+def _run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- our own command lines
+        done = subprocess.run(  # noqa: S603 -- our own command lines
+            command, check=True, capture_output=True, text=True, env={**os.environ, **(variables or {})}
+        )
     except FileNotFoundError:
         raise BuildError(f"{command[0]} is not installed: run `make setup`") from None
     except subprocess.CalledProcessError as error:
         words = f"{error.stdout}\n{error.stderr}".strip()
         raise BuildError(f"{Path(command[0]).name} failed:\n{words}") from error
+    return done.stdout
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

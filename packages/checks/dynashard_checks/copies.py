@@ -18,7 +18,8 @@ from random import Random
 from threading import Lock, Thread
 from typing import Any
 
-from domain import PARTICIPATIONS, Incident, Participation
+from domain.samples.incidents import Incident
+from domain.samples.participations import PARTICIPATIONS, Participation
 from dynashard import Dynashard
 from dynashard.errors import DynashardError, ThrottledError
 from dynashard.topology import DeclaredTopology

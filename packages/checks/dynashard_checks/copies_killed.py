@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import httpx
 
-from domain import PARTICIPATIONS
+from domain.samples.participations import PARTICIPATIONS
 from dynashard import Dynashard
 from dynashard_checks.copies import KEYS, PEOPLE, TENANT, wrong
 from dynashard_checks.soak.stack import Stack, running_stack

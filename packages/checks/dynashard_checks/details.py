@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from domain import Incident
+from domain.samples.incidents import Incident
 from dynashard import Collection, Dynashard, RetryPolicy, schema
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, connect

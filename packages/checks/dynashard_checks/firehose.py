@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from domain import Ping
+from domain.samples.pings import Ping
 from dynashard import Dynashard, definition
 from dynashard.schema import TYPE
 from dynashard.transport import Transport

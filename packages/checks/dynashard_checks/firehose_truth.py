@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from domain import PLAYS, EpisodePlays, Ping
+from domain.samples.pings import Ping
+from domain.samples.plays import PLAYS, EpisodePlays
 from dynashard import Dynashard, definition
 from dynashard_patterns import Level
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from domain import ENTITIES, FAMILY_LISTINGS
 from dynashard import definition, schema
 from dynashard.transport import Transport, connect
 from dynashard_local.engine import running_engine
@@ -27,6 +26,7 @@ from dynashard_local.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.template import committed
 from dynashard_serving.commands.answers import Commands
 from dynashard_serving.commands.handler import Log, build_commands, logger
+from dynashard_serving.domain import declared
 from dynashard_serving.operations.served import NEEDS
 from dynashard_serving.settings import ServingSettings
 
@@ -145,7 +145,7 @@ _SYSTEMS: Final[Mapping[str, Mapping[str, Any]]] = {
         "to": "2026-02-01T00:00:00Z",
     },
     "revenue": {"month": "2026-01", "amount": 100},
-    **{each.path: {"sort": {"team_id": "core"}, "partition": {"user_id": "ada"}} for each in FAMILY_LISTINGS},
+    **{path: {"sort": {"team_id": "core"}, "partition": {"user_id": "ada"}} for path in ("on-call", "contacts")},
 }
 
 
@@ -158,7 +158,7 @@ class Draw:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._exposed = {each.path: each for each in ENTITIES if each.path in _RIGHT}
+        self._exposed = {each.path: each for each in declared().entities if each.path in _RIGHT}
 
     def event(self) -> Any:
         """Return a direct invocation: valid except for a few changes, or wrong throughout."""

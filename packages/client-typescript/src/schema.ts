@@ -24,7 +24,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/users": {
+    "/v1/articles": {
         parameters: {
             query?: never;
             header?: never;
@@ -32,58 +32,603 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List users
-         * @description Lists the tenant's users. An index lists them by other fields: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id.
+         * List articles
+         * @description Lists the articles of one author and year, or of several. An index lists them by other fields: `by_date` by author, year, published_at, slug.
          */
-        get: operations["listUser"];
+        get: operations["listArticle"];
         put?: never;
         /**
-         * Create a user
-         * @description Creates a user. A user of a tenant.
+         * Create an article
+         * @description Creates an article. An article of an author.
          */
-        post: operations["createUser"];
+        post: operations["createArticle"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/v1/users/{id}": {
+    "/v1/articles/{author}/{year}/{slug}": {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 /**
-                 * @description The id of a user.
-                 * @example ada
+                 * @description The author of an article.
+                 * @example example
+                 */
+                author: string;
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read an article
+         * @description Reads an article by its key.
+         */
+        get: operations["getArticle"];
+        /**
+         * Replace or create an article
+         * @description Replaces an article, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putArticle"];
+        post?: never;
+        /**
+         * Delete an article
+         * @description Deletes an article.
+         */
+        delete: operations["deleteArticle"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an article
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchArticle"];
+        trace?: never;
+    };
+    "/v1/accesses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List accesses
+         * @description Lists the accesses of one path, or of several.
+         */
+        get: operations["listAccess"];
+        put?: never;
+        /**
+         * Create an access
+         * @description Creates an access. An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself.
+         */
+        post: operations["createAccess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/accesses/{accessed_at}/{id}/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The accessed_at of an access. */
+                accessed_at: string;
+                /** @description The id of an access. */
+                id: string;
+                /**
+                 * @description The path of an access.
+                 * @example /shared/firetvGen2.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read an access
+         * @description Reads an access by its key.
+         */
+        get: operations["getAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/timed-accesses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List timed accesses
+         * @description Lists the timed accesses of one path, or of several.
+         */
+        get: operations["listTimedAccess"];
+        put?: never;
+        /**
+         * Create a timed access
+         * @description Creates a timed access. An access in the published layout of ten calculated shards. Its path and time determine the shard.
+         */
+        post: operations["createTimedAccess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/timed-accesses/{accessed_at}/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The accessed_at of a timed access. */
+                accessed_at: string;
+                /**
+                 * @description The path of a timed access.
+                 * @example /shared/firetvGen2.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a timed access
+         * @description Reads a timed access by its key.
+         */
+        get: operations["getTimedAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/contact-methods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List contact methods
+         * @description Lists the contact methods of one user_id, or of several.
+         */
+        get: operations["listContactMethod"];
+        put?: never;
+        /**
+         * Create a contact method
+         * @description Creates a contact method. An address at which a user is notified.
+         */
+        post: operations["createContactMethod"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/contact-methods/{user_id}/{method_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The method_id of a contact method. */
+                method_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a contact method
+         * @description Reads a contact method by its key.
+         */
+        get: operations["getContactMethod"];
+        /**
+         * Replace or create a contact method
+         * @description Replaces a contact method, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putContactMethod"];
+        post?: never;
+        /**
+         * Delete a contact method
+         * @description Deletes a contact method.
+         */
+        delete: operations["deleteContactMethod"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a contact method
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchContactMethod"];
+        trace?: never;
+    };
+    "/v1/notification-rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List notification rules
+         * @description Lists the notification rules of one user_id, or of several.
+         */
+        get: operations["listNotificationRule"];
+        put?: never;
+        /**
+         * Create a notification rule
+         * @description Creates a notification rule. A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
+         */
+        post: operations["createNotificationRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/notification-rules/{user_id}/{rule_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The rule_id of a notification rule. */
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a notification rule
+         * @description Reads a notification rule by its key.
+         */
+        get: operations["getNotificationRule"];
+        /**
+         * Replace or create a notification rule
+         * @description Replaces a notification rule, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putNotificationRule"];
+        post?: never;
+        /**
+         * Delete a notification rule
+         * @description Deletes a notification rule.
+         */
+        delete: operations["deleteNotificationRule"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a notification rule
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchNotificationRule"];
+        trace?: never;
+    };
+    "/v1/incidents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List incidents
+         * @description Lists the tenant's incidents. An index lists them by other fields: `by_state` by state, id.
+         */
+        get: operations["listIncident"];
+        put?: never;
+        /**
+         * Create an incident
+         * @description Creates an incident. An incident and its participants.
+         */
+        post: operations["createIncident"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/incidents/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read an incident
+         * @description Reads an incident by its key.
+         */
+        get: operations["getIncident"];
+        /**
+         * Replace or create an incident
+         * @description Replaces an incident, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putIncident"];
+        post?: never;
+        /**
+         * Delete an incident
+         * @description Deletes an incident.
+         */
+        delete: operations["deleteIncident"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an incident
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchIncident"];
+        trace?: never;
+    };
+    "/v1/participations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List participations
+         * @description Lists the participations of one incident_id, or of several. An index lists them by other fields: `by_participant` by participant, state, since, incident_id.
+         */
+        get: operations["listParticipation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/participations/{incident_id}/{participant}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The incident_id of a participation. */
+                incident_id: string;
+                /** @description The participant of a participation. */
+                participant: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a participation
+         * @description Reads a participation by its key.
+         */
+        get: operations["getParticipation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List pings
+         * @description Lists the pings of one series and episode and at, or of several. An index lists them by other fields: `by_time` by at.
+         */
+        get: operations["listPing"];
+        put?: never;
+        /**
+         * Create a ping
+         * @description Creates a ping. A minute of playback, reported by a player. Takes one item, or a list of at most 500. They are stored soon after.
+         */
+        post: operations["createPing"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pings/{series}/{episode}/{at}/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The series of a ping.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
+                episode: string;
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
+                at: string;
+                /**
+                 * @description The id of a ping.
+                 * @example example
                  */
                 id: string;
             };
             cookie?: never;
         };
         /**
-         * Read a user
-         * @description Reads a user by its key.
+         * Read a ping
+         * @description Reads a ping by its key.
          */
-        get: operations["getUser"];
+        get: operations["getPing"];
         /**
-         * Replace or create a user
-         * @description Replaces a user, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * Replace or create a ping
+         * @description Replaces a ping, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
          */
-        put: operations["putUser"];
+        put: operations["putPing"];
         post?: never;
         /**
-         * Delete a user
-         * @description Deletes a user.
+         * Delete a ping
+         * @description Deletes a ping.
          */
-        delete: operations["deleteUser"];
+        delete: operations["deletePing"];
         options?: never;
         head?: never;
         /**
-         * Change a user
+         * Change a ping
          * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
          */
-        patch: operations["patchUser"];
+        patch: operations["patchPing"];
+        trace?: never;
+    };
+    "/v1/licensors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List licensors
+         * @description Lists the tenant's licensors.
+         */
+        get: operations["listLicensor"];
+        put?: never;
+        /**
+         * Create a licensor
+         * @description Creates a licensor. A licensor, who gets a part of the revenue of their series.
+         */
+        post: operations["createLicensor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/licensors/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a licensor. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a licensor
+         * @description Reads a licensor by its key.
+         */
+        get: operations["getLicensor"];
+        /**
+         * Replace or create a licensor
+         * @description Replaces a licensor, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putLicensor"];
+        post?: never;
+        /**
+         * Delete a licensor
+         * @description Deletes a licensor.
+         */
+        delete: operations["deleteLicensor"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a licensor
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchLicensor"];
+        trace?: never;
+    };
+    "/v1/licences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List licences
+         * @description Lists the tenant's licences.
+         */
+        get: operations["listLicence"];
+        put?: never;
+        /**
+         * Create a licence
+         * @description Creates a licence. The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
+         */
+        post: operations["createLicence"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/licences/{series}/{licensor_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
+                licensor_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a licence
+         * @description Reads a licence by its key.
+         */
+        get: operations["getLicence"];
+        /**
+         * Replace or create a licence
+         * @description Replaces a licence, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putLicence"];
+        post?: never;
+        /**
+         * Delete a licence
+         * @description Deletes a licence.
+         */
+        delete: operations["deleteLicence"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a licence
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchLicence"];
         trace?: never;
     };
     "/v1/teams": {
@@ -347,7 +892,7 @@ export interface paths {
         patch: operations["patchOverride"];
         trace?: never;
     };
-    "/v1/contact-methods": {
+    "/v1/users": {
         parameters: {
             query?: never;
             header?: never;
@@ -355,603 +900,58 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List contact methods
-         * @description Lists the contact methods of one user_id, or of several.
+         * List users
+         * @description Lists the tenant's users. An index lists them by other fields: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id.
          */
-        get: operations["listContactMethod"];
+        get: operations["listUser"];
         put?: never;
         /**
-         * Create a contact method
-         * @description Creates a contact method. An address at which a user is notified.
+         * Create a user
+         * @description Creates a user. A user of a tenant.
          */
-        post: operations["createContactMethod"];
+        post: operations["createUser"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/v1/contact-methods/{user_id}/{method_id}": {
+    "/v1/users/{id}": {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 /**
-                 * @description The user_id of a contact method.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The method_id of a contact method. */
-                method_id: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a contact method
-         * @description Reads a contact method by its key.
-         */
-        get: operations["getContactMethod"];
-        /**
-         * Replace or create a contact method
-         * @description Replaces a contact method, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putContactMethod"];
-        post?: never;
-        /**
-         * Delete a contact method
-         * @description Deletes a contact method.
-         */
-        delete: operations["deleteContactMethod"];
-        options?: never;
-        head?: never;
-        /**
-         * Change a contact method
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchContactMethod"];
-        trace?: never;
-    };
-    "/v1/notification-rules": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List notification rules
-         * @description Lists the notification rules of one user_id, or of several.
-         */
-        get: operations["listNotificationRule"];
-        put?: never;
-        /**
-         * Create a notification rule
-         * @description Creates a notification rule. A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
-         */
-        post: operations["createNotificationRule"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/notification-rules/{user_id}/{rule_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The user_id of a notification rule.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The rule_id of a notification rule. */
-                rule_id: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a notification rule
-         * @description Reads a notification rule by its key.
-         */
-        get: operations["getNotificationRule"];
-        /**
-         * Replace or create a notification rule
-         * @description Replaces a notification rule, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putNotificationRule"];
-        post?: never;
-        /**
-         * Delete a notification rule
-         * @description Deletes a notification rule.
-         */
-        delete: operations["deleteNotificationRule"];
-        options?: never;
-        head?: never;
-        /**
-         * Change a notification rule
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchNotificationRule"];
-        trace?: never;
-    };
-    "/v1/articles": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List articles
-         * @description Lists the articles of one author and year, or of several. An index lists them by other fields: `by_date` by author, year, published_at, slug.
-         */
-        get: operations["listArticle"];
-        put?: never;
-        /**
-         * Create an article
-         * @description Creates an article. An article of an author.
-         */
-        post: operations["createArticle"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/articles/{author}/{year}/{slug}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The author of an article.
-                 * @example example
-                 */
-                author: string;
-                /** @description The year of an article. */
-                year: number;
-                /** @description The slug of an article. */
-                slug: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read an article
-         * @description Reads an article by its key.
-         */
-        get: operations["getArticle"];
-        /**
-         * Replace or create an article
-         * @description Replaces an article, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putArticle"];
-        post?: never;
-        /**
-         * Delete an article
-         * @description Deletes an article.
-         */
-        delete: operations["deleteArticle"];
-        options?: never;
-        head?: never;
-        /**
-         * Change an article
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchArticle"];
-        trace?: never;
-    };
-    "/v1/accesses": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List accesses
-         * @description Lists the accesses of one path, or of several.
-         */
-        get: operations["listAccess"];
-        put?: never;
-        /**
-         * Create an access
-         * @description Creates an access. An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself.
-         */
-        post: operations["createAccess"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/accesses/{accessed_at}/{id}/{path}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The accessed_at of an access. */
-                accessed_at: string;
-                /** @description The id of an access. */
-                id: string;
-                /**
-                 * @description The path of an access.
-                 * @example /shared/firetvGen2.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read an access
-         * @description Reads an access by its key.
-         */
-        get: operations["getAccess"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/timed-accesses": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List timed accesses
-         * @description Lists the timed accesses of one path, or of several.
-         */
-        get: operations["listTimedAccess"];
-        put?: never;
-        /**
-         * Create a timed access
-         * @description Creates a timed access. An access in the published layout of ten calculated shards. Its path and time determine the shard.
-         */
-        post: operations["createTimedAccess"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/timed-accesses/{accessed_at}/{path}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The accessed_at of a timed access. */
-                accessed_at: string;
-                /**
-                 * @description The path of a timed access.
-                 * @example /shared/firetvGen2.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a timed access
-         * @description Reads a timed access by its key.
-         */
-        get: operations["getTimedAccess"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/pings": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List pings
-         * @description Lists the pings of one series and episode and at, or of several. An index lists them by other fields: `by_time` by at.
-         */
-        get: operations["listPing"];
-        put?: never;
-        /**
-         * Create a ping
-         * @description Creates a ping. A minute of playback, reported by a player. Takes one item, or a list of at most 500. They are stored soon after.
-         */
-        post: operations["createPing"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/pings/{series}/{episode}/{at}/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The series of a ping.
-                 * @example example
-                 */
-                series: string;
-                /**
-                 * @description The episode of a ping.
-                 * @example example
-                 */
-                episode: string;
-                /**
-                 * @description The at of a ping.
-                 * @example 2026-11-21T12:00:00Z
-                 */
-                at: string;
-                /**
-                 * @description The id of a ping.
-                 * @example example
+                 * @description The id of a user.
+                 * @example ada
                  */
                 id: string;
             };
             cookie?: never;
         };
         /**
-         * Read a ping
-         * @description Reads a ping by its key.
+         * Read a user
+         * @description Reads a user by its key.
          */
-        get: operations["getPing"];
+        get: operations["getUser"];
         /**
-         * Replace or create a ping
-         * @description Replaces a ping, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * Replace or create a user
+         * @description Replaces a user, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
          */
-        put: operations["putPing"];
+        put: operations["putUser"];
         post?: never;
         /**
-         * Delete a ping
-         * @description Deletes a ping.
+         * Delete a user
+         * @description Deletes a user.
          */
-        delete: operations["deletePing"];
+        delete: operations["deleteUser"];
         options?: never;
         head?: never;
         /**
-         * Change a ping
+         * Change a user
          * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
          */
-        patch: operations["patchPing"];
-        trace?: never;
-    };
-    "/v1/incidents": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List incidents
-         * @description Lists the tenant's incidents. An index lists them by other fields: `by_state` by state, id.
-         */
-        get: operations["listIncident"];
-        put?: never;
-        /**
-         * Create an incident
-         * @description Creates an incident. An incident and its participants.
-         */
-        post: operations["createIncident"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/incidents/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of an incident. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read an incident
-         * @description Reads an incident by its key.
-         */
-        get: operations["getIncident"];
-        /**
-         * Replace or create an incident
-         * @description Replaces an incident, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putIncident"];
-        post?: never;
-        /**
-         * Delete an incident
-         * @description Deletes an incident.
-         */
-        delete: operations["deleteIncident"];
-        options?: never;
-        head?: never;
-        /**
-         * Change an incident
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchIncident"];
-        trace?: never;
-    };
-    "/v1/participations": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List participations
-         * @description Lists the participations of one incident_id, or of several. An index lists them by other fields: `by_participant` by participant, state, since, incident_id.
-         */
-        get: operations["listParticipation"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/participations/{incident_id}/{participant}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The incident_id of a participation. */
-                incident_id: string;
-                /** @description The participant of a participation. */
-                participant: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a participation
-         * @description Reads a participation by its key.
-         */
-        get: operations["getParticipation"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/licensors": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List licensors
-         * @description Lists the tenant's licensors.
-         */
-        get: operations["listLicensor"];
-        put?: never;
-        /**
-         * Create a licensor
-         * @description Creates a licensor. A licensor, who gets a part of the revenue of their series.
-         */
-        post: operations["createLicensor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/licensors/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of a licensor. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a licensor
-         * @description Reads a licensor by its key.
-         */
-        get: operations["getLicensor"];
-        /**
-         * Replace or create a licensor
-         * @description Replaces a licensor, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putLicensor"];
-        post?: never;
-        /**
-         * Delete a licensor
-         * @description Deletes a licensor.
-         */
-        delete: operations["deleteLicensor"];
-        options?: never;
-        head?: never;
-        /**
-         * Change a licensor
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchLicensor"];
-        trace?: never;
-    };
-    "/v1/licences": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List licences
-         * @description Lists the tenant's licences.
-         */
-        get: operations["listLicence"];
-        put?: never;
-        /**
-         * Create a licence
-         * @description Creates a licence. The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
-         */
-        post: operations["createLicence"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/licences/{series}/{licensor_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The series of a licence.
-                 * @example example
-                 */
-                series: string;
-                /**
-                 * @description The licensor_id of a licence.
-                 * @example example
-                 */
-                licensor_id: string;
-            };
-            cookie?: never;
-        };
-        /**
-         * Read a licence
-         * @description Reads a licence by its key.
-         */
-        get: operations["getLicence"];
-        /**
-         * Replace or create a licence
-         * @description Replaces a licence, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
-         */
-        put: operations["putLicence"];
-        post?: never;
-        /**
-         * Delete a licence
-         * @description Deletes a licence.
-         */
-        delete: operations["deleteLicence"];
-        options?: never;
-        head?: never;
-        /**
-         * Change a licence
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
-         */
-        patch: operations["patchLicence"];
+        patch: operations["patchUser"];
         trace?: never;
     };
     "/v1/operations": {
@@ -997,26 +997,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/on-call": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List shifts, overrides, schedules and teams together
-         * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each.
-         */
-        get: operations["listOnCall"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/contacts": {
         parameters: {
             query?: never;
@@ -1029,6 +1009,26 @@ export interface paths {
          * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each.
          */
         get: operations["listContacts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/on-call": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List shifts, overrides, schedules and teams together
+         * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each.
+         */
+        get: operations["listOnCall"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2737,7 +2737,7 @@ export interface components {
         };
         /**
          * PlaysList
-         * @description Spans with plays, in order.
+         * @description The items, in order.
          */
         PlaysList: {
             /** Items */
@@ -3536,7 +3536,7 @@ export interface operations {
             429: components["responses"]["429"];
         };
     };
-    listUser: {
+    listArticle: {
         parameters: {
             query?: {
                 /** @description The most items on a page. */
@@ -3553,24 +3553,22 @@ export interface operations {
                 to?: string;
                 /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, email, display_name, manager_id, department, status, created_at, updated_at, expires_at. */
+                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, text, created_at, updated_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
                 /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
                 strict?: boolean;
-                /** @description The index to list: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id. */
-                index?: "by_email" | "by_department" | "by_manager";
-                /** @description Equal to this: a filter, a partition field of by_department. */
-                department?: string | string[];
-                /** @description Equal to this: a filter, a partition field of by_manager. */
-                manager_id?: string | string[];
-                /** @description Equal to this: a filter. */
-                status?: components["schemas"]["UserStatus"];
-                /** @description Equal to this: a sort field of by_email. */
-                email?: string;
-                /** @description Equal to this: a sort field of by_department, a sort field of by_manager. */
-                id?: string;
+                /** @description The index to list: `by_date` by author, year, published_at, slug. */
+                index?: "by_date";
+                /** @description Equal to this: a partition field of the table, a partition field of by_date. */
+                author?: string | string[];
+                /** @description Equal to this: a partition field of the table, a partition field of by_date. */
+                year?: number | number[];
+                /** @description Equal to this: a sort field of by_date. */
+                published_at?: string;
+                /** @description Equal to this: a sort field of by_date. */
+                slug?: string;
             };
             header?: never;
             path?: never;
@@ -3588,7 +3586,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["UserPage"];
+                    "application/json": components["schemas"]["ArticlePage"];
                 };
             };
             400: components["responses"]["400"];
@@ -3600,7 +3598,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    createUser: {
+    createArticle: {
         parameters: {
             query?: never;
             header?: {
@@ -3616,12 +3614,12 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "id": "ada",
-                 *       "email": "ada@example.com",
-                 *       "display_name": "Ada Lovelace"
+                 *       "author": "example",
+                 *       "title": "example",
+                 *       "published_at": "2026-11-21T12:00:00Z"
                  *     }
                  */
-                "application/json": components["schemas"]["UserCreate"];
+                "application/json": components["schemas"]["ArticleCreate"];
             };
         };
         responses: {
@@ -3637,7 +3635,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["User"];
+                    "application/json": components["schemas"]["Article"];
                 };
             };
             /** @description Accepted with `Prefer: respond-async`. */
@@ -3665,10 +3663,10 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    getUser: {
+    getArticle: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, id, email, display_name, manager_id, department, status, created_at, updated_at, expires_at. */
+                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, text, created_at, updated_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
@@ -3681,10 +3679,14 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description The id of a user.
-                 * @example ada
+                 * @description The author of an article.
+                 * @example example
                  */
-                id: string;
+                author: string;
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
+                slug: string;
             };
             cookie?: never;
         };
@@ -3698,7 +3700,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["User"] | components["schemas"]["UserPart"];
+                    "application/json": components["schemas"]["Article"] | components["schemas"]["ArticlePart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -3721,7 +3723,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    putUser: {
+    putArticle: {
         parameters: {
             query?: never;
             header?: {
@@ -3734,10 +3736,14 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description The id of a user.
-                 * @example ada
+                 * @description The author of an article.
+                 * @example example
                  */
-                id: string;
+                author: string;
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
+                slug: string;
             };
             cookie?: never;
         };
@@ -3745,11 +3751,11 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "email": "ada@example.com",
-                 *       "display_name": "Ada Lovelace"
+                 *       "title": "example",
+                 *       "published_at": "2026-11-21T12:00:00Z"
                  *     }
                  */
-                "application/json": components["schemas"]["UserReplace"];
+                "application/json": components["schemas"]["ArticleReplace"];
             };
         };
         responses: {
@@ -3763,7 +3769,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["User"];
+                    "application/json": components["schemas"]["Article"];
                 };
             };
             /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
@@ -3778,7 +3784,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["User"];
+                    "application/json": components["schemas"]["Article"];
                 };
             };
             /** @description Accepted with `Prefer: respond-async`. */
@@ -3819,7 +3825,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    deleteUser: {
+    deleteArticle: {
         parameters: {
             query?: never;
             header?: {
@@ -3832,8 +3838,2132 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description The id of a user.
-                 * @example ada
+                 * @description The author of an article.
+                 * @example example
+                 */
+                author: string;
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchArticle: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The author of an article.
+                 * @example example
+                 */
+                author: string;
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["ArticlePatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["ArticlePatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Article"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listAccess: {
+        parameters: {
+            query: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, id, action, user_id. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                path: string | string[];
+                /** @description Equal to this: a sort field of the table. */
+                accessed_at?: string;
+                /** @description Equal to this: a filter. */
+                action?: components["schemas"]["AccessAction"];
+                /** @description Equal to this: a filter. */
+                user_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createAccess: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "path": "/shared/firetvGen2.txt",
+                 *       "action": "read",
+                 *       "user_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AccessCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Access"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getAccess: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, id, action, user_id. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description The accessed_at of an access. */
+                accessed_at: string;
+                /** @description The id of an access. */
+                id: string;
+                /**
+                 * @description The path of an access.
+                 * @example /shared/firetvGen2.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Access"] | components["schemas"]["AccessPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listTimedAccess: {
+        parameters: {
+            query: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, action, user_id. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                path: string | string[];
+                /** @description Equal to this: a filter. */
+                action?: components["schemas"]["AccessAction"];
+                /** @description Equal to this: a filter. */
+                user_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimedAccessPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createTimedAccess: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "path": "/shared/firetvGen2.txt",
+                 *       "action": "read",
+                 *       "user_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TimedAccessCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimedAccess"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getTimedAccess: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, action, user_id. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description The accessed_at of a timed access. */
+                accessed_at: string;
+                /**
+                 * @description The path of a timed access.
+                 * @example /shared/firetvGen2.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimedAccess"] | components["schemas"]["TimedAccessPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listContactMethod: {
+        parameters: {
+            query: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, user_id, method_id, channel, address, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                user_id: string | string[];
+                /** @description Equal to this: a filter. */
+                channel?: components["schemas"]["Channel"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethodPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createContactMethod: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "channel": "email",
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ContactMethodCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethod"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getContactMethod: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, user_id, method_id, channel, address, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The method_id of a contact method. */
+                method_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethod"] | components["schemas"]["ContactMethodPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putContactMethod: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The method_id of a contact method. */
+                method_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "channel": "email",
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ContactMethodReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethod"];
+                };
+            };
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethod"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteContactMethod: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The method_id of a contact method. */
+                method_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchContactMethod: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The method_id of a contact method. */
+                method_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
+                "application/merge-patch+json": components["schemas"]["ContactMethodPatch"];
+                /**
+                 * @example {
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ContactMethodPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethod"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listNotificationRule: {
+        parameters: {
+            query: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, user_id, rule_id, method_id, severity, after_minutes, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                user_id: string | string[];
+                /** @description Equal to this: a filter. */
+                severity?: components["schemas"]["Severity"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRulePage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "method_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationRuleCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getNotificationRule: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, user_id, rule_id, method_id, severity, after_minutes, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The rule_id of a notification rule. */
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"] | components["schemas"]["NotificationRulePart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The rule_id of a notification rule. */
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "method_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationRuleReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The rule_id of a notification rule. */
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
+                user_id: string;
+                /** @description The rule_id of a notification rule. */
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["NotificationRulePatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["NotificationRulePatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listIncident: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_state` by state, id. */
+                index?: "by_state";
+                /** @description Equal to this: a filter. */
+                status?: string;
+                /** @description Equal to this: a filter. */
+                team?: string;
+                /** @description Equal to this: a partition field of by_state. */
+                state?: components["schemas"]["IncidentState"] | components["schemas"]["IncidentState"][];
+                /** @description Equal to this: a sort field of by_state. */
+                id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IncidentPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createIncident: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "number": 1,
+                 *       "title": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["IncidentCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getIncident: {
+        parameters: {
+            query?: {
+                /** @description Fields that are only sent on request, separated by commas: details. */
+                include?: string;
+                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `wait=5`: answer when the copies of the item are current, or after that many seconds, at most 10. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"] | components["schemas"]["IncidentPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            406: components["responses"]["406"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putIncident: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "number": 1,
+                 *       "title": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["IncidentReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"];
+                };
+            };
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteIncident: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchIncident: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["IncidentPatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["IncidentPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Incident"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listParticipation: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, incident_id, participant, state, since, number, title, status, team, created_at, closed_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_participant` by participant, state, since, incident_id. */
+                index?: "by_participant";
+                /** @description Over several partitions: show each value of this field once. */
+                distinct?: "incident_id";
+                /** @description Equal to this: a partition field of the table, a sort field of by_participant. */
+                incident_id?: string | string[];
+                /** @description Equal to this: a partition field of by_participant. */
+                participant?: string | string[];
+                /** @description Equal to this: a sort field of by_participant. */
+                state?: components["schemas"]["IncidentState"];
+                /** @description Equal to this: a sort field of by_participant. */
+                since?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ParticipationPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getParticipation: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, incident_id, participant, state, since, number, title, status, team, created_at, closed_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description The incident_id of a participation. */
+                incident_id: string;
+                /** @description The participant of a participation. */
+                participant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Participation"] | components["schemas"]["ParticipationPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listPing: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, series, episode, at, id, session_id, viewer_id, seconds, expires_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_time` by at. */
+                index?: "by_time";
+                /** @description Equal to this: a partition field of the table. */
+                series?: string | string[];
+                /** @description Equal to this: a partition field of the table. */
+                episode?: string | string[];
+                /** @description Equal to this: a partition field of the table, a partition field of by_time. */
+                at?: string | string[];
+                /** @description Equal to this: a filter. */
+                session_id?: string;
+                /** @description Equal to this: a filter. */
+                viewer_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PingPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createPing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "series": "example",
+                 *       "episode": "example",
+                 *       "at": "2026-11-21T12:00:00Z",
+                 *       "id": "example",
+                 *       "session_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PingCreate"] | components["schemas"]["PingCreate"][];
+            };
+        };
+        responses: {
+            /** @description All items are on the queue. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getPing: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, series, episode, at, id, session_id, viewer_id, seconds, expires_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The series of a ping.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
+                episode: string;
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
+                at: string;
+                /**
+                 * @description The id of a ping.
+                 * @example example
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ping"] | components["schemas"]["PingPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putPing: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The series of a ping.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
+                episode: string;
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
+                at: string;
+                /**
+                 * @description The id of a ping.
+                 * @example example
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "session_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PingReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ping"];
+                };
+            };
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ping"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deletePing: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The series of a ping.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
+                episode: string;
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
+                at: string;
+                /**
+                 * @description The id of a ping.
+                 * @example example
                  */
                 id: string;
             };
@@ -3875,7 +6005,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    patchUser: {
+    patchPing: {
         parameters: {
             query?: never;
             header?: {
@@ -3888,8 +6018,23 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description The id of a user.
-                 * @example ada
+                 * @description The series of a ping.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
+                episode: string;
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
+                at: string;
+                /**
+                 * @description The id of a ping.
+                 * @example example
                  */
                 id: string;
             };
@@ -3897,20 +6042,10 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "email": "ada@example.com",
-                 *       "display_name": "Ada Lovelace"
-                 *     }
-                 */
-                "application/merge-patch+json": components["schemas"]["UserPatch"];
-                /**
-                 * @example {
-                 *       "email": "ada@example.com",
-                 *       "display_name": "Ada Lovelace"
-                 *     }
-                 */
-                "application/json": components["schemas"]["UserPatch"];
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["PingPatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["PingPatch"];
             };
         };
         responses: {
@@ -3924,7 +6059,824 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["User"];
+                    "application/json": components["schemas"]["Ping"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listLicensor: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, id, name. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LicensorPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createLicensor: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LicensorCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Licensor"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getLicensor: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, id, name. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description The id of a licensor. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Licensor"] | components["schemas"]["LicensorPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putLicensor: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of a licensor. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LicensorReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Licensor"];
+                };
+            };
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Licensor"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteLicensor: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of a licensor. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchLicensor: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of a licensor. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["LicensorPatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["LicensorPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Licensor"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listLicence: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, series, licensor_id, parts. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a sort field of the table. */
+                series?: string;
+                /** @description Equal to this: a filter. */
+                licensor_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LicencePage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createLicence: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "series": "example",
+                 *       "licensor_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LicenceCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Licence"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getLicence: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, series, licensor_id, parts. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
+                licensor_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Licence"] | components["schemas"]["LicencePart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putLicence: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
+                licensor_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["LicenceReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Licence"];
+                };
+            };
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Licence"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteLicence: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
+                licensor_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchLicence: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
+                series: string;
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
+                licensor_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["LicencePatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["LicencePatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Licence"];
                 };
             };
             /** @description Accepted with `Prefer: respond-async`. */
@@ -5688,851 +8640,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    listContactMethod: {
-        parameters: {
-            query: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, user_id, method_id, channel, address, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description Equal to this: a partition field of the table. */
-                user_id: string | string[];
-                /** @description Equal to this: a filter. */
-                channel?: components["schemas"]["Channel"];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethodPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createContactMethod: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "user_id": "example",
-                 *       "channel": "email",
-                 *       "address": "ada@example.com"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ContactMethodCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethod"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getContactMethod: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, user_id, method_id, channel, address, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a contact method.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The method_id of a contact method. */
-                method_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethod"] | components["schemas"]["ContactMethodPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putContactMethod: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a contact method.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The method_id of a contact method. */
-                method_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "channel": "email",
-                 *       "address": "ada@example.com"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ContactMethodReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethod"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethod"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteContactMethod: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a contact method.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The method_id of a contact method. */
-                method_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchContactMethod: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a contact method.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The method_id of a contact method. */
-                method_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "address": "ada@example.com"
-                 *     }
-                 */
-                "application/merge-patch+json": components["schemas"]["ContactMethodPatch"];
-                /**
-                 * @example {
-                 *       "address": "ada@example.com"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ContactMethodPatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactMethod"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listNotificationRule: {
-        parameters: {
-            query: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, user_id, rule_id, method_id, severity, after_minutes, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description Equal to this: a partition field of the table. */
-                user_id: string | string[];
-                /** @description Equal to this: a filter. */
-                severity?: components["schemas"]["Severity"];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRulePage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createNotificationRule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "user_id": "example",
-                 *       "method_id": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["NotificationRuleCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRule"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getNotificationRule: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, user_id, rule_id, method_id, severity, after_minutes, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a notification rule.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The rule_id of a notification rule. */
-                rule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRule"] | components["schemas"]["NotificationRulePart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putNotificationRule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a notification rule.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The rule_id of a notification rule. */
-                rule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "method_id": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["NotificationRuleReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRule"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRule"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteNotificationRule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a notification rule.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The rule_id of a notification rule. */
-                rule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchNotificationRule: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The user_id of a notification rule.
-                 * @example example
-                 */
-                user_id: string;
-                /** @description The rule_id of a notification rule. */
-                rule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example {} */
-                "application/merge-patch+json": components["schemas"]["NotificationRulePatch"];
-                /** @example {} */
-                "application/json": components["schemas"]["NotificationRulePatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationRule"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listArticle: {
+    listUser: {
         parameters: {
             query?: {
                 /** @description The most items on a page. */
@@ -6549,1263 +8657,23 @@ export interface operations {
                 to?: string;
                 /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, text, created_at, updated_at. */
+                /** @description Only these fields, separated by commas: tenant_id, id, email, display_name, manager_id, department, status, created_at, updated_at, expires_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
                 /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
                 strict?: boolean;
-                /** @description The index to list: `by_date` by author, year, published_at, slug. */
-                index?: "by_date";
-                /** @description Equal to this: a partition field of the table, a partition field of by_date. */
-                author?: string | string[];
-                /** @description Equal to this: a partition field of the table, a partition field of by_date. */
-                year?: number | number[];
-                /** @description Equal to this: a sort field of by_date. */
-                published_at?: string;
-                /** @description Equal to this: a sort field of by_date. */
-                slug?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ArticlePage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createArticle: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "author": "example",
-                 *       "title": "example",
-                 *       "published_at": "2026-11-21T12:00:00Z"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ArticleCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Article"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getArticle: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, text, created_at, updated_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The author of an article.
-                 * @example example
-                 */
-                author: string;
-                /** @description The year of an article. */
-                year: number;
-                /** @description The slug of an article. */
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Article"] | components["schemas"]["ArticlePart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putArticle: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The author of an article.
-                 * @example example
-                 */
-                author: string;
-                /** @description The year of an article. */
-                year: number;
-                /** @description The slug of an article. */
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "title": "example",
-                 *       "published_at": "2026-11-21T12:00:00Z"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ArticleReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Article"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Article"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteArticle: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The author of an article.
-                 * @example example
-                 */
-                author: string;
-                /** @description The year of an article. */
-                year: number;
-                /** @description The slug of an article. */
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchArticle: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The author of an article.
-                 * @example example
-                 */
-                author: string;
-                /** @description The year of an article. */
-                year: number;
-                /** @description The slug of an article. */
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example {} */
-                "application/merge-patch+json": components["schemas"]["ArticlePatch"];
-                /** @example {} */
-                "application/json": components["schemas"]["ArticlePatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Article"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listAccess: {
-        parameters: {
-            query: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, id, action, user_id. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description Equal to this: a partition field of the table. */
-                path: string | string[];
-                /** @description Equal to this: a sort field of the table. */
-                accessed_at?: string;
+                /** @description The index to list: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id. */
+                index?: "by_email" | "by_department" | "by_manager";
+                /** @description Equal to this: a filter, a partition field of by_department. */
+                department?: string | string[];
+                /** @description Equal to this: a filter, a partition field of by_manager. */
+                manager_id?: string | string[];
                 /** @description Equal to this: a filter. */
-                action?: components["schemas"]["AccessAction"];
-                /** @description Equal to this: a filter. */
-                user_id?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AccessPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createAccess: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "path": "/shared/firetvGen2.txt",
-                 *       "action": "read",
-                 *       "user_id": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["AccessCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Access"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getAccess: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, id, action, user_id. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /** @description The accessed_at of an access. */
-                accessed_at: string;
-                /** @description The id of an access. */
-                id: string;
-                /**
-                 * @description The path of an access.
-                 * @example /shared/firetvGen2.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Access"] | components["schemas"]["AccessPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listTimedAccess: {
-        parameters: {
-            query: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, action, user_id. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description Equal to this: a partition field of the table. */
-                path: string | string[];
-                /** @description Equal to this: a filter. */
-                action?: components["schemas"]["AccessAction"];
-                /** @description Equal to this: a filter. */
-                user_id?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TimedAccessPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createTimedAccess: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "path": "/shared/firetvGen2.txt",
-                 *       "action": "read",
-                 *       "user_id": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["TimedAccessCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TimedAccess"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getTimedAccess: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, action, user_id. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /** @description The accessed_at of a timed access. */
-                accessed_at: string;
-                /**
-                 * @description The path of a timed access.
-                 * @example /shared/firetvGen2.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TimedAccess"] | components["schemas"]["TimedAccessPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listPing: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, series, episode, at, id, session_id, viewer_id, seconds, expires_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description The index to list: `by_time` by at. */
-                index?: "by_time";
-                /** @description Equal to this: a partition field of the table. */
-                series?: string | string[];
-                /** @description Equal to this: a partition field of the table. */
-                episode?: string | string[];
-                /** @description Equal to this: a partition field of the table, a partition field of by_time. */
-                at?: string | string[];
-                /** @description Equal to this: a filter. */
-                session_id?: string;
-                /** @description Equal to this: a filter. */
-                viewer_id?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PingPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createPing: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "series": "example",
-                 *       "episode": "example",
-                 *       "at": "2026-11-21T12:00:00Z",
-                 *       "id": "example",
-                 *       "session_id": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["PingCreate"] | components["schemas"]["PingCreate"][];
-            };
-        };
-        responses: {
-            /** @description All items are on the queue. */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Accepted"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getPing: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, series, episode, at, id, session_id, viewer_id, seconds, expires_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The series of a ping.
-                 * @example example
-                 */
-                series: string;
-                /**
-                 * @description The episode of a ping.
-                 * @example example
-                 */
-                episode: string;
-                /**
-                 * @description The at of a ping.
-                 * @example 2026-11-21T12:00:00Z
-                 */
-                at: string;
-                /**
-                 * @description The id of a ping.
-                 * @example example
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Ping"] | components["schemas"]["PingPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putPing: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The series of a ping.
-                 * @example example
-                 */
-                series: string;
-                /**
-                 * @description The episode of a ping.
-                 * @example example
-                 */
-                episode: string;
-                /**
-                 * @description The at of a ping.
-                 * @example 2026-11-21T12:00:00Z
-                 */
-                at: string;
-                /**
-                 * @description The id of a ping.
-                 * @example example
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "session_id": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["PingReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Ping"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Ping"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deletePing: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The series of a ping.
-                 * @example example
-                 */
-                series: string;
-                /**
-                 * @description The episode of a ping.
-                 * @example example
-                 */
-                episode: string;
-                /**
-                 * @description The at of a ping.
-                 * @example 2026-11-21T12:00:00Z
-                 */
-                at: string;
-                /**
-                 * @description The id of a ping.
-                 * @example example
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchPing: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The series of a ping.
-                 * @example example
-                 */
-                series: string;
-                /**
-                 * @description The episode of a ping.
-                 * @example example
-                 */
-                episode: string;
-                /**
-                 * @description The at of a ping.
-                 * @example 2026-11-21T12:00:00Z
-                 */
-                at: string;
-                /**
-                 * @description The id of a ping.
-                 * @example example
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example {} */
-                "application/merge-patch+json": components["schemas"]["PingPatch"];
-                /** @example {} */
-                "application/json": components["schemas"]["PingPatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Ping"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listIncident: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description The index to list: `by_state` by state, id. */
-                index?: "by_state";
-                /** @description Equal to this: a filter. */
-                status?: string;
-                /** @description Equal to this: a filter. */
-                team?: string;
-                /** @description Equal to this: a partition field of by_state. */
-                state?: components["schemas"]["IncidentState"] | components["schemas"]["IncidentState"][];
-                /** @description Equal to this: a sort field of by_state. */
+                status?: components["schemas"]["UserStatus"];
+                /** @description Equal to this: a sort field of by_email. */
+                email?: string;
+                /** @description Equal to this: a sort field of by_department, a sort field of by_manager. */
                 id?: string;
             };
             header?: never;
@@ -7824,7 +8692,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["IncidentPage"];
+                    "application/json": components["schemas"]["UserPage"];
                 };
             };
             400: components["responses"]["400"];
@@ -7836,475 +8704,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    createIncident: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "number": 1,
-                 *       "title": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["IncidentCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Incident"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getIncident: {
-        parameters: {
-            query?: {
-                /** @description Fields that are only sent on request, separated by commas: details. */
-                include?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `wait=5`: answer when the copies of the item are current, or after that many seconds, at most 10. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The id of an incident. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Incident"] | components["schemas"]["IncidentPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            406: components["responses"]["406"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putIncident: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The id of an incident. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "number": 1,
-                 *       "title": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["IncidentReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Incident"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Incident"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteIncident: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The id of an incident. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchIncident: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The id of an incident. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example {} */
-                "application/merge-patch+json": components["schemas"]["IncidentPatch"];
-                /** @example {} */
-                "application/json": components["schemas"]["IncidentPatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Incident"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listParticipation: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, incident_id, participant, state, since, number, title, status, team, created_at, closed_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description The index to list: `by_participant` by participant, state, since, incident_id. */
-                index?: "by_participant";
-                /** @description Over several partitions: show each value of this field once. */
-                distinct?: "incident_id";
-                /** @description Equal to this: a partition field of the table, a sort field of by_participant. */
-                incident_id?: string | string[];
-                /** @description Equal to this: a partition field of by_participant. */
-                participant?: string | string[];
-                /** @description Equal to this: a sort field of by_participant. */
-                state?: components["schemas"]["IncidentState"];
-                /** @description Equal to this: a sort field of by_participant. */
-                since?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ParticipationPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getParticipation: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, incident_id, participant, state, since, number, title, status, team, created_at, closed_at. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /** @description The incident_id of a participation. */
-                incident_id: string;
-                /** @description The participant of a participation. */
-                participant: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Participation"] | components["schemas"]["ParticipationPart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listLicensor: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, name. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LicensorPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createLicensor: {
+    createUser: {
         parameters: {
             query?: never;
             header?: {
@@ -8320,10 +8720,12 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "example"
+                 *       "id": "ada",
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
                  *     }
                  */
-                "application/json": components["schemas"]["LicensorCreate"];
+                "application/json": components["schemas"]["UserCreate"];
             };
         };
         responses: {
@@ -8339,7 +8741,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licensor"];
+                    "application/json": components["schemas"]["User"];
                 };
             };
             /** @description Accepted with `Prefer: respond-async`. */
@@ -8367,10 +8769,10 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    getLicensor: {
+    getUser: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, id, name. */
+                /** @description Only these fields, separated by commas: tenant_id, id, email, display_name, manager_id, department, status, created_at, updated_at, expires_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
@@ -8382,7 +8784,10 @@ export interface operations {
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The id of a licensor. */
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
                 id: string;
             };
             cookie?: never;
@@ -8397,7 +8802,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licensor"] | components["schemas"]["LicensorPart"];
+                    "application/json": components["schemas"]["User"] | components["schemas"]["UserPart"];
                 };
             };
             /** @description Not modified: the item is at the revision of If-None-Match. */
@@ -8420,7 +8825,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    putLicensor: {
+    putUser: {
         parameters: {
             query?: never;
             header?: {
@@ -8432,7 +8837,10 @@ export interface operations {
                 Prefer?: string;
             };
             path: {
-                /** @description The id of a licensor. */
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
                 id: string;
             };
             cookie?: never;
@@ -8441,10 +8849,11 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "example"
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
                  *     }
                  */
-                "application/json": components["schemas"]["LicensorReplace"];
+                "application/json": components["schemas"]["UserReplace"];
             };
         };
         responses: {
@@ -8458,7 +8867,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licensor"];
+                    "application/json": components["schemas"]["User"];
                 };
             };
             /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
@@ -8473,7 +8882,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licensor"];
+                    "application/json": components["schemas"]["User"];
                 };
             };
             /** @description Accepted with `Prefer: respond-async`. */
@@ -8514,416 +8923,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    deleteLicensor: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The id of a licensor. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Deleted. */
-            204: {
-                headers: {
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    patchLicensor: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /** @description The id of a licensor. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example {} */
-                "application/merge-patch+json": components["schemas"]["LicensorPatch"];
-                /** @example {} */
-                "application/json": components["schemas"]["LicensorPatch"];
-            };
-        };
-        responses: {
-            /** @description Changed. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Licensor"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listLicence: {
-        parameters: {
-            query?: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, series, licensor_id, parts. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description Equal to this: a sort field of the table. */
-                series?: string;
-                /** @description Equal to this: a filter. */
-                licensor_id?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LicencePage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    createLicence: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request with the same key gets the first answer again, for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "series": "example",
-                 *       "licensor_id": "example"
-                 *     }
-                 */
-                "application/json": components["schemas"]["LicenceCreate"];
-            };
-        };
-        responses: {
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Licence"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    getLicence: {
-        parameters: {
-            query?: {
-                /** @description Only these fields, separated by commas: tenant_id, series, licensor_id, parts. */
-                fields?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-            };
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-            };
-            path: {
-                /**
-                 * @description The series of a licence.
-                 * @example example
-                 */
-                series: string;
-                /**
-                 * @description The licensor_id of a licence.
-                 * @example example
-                 */
-                licensor_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The item; a part of it if `fields` is given. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Licence"] | components["schemas"]["LicencePart"];
-                };
-            };
-            /** @description Not modified: the item is at the revision of If-None-Match. */
-            304: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            412: components["responses"]["412"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    putLicence: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
-                "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; `*` for no item. */
-                "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
-                Prefer?: string;
-            };
-            path: {
-                /**
-                 * @description The series of a licence.
-                 * @example example
-                 */
-                series: string;
-                /**
-                 * @description The licensor_id of a licence.
-                 * @example example
-                 */
-                licensor_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example {} */
-                "application/json": components["schemas"]["LicenceReplace"];
-            };
-        };
-        responses: {
-            /** @description Replaced. */
-            200: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Licence"];
-                };
-            };
-            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
-            201: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The path of the item. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Licence"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
-            /** @description Done, with `Prefer: return=minimal`. */
-            204: {
-                headers: {
-                    /** @description The revision, quoted. */
-                    ETag?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    deleteLicence: {
+    deleteUser: {
         parameters: {
             query?: never;
             header?: {
@@ -8936,15 +8936,10 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description The series of a licence.
-                 * @example example
+                 * @description The id of a user.
+                 * @example ada
                  */
-                series: string;
-                /**
-                 * @description The licensor_id of a licence.
-                 * @example example
-                 */
-                licensor_id: string;
+                id: string;
             };
             cookie?: never;
         };
@@ -8984,7 +8979,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    patchLicence: {
+    patchUser: {
         parameters: {
             query?: never;
             header?: {
@@ -8997,24 +8992,29 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description The series of a licence.
-                 * @example example
+                 * @description The id of a user.
+                 * @example ada
                  */
-                series: string;
-                /**
-                 * @description The licensor_id of a licence.
-                 * @example example
-                 */
-                licensor_id: string;
+                id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                /** @example {} */
-                "application/merge-patch+json": components["schemas"]["LicencePatch"];
-                /** @example {} */
-                "application/json": components["schemas"]["LicencePatch"];
+                /**
+                 * @example {
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
+                 *     }
+                 */
+                "application/merge-patch+json": components["schemas"]["UserPatch"];
+                /**
+                 * @example {
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
+                 *     }
+                 */
+                "application/json": components["schemas"]["UserPatch"];
             };
         };
         responses: {
@@ -9028,7 +9028,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Licence"];
+                    "application/json": components["schemas"]["User"];
                 };
             };
             /** @description Accepted with `Prefer: respond-async`. */
@@ -9176,6 +9176,58 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    listContacts: {
+        parameters: {
+            query: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Part of the key. */
+                user_id: string | string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactsPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listOnCall: {
         parameters: {
             query?: {
@@ -9219,58 +9271,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OnCallPage"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    listContacts: {
-        parameters: {
-            query: {
-                /** @description The most items on a page. */
-                limit?: number;
-                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
-                order?: "round_robin" | "ordered" | "shard";
-                /** @description The direction of the sort keys. */
-                direction?: "asc" | "desc";
-                /** @description Only sort keys that begin with this. */
-                prefix?: string;
-                /** @description Only sort keys from this one on, inclusive. */
-                from?: string;
-                /** @description Only sort keys before this one, exclusive. */
-                to?: string;
-                /** @description The cursor of the previous page, with the same query. */
-                cursor?: string;
-                /** @description See every write that was acknowledged before, at twice the read units. */
-                consistent?: boolean;
-                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
-                strict?: boolean;
-                /** @description Part of the key. */
-                user_id: string | string[];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page. It may be short; only a null cursor ends the listing. */
-            200: {
-                headers: {
-                    /** @description The next page, rel="next". */
-                    Link?: string;
-                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
-                    "Undecodable-Items"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ContactsPage"];
                 };
             };
             400: components["responses"]["400"];
@@ -9502,7 +9502,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The spans. */
+            /** @description The items, in order. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9534,7 +9534,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The shares. */
+            /** @description A month's revenue, divided by the seconds watched. Seconds, shares and amounts sum up exactly to the whole. */
             200: {
                 headers: {
                     [name: string]: unknown;

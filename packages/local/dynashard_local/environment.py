@@ -252,9 +252,6 @@ def _handler(name: str) -> Callable[[Any, LambdaContext], Any]:
 def _load(handler: str) -> str:
     try:
         _handler(handler)
-        # A deployed function loads an entity with its first request. Here all are checked before requests come.
-        if check := getattr(sys.modules[handler.partition(":")[0]], "check", None):
-            check()
     except Exception as error:  # noqa: BLE001 - any error of an import is reported in one line
         traceback.print_exc()
         return f"{type(error).__name__}: {error}".splitlines()[0] + _where(error)

@@ -13,7 +13,6 @@ from typing import Any, Final
 from dynashard_serving.start import uncollected
 
 with uncollected():
-    from domain import ENTITIES
     from dynashard.growth.requests import shrink_quiet
     from dynashard.growth.settings import GrowthSettings
     from dynashard.growth.terms import Report
@@ -22,6 +21,7 @@ with uncollected():
     from dynashard.transport import Transport, connect
     from dynashard.transport.selection import name_in
     from dynashard_local.worker_lifecycle import end_with_input, log
+    from dynashard_serving.domain import declared
 
 CONCURRENCY: Final = 2
 """Tasks that are worked on at a time. The local engine executes one request at a time, so more would delay clients."""
@@ -47,7 +47,7 @@ def resharder(environ: Mapping[str, str], transport: Transport | None = None) ->
         transport or transport_of(environ),
         table=environ["TABLE_NAME"],
         topology_table=environ["TOPOLOGY_TABLE"],
-        entities=[each.entity for each in ENTITIES],
+        entities=list(declared().models),
         timing=timing(environ),
         concurrency=CONCURRENCY,
         share=Share(growth(environ).mover_share),

@@ -2,17 +2,18 @@
 
 from typing import Any
 
-from domain import ENTITIES, Exposed
 from dynashard import Entity, definition
 from dynashard.entity import EntityDefinition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.topology import family_of
+from dynashard_serving.declare import Exposed
+from dynashard_serving.domain import declared
 from dynashard_tools.failure import CommandError
 
 
 def models() -> list[type[Entity]]:
     """The classes of all entities."""
-    return [each.entity for each in ENTITIES]
+    return list(declared().models)
 
 
 def exposed(name: str) -> Exposed:
@@ -21,10 +22,12 @@ def exposed(name: str) -> Exposed:
     Raises:
         CommandError: there is none; the message lists all.
     """
-    for each in ENTITIES:
+    for each in declared().entities:
         if name in (each.path, definition(each.entity).name):
             return each
-    raise CommandError(f"no entity is called {name!r}. There are: {', '.join(each.path for each in ENTITIES)}")
+    raise CommandError(
+        f"no entity is called {name!r}. There are: {', '.join(each.path for each in declared().entities)}"
+    )
 
 
 def sharing(entity: EntityDefinition[Any]) -> tuple[str, ...]:
@@ -35,7 +38,7 @@ def sharing(entity: EntityDefinition[Any]) -> tuple[str, ...]:
 
 def names_beginning(incomplete: str) -> list[str]:
     """Return the names of entities for completion in a shell."""
-    return [each.path for each in ENTITIES if each.path.startswith(incomplete)]
+    return [each.path for each in declared().entities if each.path.startswith(incomplete)]
 
 
 def partition_fields(model: type[Entity], text: str) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from typing import Annotated, Final
 
 import typer
 
-from domain import ENTITIES
+from dynashard_serving.domain import declared
 from dynashard_tools.entities import names_beginning
 
-NAMES: Final = ", ".join(each.path for each in ENTITIES)
+NAMES: Final = ", ".join(each.path for each in declared().entities)
 
 Environment = Annotated[str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

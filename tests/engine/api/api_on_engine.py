@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from uuid import uuid4
 
-from domain import ENTITIES, Exposed
 from dynashard import Dynashard, LeasedTopology, definition, schema
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import DeclaredTopology
@@ -15,9 +14,12 @@ from dynashard_serving.api.request import TenantClaim
 from dynashard_serving.api.routes import Routes
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.backend import Backend
+from dynashard_serving.declare import Exposed
+from dynashard_serving.domain import domain_of
 from dynashard_serving.idempotency import IdempotentCreates
 from tests.api_caller import Caller
 from tests.direct_transport import direct_transport
+from tests.domain_served import ENTITIES
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.topology.topology_world import create_topology_table
 from tests.roles import as_function
@@ -61,7 +63,7 @@ def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Call
     """Return a caller of an API that serves only these entities, with their declared counts."""
     transport = as_function("api", transport, table, TOPOLOGY)
     backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
-    routes = Routes(settings_of(table), exposed, backend, lambda: IdempotentCreates("unused", transport))
+    routes = Routes(settings_of(table), domain_of(*exposed), backend, lambda: IdempotentCreates("unused", transport))
     return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
 
 

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain import Exposed, Incident, User
+from domain.samples.incidents import Incident
+from domain.samples.users import User
 from dynashard.testing.faults import Fault, lost_answer, lost_request, meanwhile, throttled
 from dynashard.transport.interface import Wire
 from dynashard_serving.api.deferred import transacted
 from dynashard_serving.api.resource import Resource
+from dynashard_serving.declare import Exposed
 from tests.api_caller import TENANT, Answer, a_user
 from tests.depth import examples
 from tests.engine.writer.queue_world import OPERATIONS, KilledError, QueueWorld

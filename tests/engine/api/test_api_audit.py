@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from domain import TimedAccess
+from domain.samples.audit import TimedAccess
 from dynashard import definition
 from dynashard.routing import home
 from tests.api_caller import Caller

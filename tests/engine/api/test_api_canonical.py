@@ -5,11 +5,12 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from domain import Exposed
 from dynashard.transport import Transport
 from dynashard_serving.api.app import build_app
 from dynashard_serving.commands.handler import build_commands
+from dynashard_serving.declare import Exposed
 from dynashard_serving.documents import representation, without, written
+from dynashard_serving.domain import domain_of
 from tests.api_caller import Answer, Caller
 from tests.depth import examples
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
@@ -25,8 +26,8 @@ EXPOSED = (Exposed(Everything, path="everything"),)
 @given(item=items)
 def test_every_read_answers_what_the_write_answered(transport: Transport, table: str, item: Everything) -> None:
     api, commands = (as_function(function, transport, table, TOPOLOGY) for function in ("api", "commands"))
-    caller = Caller(build_app(settings_of(table), api, exposed=EXPOSED))
-    direct = build_commands(settings_of(table), commands, exposed=EXPOSED)
+    caller = Caller(build_app(settings_of(table), api, domain=domain_of(*EXPOSED)))
+    direct = build_commands(settings_of(table), commands, domain=domain_of(*EXPOSED))
     identity = uuid4().hex
     body = {**without(representation(item, None), ["tenant_id", "id"]), "id": identity}
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Collection
+from tests.domain_served import bundle_in
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.engine
@@ -24,6 +25,7 @@ UNNEEDED = (
     "asyncio", "aws_lambda_powertools", "aws_xray_sdk", "boto3", "botocore", "concurrent.futures", "difflib",
     "dynashard_patterns", "dynashard.reads.listing", "dynashard.transactions.steps", "dynashard.resharding",
     "dynashard.growth.policy", "dynashard_serving.idempotency", "encodings.idna", "dynashard_serving.api.items",
+    "dynashard_serving.discovery",
     "dynashard_serving.api.listing", "dynashard_serving.api.openapi", "dynashard_serving.api.resolver", "gzip", "httpx",
     "itsdangerous",
     "logging", "pydantic.type_adapter", "requests", "unicodedata", "urllib3",
@@ -59,8 +61,8 @@ def modules_of_a_first_get(environ: dict[str, str], identity: str, tenant: str) 
     return found
 
 
-def test_a_first_get_imports_what_it_needs(
-    users: Collection[User], engine_url: str, local_table: str, topology_table: str, tenant: str
+def test_a_first_get_imports_what_it_needs(  # noqa: PLR0917 - a process of its own needs all places
+    users: Collection[User], engine_url: str, local_table: str, topology_table: str, tenant: str, tmp_path: Path
 ) -> None:
     user = users.create(User(tenant_id=tenant, email="ada@example.com", display_name="Ada"))
     environ = {
@@ -70,6 +72,7 @@ def test_a_first_get_imports_what_it_needs(
         "CURSOR_KEYS": '["a-key-of-16-bytes"]',
         "DYNAMODB_ENDPOINT": engine_url,
         "IDEMPOTENCY_TABLE": "unused",
+        "PYTHONPATH": str(bundle_in(tmp_path)),
         "TABLE_NAME": local_table,
         "TOPOLOGY_TABLE": topology_table,
         **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
@@ -78,7 +81,8 @@ def test_a_first_get_imports_what_it_needs(
     modules = modules_of_a_first_get(environ, user.id, tenant)
 
     assert [name for name in modules if name in UNNEEDED] == []
-    assert [name for name in modules if name.startswith("domain")] == ["domain", "domain.fields", "domain.users"]
+    samples = ["domain.samples", "domain.samples.fields", "domain.samples.users"]
+    assert [name for name in modules if name.startswith("domain")] == ["domain", *samples]
     own = [name for name in modules if name.split(".")[0] in OWN]
     assert len(own) <= MOST_OWN, (len(own), len(modules), own)
     assert len(modules) <= MOST, modules

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from ksuid import Ksuid
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Dynashard, LeasedTopology
 from dynashard.testing.faults import FaultyTransport, lost_request, meanwhile, throttled
 from dynashard.transport import Transport

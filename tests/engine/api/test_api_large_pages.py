@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from domain import Exposed
 from dynashard import Dynashard
 from dynashard.entity import Entity, Key, Registry, Shards
 from dynashard.testing.one_by_one import OneByOne
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Call, Resend, Wire
+from dynashard_serving.declare import Exposed
 from tests.api_caller import TENANT
 from tests.depth import profile
 from tests.engine.api.api_on_engine import KEYS, caller_exposing

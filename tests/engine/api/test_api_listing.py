@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain import ENTITIES
 from dynashard import Dynashard
 from dynashard.cursor_keys import CursorKeys
 from dynashard.testing.faults import FaultyTransport, throttled
@@ -21,6 +20,7 @@ from dynashard_serving.api.observing import Observer
 from dynashard_serving.api.request import TenantClaim
 from dynashard_serving.api.routes import Routes
 from dynashard_serving.backend import Backend
+from dynashard_serving.domain import declared
 from dynashard_serving.idempotency import IdempotentCreates
 from tests.api_caller import Answer, Caller, a_user
 from tests.depth import examples
@@ -318,7 +318,7 @@ class Rotating:
         settings, transport = settings_of(table), as_function("api", transport, table, TOPOLOGY)
         keys = CursorKeys(lambda: self.keys, lambda: self.now)
         backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys))
-        routes = Routes(settings, ENTITIES, backend, lambda: IdempotentCreates("unused", transport))
+        routes = Routes(settings, declared(), backend, lambda: IdempotentCreates("unused", transport))
         return App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: self.now)
 
 

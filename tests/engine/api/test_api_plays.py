@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain import EpisodePlays, SeriesPlays
+from domain.samples.plays import EpisodePlays, SeriesPlays
 from dynashard import Dynashard
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport

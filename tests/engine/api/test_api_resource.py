@@ -1,9 +1,11 @@
 """A declaration is enough to make an entity a resource."""
 
+import os
 import subprocess
 import sys
 from datetime import datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,13 +13,14 @@ import pytest
 from openapi_spec_validator import validate
 from pydantic import BaseModel
 
-from domain import Exposed, User, Window
+from domain.samples.users import User
 from dynashard import Entity, Index, Key, Registry, Shards, created_at
 from dynashard.errors import ConfigurationError, DeclarationError
 from dynashard.transport import Transport
 from dynashard_serving.api.openapi import document_of
 from dynashard_serving.api.resource import Resource
-from dynashard_serving.api.resources import exposed_resources
+from dynashard_serving.declare import Exposed, Window, serve
+from dynashard_serving.domain import domain_of
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
 
@@ -160,7 +163,7 @@ def test_item_over_400_kb_is_refused_with_its_size(caller: Caller) -> None:
 
 
 def test_document_of_several_resources_is_valid() -> None:
-    document = document_of([Resource(ENTRIES), Resource(Exposed(User, path="users"))])
+    document = document_of(domain_of(ENTRIES, User))
 
     validate(document)
     assert "/v1/entries/{account}/{number}" in document["paths"]
@@ -182,17 +185,19 @@ class Limited(Entity, name="limited.v1.Item", key=Key(partition="{tenant_id}:{li
 
 
 @pytest.mark.parametrize(
-    ("exposed", "reason"),
+    ("entity", "arguments", "reason"),
     [
-        (Exposed(Public, path="pages"), "tenants would see each other"),
-        (Exposed(Single, path="tenants"), "no address"),
-        (Exposed(Limited, path="items"), "query parameters: limit"),
-        (Exposed(Entry, path="entries", address=("number",)), "account, number"),
+        (Public, {}, "tenants would see each other"),
+        (Single, {}, "no address"),
+        (Limited, {}, "query parameters: limit"),
+        (Entry, {"address": ("number",)}, "account, number"),
     ],
 )
-def test_entity_that_cannot_be_exposed_is_refused_with_the_reason(exposed: Exposed, reason: str) -> None:
-    with pytest.raises(ConfigurationError, match=reason):
-        Resource(exposed)
+def test_entity_that_cannot_be_exposed_is_refused_with_the_reason(
+    entity: type[Entity], arguments: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(DeclarationError, match=reason):
+        serve("things", **arguments)(entity)
 
 
 @pytest.mark.parametrize(
@@ -227,13 +232,25 @@ def test_wrong_exposure_is_refused_where_it_is_declared(wrong: dict[str, Any], r
     assert reason in str(refused.value)
 
 
-def test_a_wrong_exposure_stops_the_function_at_its_start() -> None:
-    program = "import domain\nfrom domain import Exposed, User\n"
-    program += (
-        "domain.ENTITIES = (*domain.ENTITIES, Exposed(User, path='users'))\nimport dynashard_serving.api.handler\n"
+def test_a_wrong_exposure_stops_the_function_at_its_start(tmp_path: Path) -> None:
+    (tmp_path / "domain.py").write_text(
+        "from dynashard import Entity, Key\n"
+        "from dynashard_serving.declare import serve\n"
+        "for number in range(2):\n"
+        "    @serve(path='users')\n"
+        "    class User(Entity, name=f'user.v{number}.User', key=Key('{tenant_id}', '{id}')):\n"
+        "        tenant_id: str\n"
+        "        id: str\n"
+        "    globals()[f'User{number}'] = User\n"
     )
 
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)  # noqa: S603 - this very interpreter
+    ended = subprocess.run(
+        [sys.executable, "-c", "import dynashard_serving.api.handler"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
     assert ended.returncode == 1
     assert "/users cannot be a resource" in ended.stderr
@@ -252,7 +269,7 @@ def test_a_wrong_exposure_stops_the_function_at_its_start() -> None:
 )
 def test_a_taken_or_invalid_path_is_refused(paths: tuple[str, ...], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        exposed_resources([Exposed(Entry, path=path) for path in paths])
+        domain_of(*(Exposed(Entry, path=path) for path in paths))
 
 
 class Leaky(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.routing import home
 from dynashard.transport import Transport

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain import PARTICIPATIONS, Exposed, Incident, User
+from domain.samples.incidents import Incident
+from domain.samples.participations import PARTICIPATIONS
+from domain.samples.users import User
 from dynashard import Dynashard
 from dynashard.errors import NotFoundError
 from dynashard.reads import allowing
@@ -15,6 +17,7 @@ from dynashard.transport import Transport
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.waiting import MOST_SECONDS, Waiting, preferred
+from dynashard_serving.declare import Exposed
 from tests.engine.api.api_on_engine import KEYS, caller_on
 
 pytestmark = pytest.mark.engine

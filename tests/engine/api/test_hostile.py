@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Dynashard
 from dynashard.errors import QueryTooWideError
 from dynashard.reads import allowing

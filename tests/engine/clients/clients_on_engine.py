@@ -13,7 +13,6 @@ from botocore.session import get_session
 from cryptography.hazmat.primitives.asymmetric import rsa
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from domain import ENTITIES
 from dynashard.transport import Transport
 from dynashard_client import Client, Retries
 from dynashard_local.gateway import Gateway
@@ -24,6 +23,7 @@ from dynashard_local.tokens import Issuer
 from dynashard_serving.api.app import build_app as build_api
 from dynashard_serving.client_resources import client_resources
 from dynashard_serving.commands.handler import build_commands
+from tests.domain_served import ENTITIES
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.roles import as_function
 from tests.waiting import HANG_SECONDS

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from domain import Article, Incident, Shift, User, UserStatus
+from domain.samples.articles import Article
+from domain.samples.incidents import Incident
+from domain.samples.teams import Shift
+from domain.samples.users import User, UserStatus
 from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.transport import Transport
 from dynashard_client import Client, Items

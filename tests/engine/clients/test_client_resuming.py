@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from domain import Incident, Participation, User
-from domain.participations import participations
+from domain.samples.incidents import Incident
+from domain.samples.participations import Participation, participations
+from domain.samples.users import User
 from dynashard import Dynashard, declared_counts
 from dynashard.reads.cursor import _signer_of
 from dynashard.transport import Transport

@@ -4,10 +4,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from domain import ENTITIES, Exposed
 from dynashard.transport import Transport
 from dynashard_serving.commands.answers import Commands
 from dynashard_serving.commands.handler import build_commands
+from dynashard_serving.declare import Exposed
+from dynashard_serving.domain import domain_of
 from dynashard_serving.limits import MAX_QUERIES
 from dynashard_serving.settings import ServingSettings
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY
@@ -54,7 +55,7 @@ def commands_on(
     table: str,
     idempotency: str = "unused",
     *,
-    exposed: tuple[Exposed, ...] = ENTITIES,
+    exposed: tuple[Exposed, ...] = (),
     max_queries: int = MAX_QUERIES,
     **more: Any,
 ) -> Commands:
@@ -68,4 +69,4 @@ def commands_on(
         cursor_keys=KEYS,
         max_queries=max_queries,
     )
-    return build_commands(settings, allowed, exposed=exposed, **more)
+    return build_commands(settings, allowed, domain=domain_of(*exposed) if exposed else None, **more)

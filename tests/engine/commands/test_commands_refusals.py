@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 
-from domain import ENTITIES, READS, Exposed, User
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import FaultyTransport
 from dynashard.transport import Transport
-from dynashard_serving.api.extra_endpoints import extra_endpoints
+from dynashard_serving.api.extra_endpoints import all_extra_endpoints
+from dynashard_serving.declare import READS, Exposed
+from dynashard_serving.domain import declared
 from tests.api_caller import a_user
+from tests.domain_served import ENTITIES
 from tests.engine.commands.commands_on_engine import Service, commands_on
 
 pytestmark = pytest.mark.engine
@@ -37,7 +40,7 @@ def test_an_unsupported_operation_names_the_supported_ones(service: Service, ask
         "follow.v1.Count": "follow.v1.Count is not served by itself: ask for follows.",
     }
     assert error["message"] == instead.get(name, f"{name} is not served by itself: ask for roll-ups.")
-    assert asked.route in {special.template for special in extra_endpoints()}
+    assert asked.route in {special.template for special in all_extra_endpoints(declared().declarations.served)}
 
 
 def test_the_time_of_a_new_item_has_the_bounds_of_rest(transport: Transport, table: str) -> None:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Dynashard
 from dynashard.transport import Transport
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY

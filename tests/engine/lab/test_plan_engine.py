@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import definition
 from tests.engine.command_line import CommandLine
 

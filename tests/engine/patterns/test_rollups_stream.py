@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain import PLAYS, Ping
+from domain.samples.pings import Ping
+from domain.samples.plays import PLAYS
 from dynashard import Dynashard
 from dynashard.errors import AlreadyExistsError
 from dynashard.topology import DeclaredTopology

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from moto import mock_aws
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Dynashard, declared_counts
 from dynashard.errors import ConfigurationError, InvalidCursorError
 from dynashard.locations import CURSOR_KEY_FILE

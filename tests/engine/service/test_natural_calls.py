@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Collection, Dynashard, DynashardError, Filter
 from dynashard.transport import Transport
 from tests.engine.stored_things import Note

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from domain import Exposed
 from dynashard import Entity, Index, Key, Registry, Shards, definition, new_id
 from dynashard.errors import EngineUnavailableError
 from dynashard.resharding import Resharder, Scope, Timing
@@ -17,6 +16,8 @@ from dynashard.topology import Record, TopologyTable
 from dynashard.transport import Transport, Wire
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.settings import Settings
+from dynashard_serving.declare import Exposed
+from dynashard_serving.domain import domain_of
 from dynashard_serving.reshard.settings import Settings as ReshardSettings
 from tests.api_caller import TENANT, Answer, Caller
 from tests.engine.api.api_on_engine import KEYS
@@ -122,7 +123,7 @@ class GrowthWorld:
         app = build_app(
             self.settings(**more),
             as_function("api", self.wire, self.table, self.topology),
-            exposed=EXPOSED,
+            domain=domain_of(*EXPOSED),
             runtime=Runtime(self.clock, random=lambda: 0.5),
         )
         return Caller(app)

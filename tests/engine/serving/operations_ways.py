@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from domain import ENTITIES, OperationState
 from dynashard import definition
 from dynashard.errors import InputError
 from dynashard.runtime import Runtime
@@ -17,7 +16,9 @@ from dynashard_serving.api.app import build_app
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.commands.handler import build_commands
 from dynashard_serving.documents import TENANT, representation, validated
+from dynashard_serving.operation_records import OperationState
 from tests.api_caller import Answer, Caller
+from tests.domain_served import ENTITIES
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.writer.queue_world import INTAKE, OPERATIONS, QueueWorld
 from tests.roles import as_function

@@ -8,7 +8,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from domain import ENTITIES, Ping, User
+from domain.samples.pings import Ping
+from domain.samples.users import User
 from dynashard import Dynashard, Entity, definition
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault, FaultyTransport, Send, throttled, unprocessed
@@ -24,11 +25,13 @@ from dynashard_serving.backend import open_entities
 from dynashard_serving.changes.dead_letters import to_queue
 from dynashard_serving.changes.following import consumers
 from dynashard_serving.commands.handler import build_commands, logger
+from dynashard_serving.domain import declared
 from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.writer.operations import Operations
 from dynashard_serving.writer.queues import Queues
 from dynashard_serving.writer.writer import Writer
 from tests.api_caller import Caller, a_user
+from tests.domain_served import ENTITIES
 from tests.engine.commands.commands_on_engine import Service
 from tests.engine.patterns.stream_world import records_of
 from tests.engine.topology.topology_world import Clock, put_by_hand
@@ -290,7 +293,7 @@ def do_what_is_queued(world: RoleWorld) -> None:
 def follow_changes(world: RoleWorld) -> None:
     """Hand records of the stream to the consumers that together need all of their role."""
     database, stream = world.database(), world.stream
-    follower = Dispatcher(consumers(database), keep=to_queue("Dead"))
+    follower = Dispatcher(consumers(database, declared().declarations), keep=to_queue("Dead"))
     items = world.someone()
 
     def follow() -> bool:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from domain import ENTITIES
 from dynashard_serving.changes.lines import Described
 from dynashard_serving.commands.lines import described
 from dynashard_serving.operations.outcomes import done
 from dynashard_serving.operations.served import Served, served_by_name
+from tests.domain_served import ENTITIES
 
 pytestmark = pytest.mark.engine
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain import ENTITIES, PLAYS, EpisodePlays, Ping
+from domain.samples.pings import Ping
+from domain.samples.plays import PLAYS, EpisodePlays
 from dynashard import Dynashard, definition
 from dynashard.growth.settings import Load
 from dynashard.growth.terms import GrowthEvent, Report
@@ -20,7 +21,9 @@ from dynashard.transport.classification import Refusal, classify
 from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_serving.backend import open_entities
 from dynashard_serving.changes.following import consumers
+from dynashard_serving.domain import declared
 from dynashard_serving.settings import TableSettings
+from tests.domain_served import ENTITIES
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.patterns.stream_world import Streamed, records_of
 from tests.engine.raw_dynamodb import RawDynamoDB
@@ -81,7 +84,7 @@ class Followed:
             retry_policy=NO_WAITING,
             open_load=lambda *_: Known(below=below),
         )
-        return Dispatcher(consumers(db), keep=self.letters.append)
+        return Dispatcher(consumers(db, declared().declarations), keep=self.letters.append)
 
     def grew(self, report: Report, /) -> None:
         self.reports.append(report)

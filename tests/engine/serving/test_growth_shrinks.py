@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import LeasedTopology, definition
 from dynashard.growth.requests import shrink_quiet
 from dynashard.growth.settings import GrowthSettings, Load

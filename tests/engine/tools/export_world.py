@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from domain import Ping
+from domain.samples.pings import Ping
 
 DAY = datetime(2026, 11, 20, tzinfo=UTC)
 

@@ -10,20 +10,15 @@ from typing import Any
 
 import pytest
 
-from domain import (
-    FOLLOWS,
-    Access,
-    AccessAction,
-    Article,
-    Channel,
-    ContactMethod,
-    Incident,
-    Ping,
-    Team,
-    TimedAccess,
-    User,
-)
-from domain.participations import participations
+from domain.samples.articles import Article
+from domain.samples.audit import Access, AccessAction, TimedAccess
+from domain.samples.contacts import Channel, ContactMethod
+from domain.samples.follows import FOLLOWS
+from domain.samples.incidents import Incident
+from domain.samples.participations import participations
+from domain.samples.pings import Ping
+from domain.samples.teams import Team
+from domain.samples.users import User
 from dynashard import Dynashard, Entity, Key, Registry, Shards, definition
 from dynashard.schema import MOVED_TO, PK, SK, TYPE
 from dynashard.testing.faults import FaultyTransport, meanwhile, throttled, unprocessed

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from domain import Exposed
 from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.entity import ItemKey
 from dynashard.errors import NotFoundError
@@ -17,6 +16,8 @@ from dynashard.placement import UNSHARDED
 from dynashard.resharding import Scope
 from dynashard.routing import home
 from dynashard.service import Collection as Items
+from dynashard_serving.declare import Exposed
+from dynashard_serving.domain import domain_of
 from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
 
 pytestmark = pytest.mark.engine
@@ -47,7 +48,8 @@ KINDS = ("cat", "dog")
 def world(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[ReshardWorld]:
-    monkeypatch.setattr("dynashard_tools.entities.ENTITIES", (Exposed(Pet, path="pets"),))
+    domain = domain_of(Exposed(Pet, path="pets", operations=()))
+    monkeypatch.setattr("dynashard_tools.entities.declared", lambda: domain)
     with reshard_world(tmp_path, monkeypatch, capsys) as world:
         yield world
 

@@ -11,8 +11,9 @@ import orjson
 import pytest
 from moto import mock_aws
 
-from domain import ENTITIES, User
+from domain.samples.users import User
 from dynashard.service import Collection
+from tests.domain_served import ENTITIES
 from tests.engine.command_line import CommandLine, emails_of, expected, user
 
 pytestmark = pytest.mark.engine

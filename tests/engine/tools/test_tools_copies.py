@@ -2,7 +2,8 @@
 
 import pytest
 
-from domain import Incident, Participation
+from domain.samples.incidents import Incident
+from domain.samples.participations import Participation
 from dynashard import Dynashard, Entity, Key, Registry, Shards
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from domain import Incident
+from domain.samples.incidents import Incident
 from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard.service import Collection
 from dynashard_tools.etl.run import ATTEMPTS, Etl
 from dynashard_tools.failure import CommandError

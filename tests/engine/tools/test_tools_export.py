@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 from pydantic import JsonValue
 
-from domain import Ping
+from domain.samples.pings import Ping
 from dynashard import Dynashard, Entity, Key, Registry
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.service import Collection

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from moto import mock_aws
 
-from domain import Ping
+from domain.samples.pings import Ping
 from dynashard import definition
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE
 from dynashard_tools.export.snapshot import Place, Snapshot

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Scope
 from dynashard_tools.connection import open_backend

@@ -11,13 +11,15 @@ import orjson
 import pytest
 from moto import mock_aws
 
-from domain import ENTITIES, FOLLOWS, User
+from domain.samples.follows import FOLLOWS
+from domain.samples.users import User
 from dynashard import Dynashard
 from dynashard.schema import PK, SK
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_patterns import EdgeStore
+from tests.domain_served import ENTITIES
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 
 pytestmark = pytest.mark.engine

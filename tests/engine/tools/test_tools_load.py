@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard.schema import PK
 from dynashard.service import Collection
 from dynashard_tools.load.loader import BATCH

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard.service import Collection
 from dynashard_tools.plot.order import Listed, inversions, ranks
 from tests.engine.command_line import CommandLine

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Scope
 from dynashard.service import Collection

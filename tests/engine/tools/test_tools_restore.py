@@ -15,7 +15,7 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
-from domain import User
+from domain.samples.users import User
 from dynashard.service import Collection
 from dynashard.transport import Transport
 from dynashard_serving.tenant_data import TenantData

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Scope
 from tests.engine.tools.reshard_world import ReshardWorld, reshard_world

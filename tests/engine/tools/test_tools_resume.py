@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Dynashard, Entity, Key, Registry, RetryPolicy, Shards, new_id
 from dynashard.runtime import Runtime
 from dynashard.service import Collection

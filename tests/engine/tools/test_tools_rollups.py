@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain import PLAYS, Licence, Ping
-from domain.revenue import revenue
+from domain.samples.pings import Ping
+from domain.samples.plays import PLAYS
+from domain.samples.revenue import Licence, RevenueWanted, revenue
 from dynashard import Dynashard
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
@@ -98,7 +99,7 @@ def test_revenue_is_divided_by_watched_time_and_adds_up(db: Dynashard, pings: li
         put=[Licence(tenant_id=tenant, series=s, licensor_id=who, parts=parts) for s, who, parts in licences]
     )
 
-    found = revenue(db, tenant, "2026-11", amount=1000)
+    found = revenue(db, tenant, RevenueWanted(month="2026-11", amount=1000))
 
     assert (found.pings, found.seconds, found.amount) == (16, 960, 1000)
     assert [(each.licensor_id, each.seconds, each.amount) for each in found.licensors] == [
@@ -107,4 +108,4 @@ def test_revenue_is_divided_by_watched_time_and_adds_up(db: Dynashard, pings: li
         (None, 60, 62),
     ]
     assert sum(each.share for each in found.licensors) == 1_000_000
-    assert revenue(db, tenant, "2026-10").licensors == []
+    assert revenue(db, tenant, RevenueWanted(month="2026-10")).licensors == []

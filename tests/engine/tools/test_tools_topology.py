@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import orjson
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.schema import TOPOLOGY_KEY
 from dynashard.service import Collection

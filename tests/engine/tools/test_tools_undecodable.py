@@ -10,8 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-from domain import PLAYS, Incident, Ping, User
-from domain.participations import participations
+from domain.samples.incidents import Incident
+from domain.samples.participations import participations
+from domain.samples.pings import Ping
+from domain.samples.plays import PLAYS
+from domain.samples.users import User
 from dynashard import Dynashard, Entity, definition
 from dynashard.routing import home
 from dynashard.runtime import Runtime

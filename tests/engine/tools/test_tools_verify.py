@@ -8,7 +8,12 @@ from typing import Any, Final
 
 import pytest
 
-from domain import FOLLOWS, PARTICIPATIONS, PLAYS, Incident, Ping, User
+from domain.samples.follows import FOLLOWS
+from domain.samples.incidents import Incident
+from domain.samples.participations import PARTICIPATIONS
+from domain.samples.pings import Ping
+from domain.samples.plays import PLAYS
+from domain.samples.users import User
 from dynashard import Dynashard, definition
 from dynashard.resharding import Scope
 from dynashard.transport.interface import Wire

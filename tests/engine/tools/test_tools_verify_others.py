@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.transport.interface import Wire
 from tests.engine.tools.reshard_world import ReshardWorld, reshard_world

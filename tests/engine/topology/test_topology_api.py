@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Dynashard, LeasedTopology, definition
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import FaultyTransport

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from domain import Exposed, Operation, OperationState
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards, created_at, updated_at
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_serving.declare import Exposed
+from dynashard_serving.operation_records import Operation, OperationState
 from dynashard_serving.operations.served import Served
 from dynashard_serving.queue_messages import Message
 from dynashard_serving.writer.operations import Operations

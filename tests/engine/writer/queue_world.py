@@ -8,7 +8,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from domain import ENTITIES, Operation, Ping
+from domain.samples.pings import Ping
 from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault, FaultyTransport
@@ -19,12 +19,14 @@ from dynashard_local.queue_worker import poll
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.queue_sender import QueueSender
 from dynashard_serving.backend import open_entities
+from dynashard_serving.operation_records import Operation
 from dynashard_serving.settings import TableSettings
 from dynashard_serving.writer.operations import Operations
 from dynashard_serving.writer.outcomes import Tally  # noqa: TC001 - as its neighbours
 from dynashard_serving.writer.queues import Queues
 from dynashard_serving.writer.writer import Writer
 from tests.api_caller import TENANT, Caller
+from tests.domain_served import ENTITIES
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.topology.topology_world import Clock
 from tests.roles import as_function

@@ -10,9 +10,8 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from dynashard_serving.api.app import build_app
-from dynashard_serving.api.extra_endpoints import extra_endpoints
 from dynashard_serving.api.openapi import document_of
-from dynashard_serving.api.resources import exposed_resources, family_listings
+from dynashard_serving.domain import declared
 from tests.api_caller import Caller
 from tests.unit.api.test_api_routes import Unreachable, settings_in
 
@@ -23,7 +22,7 @@ COMMITTED = Path(__file__).parents[3] / "docs" / "openapi.json"
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return document_of(exposed_resources(), family_listings(), extra_endpoints())
+    return document_of(declared())
 
 
 def test_the_committed_document_is_the_generated_one(document: dict[str, Any]) -> None:

@@ -73,22 +73,19 @@ def test_handler_answers_events_with_the_settings_of_its_environment() -> None:
     assert _in_a_new_process(program).splitlines()[-1] == "200 404"
 
 
-def test_the_check_of_the_local_stack_names_an_entity_that_cannot_be_served() -> None:
-    program = (
-        "import domain\n"
-        "from dynashard_serving.operations.exposed import Exposed\n"
-        "domain.ENTITIES = (Exposed('domain.users:User', path='users', filters=('colour',)),)\n"
-        "import dynashard_serving.api.handler as function\n"
-        "print('imported')\n"
-        "try:\n"
-        "    function.check()\n"
-        "except Exception as error:\n"
-        "    print(error)\n"
+def test_an_entity_that_cannot_be_served_ends_the_function_of_a_checkout_at_its_start(tmp_path: Path) -> None:
+    (tmp_path / "domain.py").write_text(
+        "from dynashard import Entity, Key\n"
+        "from dynashard_serving.declare import serve\n"
+        "@serve(path='users', filters=('colour',))\n"
+        "class User(Entity, name='user.v1.User', key=Key('{tenant_id}', '{id}')):\n"
+        "    tenant_id: str\n"
+        "    id: str\n"
     )
+    program = "try:\n    import dynashard_serving.api.handler\nexcept Exception as error:\n    print(error)\n"
 
-    imported, refused = _in_a_new_process(program).splitlines()
+    refused = _in_a_new_process(program, {"PYTHONPATH": str(tmp_path)})
 
-    assert imported == "imported"
     assert refused.startswith("user.v1.User: cannot be exposed as /users: filters names 'colour'")
 
 
@@ -142,7 +139,7 @@ def test_imports_are_not_searched_for_cycles_and_the_collector_works_afterwards(
 
 SNAPSHOT = """
 import os, random, stat, threading
-from domain import User
+from domain.samples.users import User
 import dynashard_serving.api.handler as function
 
 def is_socket(descriptor):
@@ -188,7 +185,7 @@ def test_plugins_of_pydantic_are_not_looked_for_unless_the_setting_names_some(
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plugin\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[pydantic]\nmine = a_plugin\n")
-    program = "import sys, dynashard_serving.api.handler, domain.users; print('a_plugin' in sys.modules)"
+    program = "import sys, dynashard_serving.api.handler, domain.samples.users; print('a_plugin' in sys.modules)"
     environment = {"PYTHONPATH": str(tmp_path)}
     if disabled is not None:
         environment["PYDANTIC_DISABLE_PLUGINS"] = disabled
@@ -199,7 +196,7 @@ def test_plugins_of_pydantic_are_not_looked_for_unless_the_setting_names_some(
 REPLACED = """
 import sys
 from importlib import import_module
-import dynashard_serving.api.handler, domain.users
+import dynashard_serving.api.handler, domain.samples.users
 
 replaced = sys.modules.pop("pydantic.plugin._loader")
 print(hasattr(replaced, "__file__"), "importlib.metadata" in sys.modules)

@@ -5,7 +5,6 @@ from enum import StrEnum
 
 import pytest
 
-from domain import ENTITIES
 from dynashard import schema
 from dynashard.errors import FieldError
 from dynashard.keys import parse
@@ -14,6 +13,7 @@ from dynashard_client import errors
 from dynashard_client.sort_keys import SortTemplate
 from dynashard_serving import documents
 from dynashard_serving.client_resources import client_resources
+from tests.domain_served import ENTITIES
 
 pytestmark = pytest.mark.unit
 

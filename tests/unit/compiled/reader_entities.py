@@ -23,8 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from domain import declared
 from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, created_at, definition, new_id, updated_at
+from dynashard_serving.domain import declared
 
 Wire = dict[str, Any]
 PARTITION: Final = "t"
@@ -308,8 +308,7 @@ class Subject:
 
 def subjects() -> list[Subject]:
     """Return all entities, each with the same items in every process."""
-    found = {each for each in vars(declared).values() if isinstance(each, type) and issubclass(each, Entity)}
-    in_order: list[type[Entity]] = sorted(found, key=lambda model: definition(model).name)
+    in_order: list[type[Entity]] = sorted(set(declared().models), key=lambda model: definition(model).name)
     own: list[type[Entity]] = [Plain, Trimmed, Checked, Nested, Ruled, Informed, Exact, Prepared]
     return list(map(_subject, [*own, *in_order]))
 

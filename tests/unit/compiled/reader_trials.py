@@ -162,7 +162,7 @@ def watched() -> Iterator[None]:
     with ExitStack() as patches:
         for module in (answers, batch_answers):
             patches.enter_context(patch.object(module, "loads", _Parses.counting(module.loads)))
-        for name in ("dynashard.entity.declaration.datetime", "domain.audit.datetime"):
+        for name in ("dynashard.entity.declaration.datetime", "domain.samples.audit.datetime"):
             patches.enter_context(patch(name, _Stopped))
         patches.enter_context(patch("dynashard.entity.declaration.Ksuid", lambda: "0ujtsYcgvSTl8PAuAdqWYSMnLOv"))
         yield

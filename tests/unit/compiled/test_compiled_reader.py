@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pydantic_core import core_schema
 
-from domain import declared
-from dynashard import Entity, definition
+from dynashard import definition
 from dynashard.compiled import reader
 from dynashard.reads import answers
 from dynashard.repository import batch_answers
+from dynashard_serving.domain import declared
 from tests.depth import profile
 from tests.unit.compiled.reader_cases import USUAL
 from tests.unit.compiled.reader_fuzzer import Fuzzer
@@ -18,7 +18,7 @@ from tests.unit.compiled.reader_trials import DECODED, READ, REFUSED, watched
 
 pytestmark = pytest.mark.unit
 
-MODELS = [each for each in vars(declared).values() if isinstance(each, type) and issubclass(each, Entity)]
+MODELS = list(declared().models)
 DEEP = 1_000_000
 USUALLY = 1_500
 MUTANT_CALLS = 1_000

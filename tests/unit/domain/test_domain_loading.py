@@ -1,15 +1,17 @@
-"""Entities are loaded one by one where that is asked for, and then behave as with all of them loaded."""
+"""The domain is found by itself; with an index, entities are loaded one by one, and behave as with all loaded."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-import domain
-from domain import ENTITIES, FAMILY_LISTINGS
 from dynashard import definition
+from dynashard_serving.domain import INDEX
+from tests.domain_served import ENTITIES, FAMILY_LISTINGS, bundle_in
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.unit
@@ -25,58 +27,80 @@ ALONE = f"""
 import json
 import multiprocessing
 import sys
-from domain import ENTITIES
 from dynashard import definition
+from dynashard_serving.domain import declared
 {RULES}
 def loaded(path):
-    assert not [name for name in sys.modules if name.startswith("domain.")]
-    return rules(definition(next(each for each in ENTITIES if each.path == path).entity))
+    assert not [name for name in sys.modules if name.startswith(("domain.", "dynashard_serving.discovery"))]
+    found = declared().roots[path]()
+    return rules(definition(found.entity)) if hasattr(found, "entity") else None
 
 with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as processes:
-    paths = [each.path for each in ENTITIES]
+    paths = list(declared().roots)
     print(json.dumps(dict(zip(paths, processes.map(loaded, paths, chunksize=1)))))
 """
 """Prints the rules of each entity, in a copy of a process that has loaded none of them."""
 
 
-def in_a_new_process(program: str) -> str:
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """The domain as a bundle holds it, with an index, in a folder for the path of imports."""
+    return bundle_in(tmp_path)
+
+
+def in_a_new_process(program: str, folder: Path | None = None) -> str:
     done = subprocess.run(  # noqa: S603 - this very interpreter
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=HANG_SECONDS
+        [sys.executable, "-c", program],
+        env={**os.environ, **({} if folder is None else {"PYTHONPATH": str(folder)})},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_an_entity_that_is_loaded_alone_has_the_rules_that_others_add() -> None:
+def test_an_entity_that_is_loaded_alone_has_the_rules_that_others_add(bundle: Path) -> None:
     space: dict[str, Any] = {}
     exec(RULES, space)  # noqa: S102 - the text above, which the other processes run too
-    assert domain.User is ENTITIES[0].entity
 
-    alone = json.loads(in_a_new_process(ALONE))
+    alone = json.loads(in_a_new_process(ALONE, bundle))
 
-    assert alone == {each.path: space["rules"](definition(each.entity)) for each in ENTITIES}
-
-
-def test_entities_are_named_without_loading_their_models() -> None:
-    program = "import sys, domain; print([name for name in sys.modules if name.startswith('domain.')])"
-
-    assert in_a_new_process(program).strip() == "[]"
+    together = {each.path: space["rules"](definition(each.entity)) for each in ENTITIES if each.operations}
+    assert together.items() <= alone.items()
+    assert {path for path, found in alone.items() if found is None} == {
+        "contacts", "follows", "on-call", "revenue", "roll-ups"
+    }  # fmt: skip
 
 
-def test_a_name_of_the_domain_loads_all_declarations() -> None:
-    program = "import sys; from domain import Incident; from dynashard import definition\n"
-    program += "print('domain.users' in sys.modules, list(definition(Incident).checks))"
+def test_an_index_leads_to_the_same_declarations(bundle: Path) -> None:
+    program = (
+        "from dynashard_serving.domain import declared\n"
+        "found = declared().declarations\n"
+        "print([each.path for each in found.entities], [each.path for each in found.served],\n"
+        "      [each.name for each in found.roll_ups], len(found.copies), len(found.edges), sorted(declared().roots))"
+    )
 
-    assert in_a_new_process(program).startswith("True ['")
-
-
-def test_the_domain_has_the_names_that_it_lists() -> None:
-    assert all(getattr(domain, name) is not None for name in domain.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'Nobody'"):
-        domain.Nobody  # noqa: B018
+    assert in_a_new_process(program, bundle) == in_a_new_process(program)
 
 
-def test_families_are_named_as_their_entities() -> None:
+def test_an_index_that_names_nothing_served_is_refused(bundle: Path) -> None:
+    index = json.loads((bundle / "domain" / INDEX).read_text())
+    index["roots"]["users"] = ["EmailAddress", ["domain.samples.users"]]
+    (bundle / "domain" / INDEX).write_text(json.dumps(index))
+    program = (
+        "from dynashard.errors import ConfigurationError\n"
+        "from dynashard_serving.domain import declared\n"
+        "try:\n    declared().roots['users']()\n"
+        "except ConfigurationError as error:\n    print(error)\n"
+    )
+
+    expected = "the index names domain.samples.users.EmailAddress, which is not served: build the bundle again"
+    assert in_a_new_process(program, bundle).strip() == expected
+
+
+def test_families_are_of_entities_that_are_declared() -> None:
     exposed = {each.entity for each in ENTITIES}
 
     assert all(exposed.issuperset(family.entities) for family in FAMILY_LISTINGS)

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain import Ping, Window
+from domain.samples.pings import Ping
+from dynashard_serving.declare import Window
 
 pytestmark = pytest.mark.unit
 

@@ -229,3 +229,12 @@ def test_key_is_refused_for_unknown_and_missing_fields() -> None:
     with pytest.raises(InvalidKeyError, match="id is part of the key and must be given") as missing:
         entity.key_of({"tenant": "t"})
     assert missing.value.field == "id"
+
+
+def test_a_field_may_be_called_type() -> None:
+    class Vehicle(Entity, name="vehicle.v1.Vehicle", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+        tenant_id: str
+        id: str
+        type: str
+
+    assert Vehicle(tenant_id="abc", id="1", type="car").type == "car"

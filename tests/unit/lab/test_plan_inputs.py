@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from domain import Access, Article, Ping, User
+from domain.samples.articles import Article
+from domain.samples.audit import Access
+from domain.samples.pings import Ping
+from domain.samples.users import User
 from dynashard import definition
 from dynashard_lab.plan.declared import (
     Given,

@@ -192,7 +192,7 @@ def test_a_change_of_another_function_does_not_reload_this_one(checkout: Checkou
     assert checkout.invoke() == before
 
 
-@pytest.mark.parametrize("path", ["layers/domain/python/domain/users.py", "functions/__init__.py"])
+@pytest.mark.parametrize("path", ["layers/domain/python/domain/samples/users.py", "functions/__init__.py"])
 def test_a_change_of_shared_code_reloads_all_functions(checkout: Checkout, path: str) -> None:
     before = checkout.invoke()
 

@@ -15,7 +15,6 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from dynashard import DeclarationError, Registry, definition
-from dynashard_client import Item
 from dynashard_tools.commands import app
 from tests.markdown import ROOT, Snippet, pages, prose, snippets
 
@@ -125,11 +124,16 @@ def declarations(snippet: Snippet) -> Iterator[ast.stmt]:
         ):
             yield node
         elif isinstance(node, ast.ClassDef) and any(isinstance(part, ast.AnnAssign) for part in node.body):
-            # The domain may have an entity of this name.
-            node.keywords.append(ast.keyword("registry", ast.Name("_registry", ast.Load())))
+            if _is_entity(node):
+                # The domain may have an entity of this name.
+                node.keywords.append(ast.keyword("registry", ast.Name("_registry", ast.Load())))
             yield ast.fix_missing_locations(node)
         elif isinstance(node, ast.Assign) and all(name[0].isupper() for name in used(node)):
             yield node
+
+
+def _is_entity(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ClassDef) and any(each.arg == "name" for each in node.keywords)
 
 
 DECLARING = [
@@ -148,7 +152,7 @@ def test_declarations_in_python_snippets_are_valid(snippet: Snippet) -> None:
 
     classes = [node for node in ast.parse(snippet.text).body if isinstance(node, ast.ClassDef) and node.name in space]
     assert classes
-    entities = [space[each.name] for each in classes if not issubclass(space[each.name], Item)]
+    entities = [space[each.name] for each in classes if _is_entity(each)]
     assert {definition(each).name for each in entities} == set(space["_registry"])
 
 

@@ -20,8 +20,11 @@ AWS_SERVICES = "dynashard_serving.aws_services"
 """The module that asks the other services of AWS. It imports the SDK on first use."""
 STORAGE = {"keys", "placement", "codec", "topology", "routing"}
 """The rooms that decide how items are stored. Handlers must not import them."""
-EXPOSING = "dynashard_serving.operations.exposed."
-"""The package with the types of the domain's declarations for callers."""
+DECLARING = "dynashard_serving.declare."
+"""The module with which a domain says how it is served."""
+TRIES_SAMPLES = ("dynashard_checks.", "dynashard_lab.bench.")
+"""The packages that try the sample domain. All others find what the domain declares, and name nothing of it."""
+OF_THE_COMMAND_LINE = ("dynashard_checks.preflight.", "dynashard_checks.verify_aws.")
 TESTS_ONLY = "dynashard.testing"
 """The room for tests. Nothing that is deployed imports it."""
 TESTING = ("dynashard_checks", "dynashard_lab")
@@ -40,6 +43,7 @@ def forbidden_imports(source: Source) -> list[str]:
     allowed = {
         "dynashard": layer_allows,
         **dict.fromkeys(PACKAGES.keys() - {"dynashard"}, package_allows),
+        **dict.fromkeys(("dynashard_local", "dynashard_tools", "dynashard_lab", "dynashard_checks"), tools_allow),
         "dynashard_cdk": constructs_allow,
         "stacks": stacks_allow,
         "functions": functions_allow,
@@ -87,8 +91,12 @@ def function_allows(function: str, imported: str) -> bool:
         return function_of(imported) in {None, function}
     if top == "dynashard":
         return room(imported) not in STORAGE
-    # The domain is found by its name: it is not the package's.
-    return top not in PLACES or top in {"dynashard_patterns", "domain"}
+    return top not in PLACES or top == "dynashard_patterns"
+
+
+def tools_allow(module: str, imported: str) -> bool:
+    tries = module.startswith(TRIES_SAMPLES) and not module.startswith(OF_THE_COMMAND_LINE)
+    return imported.split(".", maxsplit=1)[0] != "domain" or tries
 
 
 def constructs_allow(_module: str, imported: str) -> bool:
@@ -116,8 +124,7 @@ def domain_allows(_module: str, imported: str) -> bool:
         return top not in SDK
     if top in {"dynashard", "dynashard_patterns"}:
         return room(imported) == "" and len(imported.split(".")) <= 2
-    # The domain declares how its entities are exposed. The types for that are in the serving package.
-    return top == "domain" or imported.startswith(EXPOSING)
+    return top == "domain" or imported.startswith(DECLARING)
 
 
 def done_at_import(tree: ast.Module) -> Iterator[ast.AST]:
@@ -259,6 +266,11 @@ VIOLATIONS = [
     ("dynashard_serving.api.handler", "from ..prewarm import plan"),
     ("dynashard_serving.api.handler", "from dynashard.codec import encode_value"),
     ("dynashard_serving.api.handler", "from dynashard_local.settings import Settings"),
+    ("dynashard_serving.api.handler", "from domain.samples.users import User"),
+    ("dynashard_local.run", "from domain.samples.users import User"),
+    ("dynashard_tools.entities", "import domain"),
+    ("dynashard_lab.plan.planner", "from domain.samples.users import User"),
+    ("dynashard_checks.verify_aws.check", "from domain.samples.users import User"),
     ("functions.api.handler", "from dynashard_serving.prewarm.handler import step"),
     ("functions.api.handler", "from dynashard import Dynashard"),
     ("stacks.backend", "from dynashard_serving.metric_names import CHANGES_LAG"),

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from domain import Incident, User
+from domain.samples.incidents import Incident
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.record import with_revision
 from dynashard_serving.documents import item_texts, representation, written

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, Field, computed_field, field_serializer, model_serializer, model_validator
 
-from domain import Incident, Shift, Team, User
+from domain.samples.incidents import Incident
+from domain.samples.teams import Shift, Team
+from domain.samples.users import User
 from dynashard import Entity, Key, Registry, definition
 from dynashard.compiled.reader import document_reader
 from dynashard.entity import Undecodable, judged

@@ -7,7 +7,7 @@ import botocore.session
 import pytest
 from botocore.stub import ANY, Stubber
 
-from domain import ENTITIES, User
+from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Status
 from dynashard.routing import shard_keys
@@ -16,6 +16,7 @@ from dynashard_tools.hot.advice import Hot, as_dict, grouped, judged, lines
 from dynashard_tools.hot.places import place_of
 from dynashard_tools.hot.simulated import simulated
 from dynashard_tools.hot.throttles import CAUSES, SLOTS, WAYS, CloudWatch, ThrottledKey
+from tests.domain_served import ENTITIES
 
 pytestmark = pytest.mark.unit
 

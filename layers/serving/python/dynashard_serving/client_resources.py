@@ -1,6 +1,6 @@
 """The entities of a domain as resources of `dynashard_client`, for programs that have both packages.
 
-    client = Client.rest(url, token=token, resources=client_resources(ENTITIES))
+    client = Client.rest(url, token=token, resources=client_resources(declared().entities))
 
 Items are then objects of the entities' own classes. A program without the domain derives its classes from the client's
 `Item` instead.
@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 
 from dynashard.entity import Entity, with_revision
 from dynashard.keys import KeyTemplate
+from dynashard_serving.declare import Exposed
 from dynashard_serving.documents import REVISION, TENANT, Document, representation, without
-from dynashard_serving.operations.exposed import Exposed
 from dynashard_serving.operations.served import Served
 
 

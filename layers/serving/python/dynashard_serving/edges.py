@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,6 +27,42 @@ Node = Annotated[
         json_schema_extra={"pattern": NODE},
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a verb is in the sentences and names about its edges, such as follow, follows, followed, follower."""
+
+    verb: str
+
+    @property
+    def says(self) -> str:
+        """What a node does."""
+        return f"{self.verb}s"
+
+    @property
+    def past(self) -> str:
+        """What is done to a node."""
+        return f"{self._stem}ed"
+
+    @property
+    def doing(self) -> str:
+        """What the number of edges from a node is called."""
+        return f"{self._stem}ing"
+
+    @property
+    def doer(self) -> str:
+        """The first node."""
+        return f"{self._stem}er"
+
+    @property
+    def undo(self) -> str:
+        """What ends it."""
+        return f"un{self.verb}"
+
+    @property
+    def _stem(self) -> str:
+        return self.verb.removesuffix("e")
 
 
 class NewEdge(BaseModel):

@@ -22,8 +22,6 @@ from typing import Any
 
 from rich.console import Console
 
-from domain import ENTITIES
-from domain.users import User
 from dynashard import Collection, Dynashard, definition
 from dynashard.resharding import Resharder, Scope
 from dynashard.routing import home
@@ -33,6 +31,7 @@ from dynashard.transport import Transport, connect
 from dynashard_checks.soak.callers import Lister, Worker
 from dynashard_checks.soak.ledger import Findings, Ledger
 from dynashard_checks.soak.stack import Stack, running_stack
+from dynashard_serving.domain import declared
 
 _TENANT = "soak"
 _CHUNK = 5000
@@ -75,9 +74,9 @@ class Soak:
             self._transport,
             table=self._table,
             topology_table=variables["TOPOLOGY_TABLE"],
-            entities=[each.entity for each in ENTITIES],
+            entities=list(declared().models),
         )
-        entity = definition(User)
+        entity = definition(next(each.entity for each in declared().entities if each.path == "users"))
         self._scope = Scope(entity, entity.logical_partition({"tenant_id": _TENANT}))
 
     def run(self) -> dict[str, object]:
@@ -97,19 +96,23 @@ class Soak:
         write = self._write_bare if self._scope.entity.shards.adopt else self._collection().batch_write  # type: ignore[union-attr]
         for first in range(0, self._plan.items, _CHUNK):
             numbers = range(first, min(first + _CHUNK, self._plan.items))
-            people = [User(tenant_id=_TENANT, email=f"b{n}@example.com", display_name=f"B {n}") for n in numbers]
+            people = [self._person(number) for number in numbers]
             write(put=people)
             for person in people:
                 self._ledger.born(person.id)
         self._say(f"{self._plan.items:,} items loaded")
 
-    def _collection(self) -> Collection[User]:
+    def _person(self, number: int) -> Any:
+        fields = {"tenant_id": _TENANT, "email": f"b{number}@example.com", "display_name": f"B {number}"}
+        return self._scope.entity.model.model_validate(fields)
+
+    def _collection(self) -> Collection[Any]:
         database = Dynashard(
             self._transport, table=self._table, cursor_keys=["this database signs no cursors"], topology=self._topology
         )
-        return database.collection(User)
+        return database.collection(self._scope.entity.model)
 
-    def _write_bare(self, put: Sequence[User]) -> None:
+    def _write_bare(self, put: Sequence[Any]) -> None:
         """Store items under the bare partition key, as a service without the layer does."""
         entity = self._scope.entity
         for first in range(0, len(put), _BATCH):
@@ -175,7 +178,7 @@ class Soak:
 
     def _compare(self) -> None:
         """Compare the stored items with the acknowledged writes."""
-        entity, count = definition(User), self._plan.counts[-1]
+        entity, count = self._scope.entity, self._plan.counts[-1]
         stored: dict[str, str] = {}
         request: dict[str, object] = {"TableName": self._table, "ConsistentRead": True}
         while True:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-import domain
 from dynashard import Entity
+from dynashard_serving.domain import declared
 from dynashard_serving.operations.served import Served
 
 TENANT: Final = "truth"
@@ -75,9 +75,10 @@ _DOCUMENTS: Final[Mapping[str, Callable[[str, str], Document]]] = {
 
 
 def subjects() -> dict[str, Subject]:
-    """Return every entity of the domain by its path, except the edges, which are written in pairs."""
-    served = {each.path: Served(each) for each in domain.ENTITIES}
-    if missing := served.keys() - _DOCUMENTS.keys() - {"follows"}:
+    """Return every entity of the samples by its path, except the edges, which are written in pairs."""
+    served = {each.path: Served(each) for each in declared().entities}
+    samples = {path for path, each in served.items() if each.entity.__module__.startswith("domain.samples.")}
+    if missing := samples - _DOCUMENTS.keys() - {"follows"}:
         raise LookupError(
             f"there are no items of {', '.join(sorted(missing))}: add them to dynashard_checks.truth.batch_items"
         )

@@ -16,7 +16,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-import domain
+from domain.samples.follows import FOLLOWS
 from dynashard import Collection, Dynashard, Entity, RetryPolicy
 from dynashard.entity import definition
 from dynashard.errors import DynashardError, OutcomeUnknownError
@@ -302,7 +302,7 @@ def run_batches(
         open_on = partial(Dynashard, table=table, topology_table=topology, cursor_keys=_KEYS, retry_policy=retries)
         db, clean = open_on(failing), open_on(whole)
         writing = Writing(db, clean, build_commands(settings, failing, retry_policy=retries), size, known or subjects())
-        following = Following(EdgeStore.on(db, domain.FOLLOWS), EdgeStore.on(clean, domain.FOLLOWS))
+        following = Following(EdgeStore.on(db, FOLLOWS), EdgeStore.on(clean, FOLLOWS))
         verdict = Verdict()
         batches, more = -(-items // size), items // 10
         transactions = -(-more // _STEPS) if known is None else 0

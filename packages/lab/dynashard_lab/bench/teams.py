@@ -19,7 +19,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from domain import IncidentState, Participation
+from domain.samples.incidents import IncidentState
+from domain.samples.participations import Participation
 from dynashard import Collection, Page
 from dynashard_lab.bench.world import World, create_tables
 from dynashard_local.engine import running_engine

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from domain import COPIES, ROLL_UPS
 from dynashard import Entity, definition
 from dynashard.codec import item_size
 from dynashard.entity import EntityDefinition, IndexDefinition
@@ -23,6 +22,7 @@ from dynashard.topology import DeclaredTopology
 from dynashard_lab.plan.following import Derived, copied, rolled_up
 from dynashard_lab.plan.units import write_units
 from dynashard_lab.plan.workload import IndexLoad
+from dynashard_serving.domain import declared
 from dynashard_tools.load.rows import Row
 
 TENANT: Final = "tenant_id"
@@ -36,8 +36,9 @@ _KEYS_BYTES: Final = 60
 
 def derived(entity: EntityDefinition[Any], copies: float) -> tuple[Derived, ...]:
     """Return what the domain derives from an entity: its roll-ups, and its copies, of which a write changes so many."""
-    rolled = [each for each in ROLL_UPS if definition(each.of) is entity]
-    copied_into = [definition(each.copy) for each in COPIES if definition(each.of) is entity]
+    found = declared().declarations
+    rolled = [each for each in found.roll_ups if definition(each.of) is entity]
+    copied_into = [definition(each.copy) for each in found.copies if definition(each.of) is entity]
     return (
         *(rolled_up(each.name, sum(len(levels) for levels in each.into.values())) for each in rolled),
         *(_copied(each, copies) for each in copied_into),

@@ -5,18 +5,19 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from domain import COPIES, ENTITIES
 from dynashard import definition
 from dynashard_patterns import MaterializedCopies
 from dynashard_patterns.copies import Progress
+from dynashard_serving.domain import declared
 from dynashard_tools.connection import open_backend
 from dynashard_tools.entities import exposed
 from dynashard_tools.failure import WITH_ERRORS, CommandError, on_interrupt
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.progress import show, working
 
-_PATHS: Final = {each.entity: each.path for each in ENTITIES}
-_NAMES: Final = ", ".join(_PATHS.get(each.copy, definition(each.copy).name) for each in COPIES)
+_PATHS: Final = {each.entity: each.path for each in declared().entities}
+_COPIED: Final = [_PATHS.get(each.copy, definition(each.copy).name) for each in declared().declarations.copies]
+_NAMES: Final = ", ".join(_COPIED) or "none are declared"
 
 copies = typer.Typer(help="Compare materialized copies with their sources, or repair them.", no_args_is_help=True)
 
@@ -50,14 +51,14 @@ def repair(entity: Entity, tenant: Tenant = None, environment: Environment = Non
 
 
 def _compare(entity: str, tenant: str | None, environment: str | None, *, mend: bool, as_json: bool) -> Progress:
-    declared = _declared(entity)
-    partition = None if tenant is None else _partition(declared, tenant)
+    chosen = _chosen(entity)
+    partition = None if tenant is None else _partition(chosen, tenant)
     db, last = open_backend(environment).entities, Progress()
     with (
         working("{:>11,} items, {:,} copies") as work,
         on_interrupt(lambda: f"{last.sources:,} items and {last.copies:,} copies were compared: run it again"),
     ):
-        for last in (declared.repair if mend else declared.check)(db, partition):
+        for last in (chosen.repair if mend else chosen.check)(db, partition):
             work.advance(last.sources, last.copies)
     for reason in last.reasons:
         typer.echo(f"left out: {reason}", err=True)
@@ -73,16 +74,16 @@ def _compare(entity: str, tenant: str | None, environment: str | None, *, mend: 
     return last
 
 
-def _declared(entity: str) -> MaterializedCopies[Any, Any]:
+def _chosen(entity: str) -> MaterializedCopies[Any, Any]:
     model = exposed(entity).entity
-    for declared in COPIES:
-        if declared.copy is model:
-            return declared
+    for each in declared().declarations.copies:
+        if each.copy is model:
+            return each
     raise CommandError(f"{entity} are not copies. There are: {_NAMES}")
 
 
-def _partition(declared: MaterializedCopies[Any, Any], tenant: str) -> dict[str, str]:
-    fields = definition(declared.of).partition_fields
+def _partition(copies: MaterializedCopies[Any, Any], tenant: str) -> dict[str, str]:
+    fields = definition(copies.of).partition_fields
     if len(fields) != 1:
         raise CommandError(f"--tenant does not name a partition, which is made of {', '.join(fields)}: leave it out")
     return {fields[0]: tenant}

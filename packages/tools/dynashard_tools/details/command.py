@@ -5,17 +5,17 @@ from typing import Annotated, Final
 
 import typer
 
-from domain import ENTITIES
 from dynashard import definition
 from dynashard_patterns.attachments.repository import AttachmentRepository
 from dynashard_patterns.attachments.sweep import Swept
+from dynashard_serving.domain import declared
 from dynashard_tools.connection import open_backend
 from dynashard_tools.entities import exposed
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.options import AsJson, DryRun, Environment
 from dynashard_tools.progress import show, working
 
-_NAMES: Final = tuple(each.path for each in ENTITIES if definition(each.entity).attachments)
+_NAMES: Final = tuple(each.path for each in declared().entities if definition(each.entity).attachments)
 _HOUR: Final = 3600.0
 _LEAST_HOURS: Final = 1.0
 

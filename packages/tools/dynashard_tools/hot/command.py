@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from domain import ENTITIES
 from dynashard import definition
 from dynashard.resharding import Resharder, Scope, Status
+from dynashard_serving.domain import declared
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.entities import models
 from dynashard_tools.environments import environment_named
@@ -53,7 +53,7 @@ def hot(
         return
     throttles, problems = source.counts(minutes), list[str]()
     keys = list(_keys(source, minutes, problems))
-    placed = {(each.slot, each.partition): place_of(each.partition, each.slot, ENTITIES) for each in keys}
+    placed = {(each.slot, each.partition): place_of(each.partition, each.slot, declared().entities) for each in keys}
     resharder = backend.resharder()
     begin = time.time() - minutes * 60
     found = [_described(each, resharder, environment, begin) for each in grouped(keys, placed)][:_SHOWN]

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from domain import Exposed
 from dynashard import definition
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
+from dynashard_serving.declare import Exposed
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from domain import Exposed
 from dynashard import definition
+from dynashard_serving.declare import Exposed
 from dynashard_serving.documents import REVISION, TENANT
 from dynashard_tools.entities import exposed
 from dynashard_tools.failure import CommandError

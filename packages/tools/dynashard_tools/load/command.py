@@ -14,8 +14,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from domain import ENTITIES, Exposed
 from dynashard.transport.interface import metered
+from dynashard_serving.declare import Exposed
+from dynashard_serving.domain import declared
 from dynashard_serving.environment import tenant_rule
 from dynashard_serving.tenants import TenantRule
 from dynashard_tools.connection import open_backend
@@ -28,7 +29,7 @@ from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.progress import show
 
 Format = Literal["csv", "jsonl"]
-LOADED: Final = tuple(each.path for each in ENTITIES if "create" in each.operations)
+LOADED: Final = tuple(each.path for each in declared().entities if "create" in each.operations)
 """What can be loaded: all entities but those that the backend itself writes, such as copies and roll-ups."""
 
 HELP: Final = """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.

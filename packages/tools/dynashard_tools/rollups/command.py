@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from domain import ROLL_UPS
 from dynashard import definition
 from dynashard_patterns import RollUps
 from dynashard_patterns.rollups import Drift, RollUpRepair
+from dynashard_serving.domain import declared
 from dynashard_tools.connection import open_backend
 from dynashard_tools.export.choice import TENANT, choose
 from dynashard_tools.failure import WITH_ERRORS, CommandError, on_interrupt
@@ -19,7 +19,7 @@ from dynashard_tools.progress import show, working
 from dynashard_tools.verify.derived import row_text, sums_text
 
 _SHOWN: Final = 20
-_NAMES: Final = ", ".join(each.name for each in ROLL_UPS)
+_NAMES: Final = ", ".join(each.name for each in declared().declarations.roll_ups) or "none are declared"
 
 HELP: Final = """Compare roll-ups with the items that they sum up, or repair them: `dynashard rollups check plays --tenant abc --day 2026-11-20`.
 
@@ -97,7 +97,7 @@ def repair(
 
 
 def _chosen(name: str, day: str | None, month: str | None) -> tuple[RollUps[Any], Any]:
-    found = next((each for each in ROLL_UPS if each.name == name), None)
+    found = next((each for each in declared().declarations.roll_ups if each.name == name), None)
     if found is None:
         raise CommandError(f"no roll-ups are called {name!r}. There are: {_NAMES}")
     if day is None and month is None:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from domain import COPIES, FOLLOWS, ROLL_UPS
+from dynashard_serving.domain import declared
 from dynashard_tools.connection import open_backend
 from dynashard_tools.entities import exposed, models, partition_fields
 from dynashard_tools.failure import WITH_ERRORS, on_interrupt
@@ -45,10 +45,11 @@ def verify(
     model = None if entity is None else exposed(entity).entity
     fields = None if model is None or partition is None else partition_fields(model, partition)
     backend, report = open_backend(environment), Report()
-    declared = Declared(models(), COPIES, (FOLLOWS,), ROLL_UPS)
+    found = declared().declarations
+    chosen = Declared(models(), found.copies, found.edges, found.roll_ups)
     if mend:
         print(_MAY, file=sys.stderr)
-    verifier = Verifier(backend.entities, backend.topology_table, declared, pace=ReadPace(read_units))
+    verifier = Verifier(backend.entities, backend.topology_table, chosen, pace=ReadPace(read_units))
     with (
         working("{:>11,} items, {:,} found wrong, {}") as work,
         on_interrupt(lambda: "not everything was verified: run it again"),

@@ -1,18 +1,16 @@
 """The composed API: the route of every request, and around it its errors, its log line and its metrics."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from domain import ENTITIES, FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard.reads import allowing
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, metered
 from dynashard_serving.api import problems
 from dynashard_serving.api.answers import answer_of, path_of
-from dynashard_serving.api.extra_endpoints import EXTRA_ENDPOINTS
 from dynashard_serving.api.observing import Observed, Observer
 from dynashard_serving.api.problems import ProblemError, problem_of
 from dynashard_serving.api.request import TenantClaim, tenant_of
@@ -20,11 +18,10 @@ from dynashard_serving.api.resource import PREFIX
 from dynashard_serving.api.responses import Response
 from dynashard_serving.api.routes import UNKNOWN, Endpoint, Routes
 from dynashard_serving.api.settings import Settings
-from dynashard_serving.aws_services import sqs_client
 from dynashard_serving.backend import Backend, open_backend
+from dynashard_serving.domain import Domain, declared
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.limits import MAX_QUERIES, READING_SHARE
-from dynashard_serving.operations.exposed import ExposedEntities
 from dynashard_serving.refusals import Refusal, expected, one_line
 from dynashard_serving.shedding import LoadSignal
 
@@ -152,19 +149,19 @@ def build_app(
     settings: Settings,
     transport: Transport,
     *,
-    exposed: Sequence[Exposed] = ENTITIES,
-    families: Sequence[FamilyListing] = FAMILY_LISTINGS,
+    domain: Domain | None = None,
     runtime: Runtime = SYSTEM,
     sender: "QueueSender | None" = None,
 ) -> App:
-    """Compose the API; a path that cannot be one raises `ConfigurationError`."""
+    """Compose the API of a domain, by default of the package `domain`; raises as `declared`."""
+    domain = domain or declared()
     observer = Observer(
         settings.environment,
         metrics=settings.environment != "local",
         item_keys=settings.log_item_keys,
         level=settings.log_level,
     )
-    backend = open_backend(settings, transport, ExposedEntities(exposed), observer, runtime=runtime)
+    backend = open_backend(settings, transport, domain.models, observer, runtime=runtime)
     clock = runtime.clock
 
     @cache
@@ -175,11 +172,9 @@ def build_app(
 
     routes = Routes(
         settings,
-        exposed,
+        domain,
         backend,
         idempotent,
-        families,
-        extra_endpoints=EXTRA_ENDPOINTS,
         deferred=_deferred(settings, backend, sender, clock),
         clock=clock,
     )
@@ -193,6 +188,7 @@ def _deferred(settings: Settings, backend: Backend, sender: "QueueSender | None"
         return None
     from dynashard_serving.api.deferred import Deferred  # noqa: PLC0415 - only where there are queues
     from dynashard_serving.api.queue_sender import QueueSender  # noqa: PLC0415
+    from dynashard_serving.aws_services import sqs_client  # noqa: PLC0415
 
     queues = sender or QueueSender(sqs_client)
     return Deferred(backend, queues, settings.queue_url, settings.operations_queue_url, clock)

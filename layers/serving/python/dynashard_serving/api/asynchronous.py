@@ -12,7 +12,6 @@ from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, Final
 
-from domain import Operation
 from dynashard import Collection, Entity
 from dynashard.errors import (
     AlreadyExistsError,
@@ -28,6 +27,7 @@ from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import PREFIX, TENANT, Resource
 from dynashard_serving.api.responses import JSON, Response
 from dynashard_serving.documents import representation, written
+from dynashard_serving.operation_records import Operation
 from dynashard_serving.operations.accepting import accept, refuse_untimely
 from dynashard_serving.operations.item_reads import Key
 from dynashard_serving.operations.requests import Create

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain import Operation as Record
 from dynashard_serving.api.asynchronous import Asynchronous
 from dynashard_serving.api.queue_sender import QueueSender
 from dynashard_serving.api.queued import Queued
@@ -12,6 +11,7 @@ from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.responses import Response
 from dynashard_serving.backend import Backend
+from dynashard_serving.operation_records import Operation as Record
 
 Operation = Callable[[ApiRequest], Response[Any]]
 Operations = Mapping[str, tuple[str, Operation]]

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from domain import COPIES
-from domain import Operation as Record
 from dynashard.entity import Handling
 from dynashard_serving.api.asynchronous import PREFERENCE
 from dynashard_serving.api.attachments import INCLUDE
@@ -42,18 +40,26 @@ from dynashard_serving.api.queued import MOST_ITEMS
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.responses import JSON
 from dynashard_serving.api.waiting import MOST_SECONDS
+from dynashard_serving.operation_records import Operation as Record
 
 _CHANGES: Final = ("404", "409", "412", "413", "415")
 
 
-def paths_of(resource: Resource, examples: Examples, *, recorded: bool) -> dict[str, Any]:
-    """Return the paths of a resource; `recorded` if the API serves the records of deferred writes."""
+def paths_of(resource: Resource, examples: Examples, *, recorded: bool, copied: bool) -> dict[str, Any]:
+    """Return the paths of a resource.
+
+    Args:
+        resource: the resource.
+        examples: of its items.
+        recorded: whether the API serves the records of deferred writes.
+        copied: whether its items have materialized copies.
+    """
     of_all = {"list": ("get", _list), "create": ("post", _create)}
     of_one = {"get": ("get", _read), "put": ("put", _put), "update": ("patch", _patch), "delete": ("delete", _delete)}
     found: dict[str, Any] = {}
     for path, operations in ((resource.root, of_all), (resource.template, of_one)):
         served = {
-            method: _with_preferences(resource, name, describe(resource, examples), recorded=recorded)
+            method: _with_preferences(resource, name, describe(resource, examples), recorded=recorded, copied=copied)
             for name, (method, describe) in operations.items()
             if name in resource.operations
         }
@@ -82,8 +88,14 @@ def family_listing(family: FamilyResource) -> Operation:
     return described
 
 
-def _with_preferences(resource: Resource, name: str, described: Operation, *, recorded: bool) -> Operation:
-    """The operation with what its caller may prefer: a level of care, and to be answered before the write is done."""
+def _with_preferences(
+    resource: Resource, name: str, described: Operation, *, recorded: bool, copied: bool
+) -> Operation:
+    """The operation with what its caller may prefer: a level of care, to wait for copies, not to wait for a write."""
+    if name == "get" and copied:
+        text = f"answer when the copies of the item are current, or after that many seconds, at most {MOST_SECONDS}."
+        described["parameters"].append(prefer({"wait=5": text}))
+        described["responses"]["200"]["headers"]["Preference-Applied"] = PREFERENCE_APPLIED
     if resource.queued and name == "create":
         return _queued(described)
     if name not in WRITES:
@@ -173,10 +185,6 @@ def _read(resource: Resource, examples: Examples) -> Operation:
     text = f"Reads {one(resource.entity)} by its key."
     described = _operation(resource, "get", (f"Read {one(resource.entity)}", text), answers, refused)
     described["parameters"] = [*_include(resource), _fields(resource), CONSISTENT, IF_MATCH, IF_NONE_MATCH]
-    if any(copies.of is resource.entity for copies in COPIES):
-        text = f"answer when the copies of the item are current, or after that many seconds, at most {MOST_SECONDS}."
-        described["parameters"].append(prefer({"wait=5": text}))
-        described["responses"]["200"]["headers"]["Preference-Applied"] = PREFERENCE_APPLIED
     return described
 
 

@@ -1,31 +1,27 @@
-"""All routes besides the resources of entities."""
+"""Routes besides the resources of entities: what a domain declares of edges, roll-ups, and reads of its own."""
 
-from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from dynashard_serving.api.extra_endpoint import ExtraEndpoint
+from dynashard_serving.api.extra_endpoint import ExtraEndpoint
+from dynashard_serving.declare import Endpoint, Root, ServedEdges, ServedRollUps
 
 
-def _of(module: str) -> "Sequence[ExtraEndpoint]":
-    found: Sequence[ExtraEndpoint] = import_module(f"dynashard_serving.api.{module}").ENDPOINTS
-    return found
+def extra_endpoints(served: ServedEdges | ServedRollUps | Endpoint) -> Sequence[ExtraEndpoint]:
+    """Return the paths of a declaration; loads only what its kind needs."""
+    if isinstance(served, ServedEdges):
+        from dynashard_serving.api import edge_endpoints  # noqa: PLC0415
+
+        return edge_endpoints.endpoints_of(served)
+    from dynashard_serving.api import computed  # noqa: PLC0415
+
+    if isinstance(served, ServedRollUps):
+        from dynashard_serving.roll_ups import roll_ups_endpoint  # noqa: PLC0415
+
+        return computed.endpoints_of(roll_ups_endpoint(served))
+    return computed.endpoints_of(served)
 
 
-EXTRA_ENDPOINTS: "Final[Mapping[str, Callable[[], Sequence[ExtraEndpoint]]]]" = {
-    "follows": partial(_of, "follows"),
-    "roll-ups": partial(_of, "plays"),
-    "revenue": partial(_of, "shares"),
-}
-"""Routes besides the resources of entities, by the first segment of their paths below `/v1`.
-
-Each is given by what loads its module, which only its own requests and the documentation need.
-"""
-
-
-def extra_endpoints() -> "list[ExtraEndpoint]":
-    """Return all of them."""
-    return [endpoint for make in EXTRA_ENDPOINTS.values() for endpoint in make()]
+def all_extra_endpoints(served: Iterable[Root]) -> list[ExtraEndpoint]:
+    """Return the paths of all declarations of these kinds."""
+    kinds = ServedEdges | ServedRollUps | Endpoint
+    return [endpoint for each in served if isinstance(each, kinds) for endpoint in extra_endpoints(each)]

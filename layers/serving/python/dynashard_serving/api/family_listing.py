@@ -8,8 +8,9 @@ from dynashard_serving.api.parameters import Parameters
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.responses import Response
-from dynashard_serving.operations.exposed import Exposed, FamilyListing
-from dynashard_serving.operations.families import TYPE, Family
+from dynashard_serving.declare import FamilyListing
+from dynashard_serving.exposure import TYPE, Exposed
+from dynashard_serving.operations.families import Family
 
 __all__ = ["PARAMETERS", "TYPE", "FamilyResource", "FamilyRoute"]
 
@@ -17,11 +18,7 @@ PARAMETERS: Final = ("limit", "order", "direction", "prefix", "from", "to", "cur
 
 
 class FamilyResource:
-    """Entities under one path.
-
-    Raises:
-        ConfigurationError: the entities cannot be listed as one.
-    """
+    """Entities under one path."""
 
     def __init__(self, family: FamilyListing) -> None:
         self.path = family.path

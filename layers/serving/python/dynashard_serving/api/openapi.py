@@ -1,20 +1,21 @@
 """The OpenAPI 3.1 document of the API."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from domain import Operation as Record
 from dynashard_serving.api import VERSION
 from dynashard_serving.api.describing import REFUSALS, Operation, Schema, problem
 from dynashard_serving.api.describing_resource import family_listing, paths_of
 from dynashard_serving.api.examples import Examples
-from dynashard_serving.api.extra_endpoint import ExtraEndpoint
-from dynashard_serving.api.family_listing import FamilyResource
+from dynashard_serving.api.extra_endpoints import all_extra_endpoints
 from dynashard_serving.api.nouns import plural, sentence
-from dynashard_serving.api.resource import PREFIX, Resource
+from dynashard_serving.api.resource import PREFIX
+from dynashard_serving.api.resources import family_resources, resources_of
 from dynashard_serving.api.responses import JSON
 from dynashard_serving.api.schemas import schemas_of
+from dynashard_serving.domain import Domain, declared
+from dynashard_serving.operation_records import Operation as Record
 
 _DESCRIPTION: Final = """\
 Every request except `GET /v1/health` needs a bearer token. The tenant comes from the claims of the token, never from a
@@ -36,20 +37,17 @@ COMMITTED_AT: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
 """The time of the examples in docs/openapi.json."""
 
 
-def document_of(
-    resources: Sequence[Resource],
-    families: Sequence[FamilyResource] = (),
-    extra_endpoints: Sequence[ExtraEndpoint] = (),
-    *,
-    now: datetime = COMMITTED_AT,
-) -> dict[str, Any]:
-    """The document as a JSON object, with examples of the time `now`."""
+def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, Any]:
+    """The document of a domain as a JSON object, with examples of the time `now`."""
+    resources, families = resources_of(domain), family_resources(domain)
+    extra_endpoints = all_extra_endpoints(domain.declarations.served)
     recorded = any(resource.entity is Record for resource in resources)
     schemas = schemas_of(resources, families, extra_endpoints)
     examples = Examples(schemas, now)
     paths: dict[str, Any] = {f"{PREFIX}/health": {"get": _health()}}
     for resource in resources:
-        paths |= paths_of(resource, examples, recorded=recorded)
+        copied = any(copies.of is resource.entity for copies in domain.declarations.copies)
+        paths |= paths_of(resource, examples, recorded=recorded, copied=copied)
     for family in families:
         paths[family.root] = {"get": family_listing(family)}
     for extra in extra_endpoints:
@@ -59,7 +57,7 @@ def document_of(
         "info": _INFO,
         "servers": [{"url": "/", "description": "The API that serves this document."}],
         "security": [{"bearer": []}],
-        "tags": _tags(resources, paths),
+        "tags": _tags(domain, paths),
         "paths": paths,
         "components": {
             "schemas": schemas,
@@ -94,11 +92,12 @@ def _health() -> Operation:
     }
 
 
-def _tags(resources: Sequence[Resource], paths: dict[str, Any]) -> list[Schema]:
+def _tags(domain: Domain, paths: dict[str, Any]) -> list[Schema]:
     """Each tag that an operation has, with what its entities are."""
     texts: dict[str, list[str]] = {_SERVICE: ["The API itself."]}
-    for resource in resources:
-        texts.setdefault(resource.tag, []).append(f"{plural(resource.path).capitalize()}: {sentence(resource.entity)}")
+    for one in domain.entities:
+        text = f"{plural(one.path).capitalize()}: {sentence(one.entity)}"
+        texts.setdefault(one.tag or one.path, []).append(text)
     used = [tag for operation in _operations(paths) for tag in operation["tags"]]
     return [
         {"name": tag, "description": "\n\n".join(texts.get(tag, [f"{plural(tag).capitalize()}."]))}
@@ -114,8 +113,4 @@ if __name__ == "__main__":
     import json
     import sys
 
-    from dynashard_serving.api.extra_endpoints import extra_endpoints
-    from dynashard_serving.api.resources import exposed_resources, family_listings
-
-    document = document_of(exposed_resources(), family_listings(), extra_endpoints())
-    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    sys.stdout.write(json.dumps(document_of(declared()), indent=2) + "\n")

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dynashard.errors import ConfigurationError, NotFoundError, ValidationFailedError
+from dynashard.errors import NotFoundError, ValidationFailedError
 from dynashard_serving.api.request import ApiRequest, path_values
-from dynashard_serving.documents import REVISION, TENANT, Document
-from dynashard_serving.operations.exposed import Exposed
-from dynashard_serving.operations.served import LIST_PARAMETERS, RESERVED, Served
+from dynashard_serving.documents import TENANT, Document
+from dynashard_serving.exposure import LIST_PARAMETERS, RESERVED, Exposed
+from dynashard_serving.operations.served import Served
 
 __all__ = ["LIST_PARAMETERS", "PREFIX", "RESERVED", "TENANT", "Resource"]
 
@@ -18,10 +18,7 @@ class Resource(Served):
     """An entity under a path.
 
     Args:
-        exposed: the entity and its outside name; `tenant_id` must be among its partition fields.
-
-    Raises:
-        ConfigurationError: the entity cannot be exposed so.
+        exposed: the entity and its outside name.
     """
 
     def __init__(self, exposed: Exposed) -> None:
@@ -35,25 +32,6 @@ class Resource(Served):
         self.path_fields = self.address
         self.root = f"{PREFIX}/{self.path}"
         self.template = "/".join([self.root, *(f"{{{name}}}" for name in self.path_fields)])
-        self._check()
-
-    def _check(self) -> None:
-        problem = None
-        fields = self.entity.model_fields
-        partition = {name for index in self.indexes.values() for name in index.partition.fields}
-        parameters = {*self.filters, *self.definition.partition_fields, *partition}
-        if TENANT not in self.definition.partition_fields:
-            problem = f"{TENANT} must be a field of its partition key, or tenants would see each other's items"
-        elif not self.path_fields:
-            problem = f"its key has no field besides {TENANT}, so its items have no address"
-        elif sorted(self.path_fields) != sorted(self.key_fields):
-            problem = f"its address must name the fields of its key: {', '.join(self.key_fields)}"
-        elif taken := sorted(parameters.intersection(RESERVED)):
-            problem = f"fields are called like query parameters: {', '.join(taken)}"
-        elif REVISION in fields:
-            problem = f"a field is called {REVISION}, the name of the ETag's value"
-        if problem:
-            raise ConfigurationError(f"{self.definition.name} cannot be exposed as /{self.path}: {problem}")
 
     def key_of(self, incoming: ApiRequest) -> Document:
         """Return the key that a path and a token address. A path that addresses no item is refused (404)."""

@@ -1,19 +1,16 @@
-"""The resources of this API: what the domain exposes."""
+"""The resources of a domain, which its documentation describes."""
 
-from collections.abc import Sequence
-
-from domain import ENTITIES, FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard_serving.api.family_listing import FamilyResource
 from dynashard_serving.api.resource import Resource
-from dynashard_serving.api.resource_paths import refuse_paths
+from dynashard_serving.declare import FamilyListing
+from dynashard_serving.domain import Domain
 
 
-def exposed_resources(exposed: Sequence[Exposed] = ENTITIES) -> tuple[Resource, ...]:
-    """Return a resource for each exposed entity; by default those of `domain.ENTITIES`."""
-    refuse_paths([one.path for one in exposed])
-    return tuple(Resource(one) for one in exposed)
+def resources_of(domain: Domain) -> tuple[Resource, ...]:
+    """Return a resource for each entity that is served."""
+    return tuple(Resource(one) for one in domain.entities if one.operations)
 
 
-def family_listings(families: Sequence[FamilyListing] = FAMILY_LISTINGS) -> tuple[FamilyResource, ...]:
-    """Return the listings of families; by default those of `domain.FAMILY_LISTINGS`."""
-    return tuple(FamilyResource(one) for one in families)
+def family_resources(domain: Domain) -> tuple[FamilyResource, ...]:
+    """Return the listings of families."""
+    return tuple(FamilyResource(one) for one in domain.declarations.served if isinstance(one, FamilyListing))

@@ -2,12 +2,11 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from dynashard_serving.api import VERSION
@@ -16,20 +15,19 @@ from dynashard_serving.api.item_reads import ItemReadRoute
 from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import PREFIX, Resource
-from dynashard_serving.api.resource_paths import refuse_paths
 from dynashard_serving.api.responses import Response
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.api.waiting import Waiting
 from dynashard_serving.backend import Backend
+from dynashard_serving.declare import Exposed, FamilyListing, Root
 from dynashard_serving.documents import written
+from dynashard_serving.domain import Domain
 from dynashard_serving.limits import MAX_BODY_BYTES
-from dynashard_serving.operations.exposed import Exposed, FamilyListing
 from dynashard_serving.operations.item_reads import ItemReads
 
 if TYPE_CHECKING:
     from dynashard_patterns.copies.materializer import Materializer
     from dynashard_serving.api.deferred import Deferred
-    from dynashard_serving.api.extra_endpoint import ExtraEndpoint
     from dynashard_serving.api.items import ItemRoutes
     from dynashard_serving.api.listing import ListingRoute
     from dynashard_serving.idempotency import IdempotentCreates
@@ -40,7 +38,6 @@ Handler = Callable[[Mapping[str, Any], str, Any], Response[Any]]
 UNKNOWN: Final = "unknown"
 """The route of requests that lead nowhere, in logs and metrics."""
 HEALTH: Final = f"{PREFIX}/health"
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(eq=False, repr=False)
@@ -91,47 +88,51 @@ class Routes:
 
     The endpoints of a root, such as `/v1/users`, are made when the first request comes for it: only then are the
     entity's model and the modules of its endpoints loaded. So a wrong exposure of one entity fails its own requests.
-
-    Raises:
-        ConfigurationError: a path is invalid or used twice.
     """
 
     def __init__(
         self,
         settings: Settings,
-        exposed: Sequence[Exposed],
+        domain: Domain,
         backend: Backend,
         idempotent: Callable[[], "IdempotentCreates"],
-        families: Sequence[FamilyListing] = (),
         *,
-        extra_endpoints: Mapping[str, Callable[[], Sequence["ExtraEndpoint"]]] = NOTHING,
         deferred: "Deferred | None" = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        refuse_paths(paths_of(exposed, families, extra_endpoints))
         self._clock = clock
+        self._domain = domain
         self._tenant_claim = settings.tenant
         self._backend = backend
         self._idempotent = idempotent
         self._deferred = deferred
         self._makers: dict[str, Endpoints] = {HEALTH: lambda: [_endpoint(HEALTH, {"GET": _health})]}
         if settings.serves_documentation:
-            describe = partial(_document, exposed, families, extra_endpoints)
+            describe = partial(_document, domain)
             self._makers[f"{PREFIX}/openapi.json"] = lambda: [_endpoint(f"{PREFIX}/openapi.json", {"GET": describe})]
             self._makers[f"{PREFIX}/docs"] = partial(_pages, local=settings.environment == "local")
-        for one in exposed:
-            if one.operations:
-                self._makers[f"{PREFIX}/{one.path}"] = partial(self._of_resource, one)
-        for family in families:
-            self._makers[f"{PREFIX}/{family.path}"] = partial(self._of_family, family)
-        for path, make in extra_endpoints.items():
-            self._makers[f"{PREFIX}/{path}"] = partial(self._of_extras, make)
+        for path, load in domain.roots.items():
+            self._makers[f"{PREFIX}/{path}"] = partial(self._of_served, load)
         self._by_root: dict[str, Sequence[Endpoint]] = {}
+
+    def _of_served(self, load: Callable[[], Root]) -> list[Endpoint]:
+        served = load()
+        if isinstance(served, Exposed):
+            return self._of_resource(served)
+        if isinstance(served, FamilyListing):
+            return self._of_family(served)
+        from dynashard_serving.api.extra_endpoints import extra_endpoints  # noqa: PLC0415 - only for its requests
+
+        endpoints = []
+        for extra in extra_endpoints(served):
+            handles = {method: partial(each.handle, self._backend) for method, each in extra.methods.items()}
+            endpoints.append(Endpoint(extra.template, extra.rule, self._handlers(handles), expensive=extra.expensive))
+        return endpoints
 
     def _of_resource(self, exposed: Exposed) -> list[Endpoint]:
         resource = Resource(exposed)
         reads, writes = ItemReadRoute(resource, ItemReads(self._backend.collection)), self._writes(resource)
-        waiting = Waiting(resource, partial(_materializers, resource, self._backend))
+        waiting = Waiting(resource, partial(_materializers, self._domain, resource, self._backend))
         of_all = {
             "list": ("GET", _listing(resource, self._backend)),
             "create": ("POST", writes("create")),
@@ -178,13 +179,6 @@ class Routes:
         handlers = self._handlers({"GET": listed.page})
         return [Endpoint(resource.root, re.escape(resource.root), handlers, expensive=True)]
 
-    def _of_extras(self, make: Callable[[], Sequence["ExtraEndpoint"]]) -> list[Endpoint]:
-        endpoints = []
-        for extra in make():
-            handles = {method: partial(served.handle, self._backend) for method, served in extra.methods.items()}
-            endpoints.append(Endpoint(extra.template, extra.rule, self._handlers(handles), expensive=extra.expensive))
-        return endpoints
-
     def _handlers(self, operations: Mapping[str, Operation], *, max_body: int = MAX_BODY_BYTES) -> dict[str, Handler]:
         return {method: partial(self._handle, operation, max_body) for method, operation in operations.items()}
 
@@ -224,11 +218,6 @@ class Routes:
         )
 
 
-def paths_of(exposed: Sequence[Exposed], families: Sequence[FamilyListing], extra: Iterable[str]) -> list[str]:
-    """Return the first segments below `/v1` that are served."""
-    return [*(one.path for one in exposed if one.operations), *(one.path for one in families), *extra]
-
-
 def _endpoint(path: str, handlers: Mapping[str, Handler]) -> Endpoint:
     return Endpoint(path, re.escape(path), handlers)
 
@@ -250,24 +239,15 @@ def _listing(resource: Resource, backend: Backend) -> Operation:
     return lambda incoming: route().page(incoming)
 
 
-def _materializers(resource: Resource, backend: Backend) -> list["Materializer"]:
-    from domain import COPIES  # noqa: PLC0415 - only requests that wait for copies need them
+def _materializers(domain: Domain, resource: Resource, backend: Backend) -> list["Materializer"]:
+    copies = domain.declarations.copies
+    return [each.materializer(backend.entities) for each in copies if each.of is resource.entity]
 
-    return [each.materializer(backend.entities) for each in COPIES if each.of is resource.entity]
 
+def _document(domain: Domain, *_: Any) -> Response[str]:
+    from dynashard_serving.api.openapi import document_of  # noqa: PLC0415 - no other request needs JSON Schemas
 
-def _document(
-    exposed: Sequence[Exposed],
-    families: Sequence[FamilyListing],
-    extra_endpoints: Mapping[str, Callable[[], Sequence["ExtraEndpoint"]]],
-    *_: Any,
-) -> Response[str]:
-    # No other request needs JSON Schemas.
-    from dynashard_serving.api.openapi import document_of  # noqa: PLC0415
-    from dynashard_serving.api.resources import exposed_resources, family_listings  # noqa: PLC0415
-
-    extras = [extra for make in extra_endpoints.values() for extra in make()]
-    document = document_of(exposed_resources(exposed), family_listings(families), extras, now=datetime.now(UTC))
+    document = document_of(domain, now=datetime.now(UTC))
     return Response(HTTPStatus.OK, content_type="application/json", body=written(document))
 
 

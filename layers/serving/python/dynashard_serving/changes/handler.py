@@ -8,7 +8,6 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from domain import ENTITIES
 from dynashard.transport.deadline import within
 from dynashard_patterns.changes import DeadLetter, Dispatcher, Outcome
 from dynashard_serving import metric_names as names
@@ -17,6 +16,7 @@ from dynashard_serving.changes.dead_letters import Keep, to_queue
 from dynashard_serving.changes.following import consumers
 from dynashard_serving.changes.lines import Described
 from dynashard_serving.changes.settings import Settings
+from dynashard_serving.domain import declared
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.log_text import loggable
@@ -61,16 +61,16 @@ def _settings() -> Settings:
 
 @cache
 def _described() -> Described:
-    return Described([Served(each) for each in ENTITIES])
+    return Described([Served(each) for each in declared().entities])
 
 
 @cache
 def _dispatcher() -> Dispatcher:
     settings = _settings()
     transport = open_transport(settings)
-    entities = [each.entity for each in ENTITIES]
-    db = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
-    return Dispatcher(consumers(db), keep=_logged(to_queue(settings.dead_letter_queue)))
+    domain = declared()
+    db = open_entities(settings, transport, domain.models, GrowthLog(logger, settings.environment))
+    return Dispatcher(consumers(db, domain.declarations), keep=_logged(to_queue(settings.dead_letter_queue)))
 
 
 def _logged(keep: Keep) -> Keep:

@@ -1,9 +1,8 @@
 """From a request to its answer, whatever the request is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from domain import FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard.errors import AnswerTooLargeError, InputError
 from dynashard.reads import allowing
 from dynashard.transport.deadline import within
@@ -14,6 +13,7 @@ from dynashard_serving.commands.request import NAMES, Asked, Members, mapping, t
 from dynashard_serving.commands.served import find
 from dynashard_serving.commands.systems import systems
 from dynashard_serving.documents import written
+from dynashard_serving.domain import Domain
 from dynashard_serving.environment import LONGEST_SECONDS, time_to_answer
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_QUERIES, READING_SHARE
@@ -33,11 +33,10 @@ class Commands:
         self,
         backend: Backend,
         idempotent: IdempotentCreates,
-        exposed: Sequence[Exposed],
+        domain: Domain,
         log_error: Callable[[Exception], None],
         clock: Callable[[], float],
         *,
-        families: Sequence[FamilyListing] = FAMILY_LISTINGS,
         tenants: TenantRule,
         max_queries: int = MAX_QUERIES,
         load: LoadSignal | None = None,
@@ -46,8 +45,8 @@ class Commands:
         self._tenants = tenants
         self._load = load or LoadSignal(clock)
         self._clock = clock
-        self._entities = served_by_name(exposed)
-        self._systems = systems(backend, families)
+        self._entities = served_by_name(domain.entities)
+        self._systems = systems(backend, domain.declarations.served)
         self._log_error = log_error
         self._operations = Entities(backend, idempotent, clock).operations
 

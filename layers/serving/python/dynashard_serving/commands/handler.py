@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ from dynashard_serving.start import uncollected
 with uncollected():
     from aws_lambda_powertools.metrics import MetricUnit
 
-    from domain import ENTITIES, Exposed
     from dynashard import RetryPolicy
     from dynashard.errors import OutcomeUnknownError, OverloadedError, UndecodableItemError
     from dynashard.runtime import SYSTEM, Runtime
@@ -20,6 +19,7 @@ with uncollected():
     from dynashard_serving.backend import open_backend
     from dynashard_serving.commands.answers import Commands
     from dynashard_serving.commands.lines import described
+    from dynashard_serving.domain import Domain, declared
     from dynashard_serving.environment import seconds_left
     from dynashard_serving.growth_log import GrowthLog
     from dynashard_serving.idempotency import IdempotentCreates
@@ -52,20 +52,20 @@ def build_commands(
     settings: ServingSettings,
     transport: Transport,
     *,
-    exposed: Sequence[Exposed] = ENTITIES,
+    domain: Domain | None = None,
     log: Log | None = None,
     runtime: Runtime = SYSTEM,
     retry_policy: RetryPolicy | None = None,
 ) -> Commands:
-    """Compose the function."""
+    """Compose the function for a domain, by default of the package `domain`."""
+    domain = domain or declared()
     observer = log or Log(logger, settings.environment)
-    entities = [each.entity for each in exposed]
-    backend = open_backend(settings, transport, entities, observer, runtime=runtime, retry_policy=retry_policy)
+    backend = open_backend(settings, transport, domain.models, observer, runtime=runtime, retry_policy=retry_policy)
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=runtime.clock)
     return Commands(
         backend,
         idempotent,
-        exposed,
+        domain,
         observer.failed,
         runtime.clock,
         tenants=settings.tenants,

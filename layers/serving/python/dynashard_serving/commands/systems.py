@@ -1,39 +1,43 @@
-"""What can be asked for besides entities: edges, roll-ups, revenue, and entities that are listed as one."""
+"""What can be asked for besides entities: edges, roll-ups, computed reads, and entities that are listed as one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
-from domain import FOLLOWS, FamilyListing, Follow
-from domain.revenue import RevenueWanted, revenue
-from domain.watched import PlaysWanted, plays
 from dynashard import definition
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard_serving.backend import Backend
 from dynashard_serving.commands.items import PAGING, choice_of, paging_of
 from dynashard_serving.commands.request import Members
+from dynashard_serving.declare import Endpoint, FamilyListing, Root, ServedEdges, ServedRollUps
 from dynashard_serving.documents import Document, validated
 from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Node, Way
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.item_reads import shown
+from dynashard_serving.roll_ups import roll_ups_endpoint
 
 Operations = Mapping[str, Callable[[Members], Any]]
 
 
-def systems(backend: Backend, families: Sequence[FamilyListing]) -> Mapping[str, Operations]:
-    """The operations of each, by its outside name."""
-    follows = Follows(Graph(backend, FOLLOWS)).operations
-    found: dict[str, Operations] = {
-        "follows": follows,
-        definition(Follow).name: follows,
-        "roll-ups": {"list": lambda asked: _plays(backend, asked)},
-        "revenue": {"get": lambda asked: _revenue(backend, asked)},
-    }
-    return found | {one.path: {"list": _family_listing(one, backend)} for one in families}
+def systems(backend: Backend, served: Iterable[Root]) -> Mapping[str, Operations]:
+    """The operations of each, by its outside name; those of edges also by the name of their entity."""
+    found: dict[str, Operations] = {}
+    for one in served:
+        if isinstance(one, ServedEdges):
+            edges = EdgeOperations(Graph(backend, one.edges)).operations
+            found |= {one.path: edges, definition(one.edges.model).name: edges}
+        elif isinstance(one, ServedRollUps):
+            found[one.path] = _computed(roll_ups_endpoint(one), backend)
+        elif isinstance(one, Endpoint):
+            found[one.path] = _computed(one, backend)
+        elif isinstance(one, FamilyListing):
+            found[one.path] = {"list": _family_listing(one, backend)}
+    return found
 
 
-class Follows:
+class EdgeOperations:
     """Edges: added, removed, looked up, listed from either end and counted."""
 
     def __init__(self, graph: Graph) -> None:
@@ -86,14 +90,13 @@ def _ends(asked: Members) -> tuple[str, str]:
     return given["node"], given["other"]
 
 
-def _plays(backend: Backend, asked: Members) -> Mapping[str, Any]:
-    spans = plays(backend.entities, asked.tenant, asked.question(PlaysWanted))
-    return {"items": spans, "cursor": None}
+def _computed(endpoint: Endpoint, backend: Backend) -> Operations:
+    def read(asked: Members) -> Any:
+        found = endpoint.read(backend.entities, asked.tenant, asked.question(endpoint.request))
+        document = to_jsonable_python(found)
+        return {"items": document, "cursor": None} if endpoint.many else document
 
-
-def _revenue(backend: Backend, asked: Members) -> Document:
-    wanted = asked.question(RevenueWanted)
-    return revenue(backend.entities, asked.tenant, wanted.month, wanted.amount).model_dump(mode="json")
+    return {"list" if endpoint.many else "get": read}
 
 
 def _family_listing(one: FamilyListing, backend: Backend) -> Callable[[Members], Mapping[str, Any]]:

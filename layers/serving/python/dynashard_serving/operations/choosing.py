@@ -11,9 +11,10 @@ from dynashard.reads import Filter, Order, sort_range
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.limits import MAX_LIMIT
 from dynashard_serving.documents import TENANT
+from dynashard_serving.exposure import RESERVED
 from dynashard_serving.limits import MAX_CHOICES
 from dynashard_serving.operations.requests import Choice, List, Paging
-from dynashard_serving.operations.served import RESERVED, Served, exactly
+from dynashard_serving.operations.served import Served, exactly
 
 Options = dict[str, Any]
 """Arguments of a collection's `list`."""

@@ -1,20 +1,17 @@
 """Entities that share their logical partitions, listed as one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from dynashard.entity import Entity, definition
-from dynashard.errors import ConfigurationError, FieldError, ValidationFailedError
+from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.reads import Filter
+from dynashard_serving.declare import Exposed, FamilyListing
 from dynashard_serving.documents import TENANT, item_texts, list_text
 from dynashard_serving.operations.choosing import Options, paged, partitions, ranged
-from dynashard_serving.operations.exposed import Exposed, FamilyListing
 from dynashard_serving.operations.requests import Choice, Paging
 from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer, page_that_fits
-
-TYPE: Final = "type"
-"""The name of an item's entity in its document."""
 
 
 class Family:
@@ -26,18 +23,10 @@ class Family:
     Attributes:
         models: the entities, the one with the longest key first.
         nested: the fields that choose a part of the listing: the item they are the key of, and what is below it.
-
-    Raises:
-        ConfigurationError: the entities cannot be listed as one.
     """
 
     def __init__(self, listing: FamilyListing) -> None:
-        name = f"/{listing.path}"
         found = sorted(map(definition, listing.entities), key=lambda each: len(each.key_fields), reverse=True)
-        if len({(each.prefix, each.partition.shape()) for each in found}) != 1:
-            raise ConfigurationError(f"{name} lists entities of different logical partitions as one")
-        if clashing := [each.name for each in found if TYPE in each.model.model_fields]:
-            raise ConfigurationError(f"{name}: {clashing[0]} has a field called {TYPE}, the entity's name there")
         self.models: list[type[Entity]] = [each.model for each in found]
         self._members = [Served(Exposed(model, path=listing.path)) for model in self.models]
         partition = {TENANT, *found[0].partition_fields}

@@ -13,7 +13,7 @@ from dynashard.entity import Entity, definition
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
 from dynashard.reads.leading import leading_fields
 from dynashard_serving.documents import REVISION, TENANT, Document
-from dynashard_serving.operations.exposed import Exposed
+from dynashard_serving.exposure import RESERVED, Exposed
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -30,21 +30,6 @@ NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "batch_write": ["put", "delete"],
 }
 """The operations of `Exposed` that each operation needs."""
-LIST_PARAMETERS: Final = (
-    "limit",
-    "order",
-    "direction",
-    "prefix",
-    "from",
-    "to",
-    "cursor",
-    "index",
-    "fields",
-    "consistent",
-    "strict",
-)
-RESERVED: Final = frozenset({*LIST_PARAMETERS, "distinct", "include"})
-"""Names that fields in a query string must not have."""
 
 
 class OperationError(DynashardError):

@@ -1,14 +1,14 @@
 """The sharding layer as these functions use it: every entity of the domain, and what changes their counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from domain import ENTITIES, Exposed
 from dynashard import definition
 from dynashard.errors import InputError
 from dynashard.resharding import Resharder, Scope, Share
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport import Transport
+from dynashard_serving.domain import Domain, declared
 from dynashard_serving.reshard.settings import Settings
 
 
@@ -16,7 +16,7 @@ def resharder_of(
     settings: Settings,
     transport: Transport,
     *,
-    exposed: Sequence[Exposed] = ENTITIES,
+    domain: Domain | None = None,
     runtime: Runtime = SYSTEM,
 ) -> Resharder:
     """Return what changes the counts of the domain's entities."""
@@ -24,7 +24,7 @@ def resharder_of(
         transport,
         table=settings.table,
         topology_table=settings.topology_table,
-        entities=[each.entity for each in exposed],
+        entities=list((domain or declared()).models),
         timing=settings.timing,
         concurrency=settings.concurrency,
         share=Share(settings.growth_mover_share),
@@ -37,7 +37,7 @@ def scope_of(
     entity: str,
     partition: Mapping[str, Any] | None = None,
     index: str | None = None,
-    exposed: Sequence[Exposed] = ENTITIES,
+    domain: Domain | None = None,
 ) -> Scope:
     """The scope that a caller names.
 
@@ -45,14 +45,15 @@ def scope_of(
         entity: the entity by its name, `user.v1.User`, or its outside one, `users`.
         partition: fields of a logical partition; None for all of them.
         index: an index by its name; its count is one for all partitions.
-        exposed: the entities.
+        domain: whose entities; by default those of the package `domain`.
 
     Raises:
         InputError: there is no such entity or index, or the fields are not those of a partition.
     """
-    found = [each.entity for each in exposed if entity in (each.path, definition(each.entity).name)]
+    entities = (domain or declared()).entities
+    found = [each.entity for each in entities if entity in (each.path, definition(each.entity).name)]
     if not found:
-        names = ", ".join(definition(each.entity).name for each in exposed)
+        names = ", ".join(definition(each.entity).name for each in entities)
         raise InputError(f"no entity is called {entity!r}; there are {names}", field="entity")
     known = definition(found[0])
     if index is not None:

@@ -1,12 +1,12 @@
 """Direct invocation: an operation by its name, answered with its result or with what is wrong with the request."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain import ENTITIES, Exposed
 from dynashard.errors import DynashardError, InputError
 from dynashard.resharding import Resharder, Scope
+from dynashard_serving.domain import Domain
 from dynashard_serving.reshard.backend import scope_of
 
 _ASKED: Final = frozenset({"operation", "entity", "partition", "index", "to", "budget", "survey"})
@@ -19,7 +19,7 @@ class Operator:
 
     resharder: Resharder
     log_error: Callable[[Exception], None]
-    exposed: Sequence[Exposed] = ENTITIES
+    domain: Domain | None = None
 
     def answer(self, event: Any) -> dict[str, Any]:
         """Do what a request asks for.
@@ -101,7 +101,7 @@ class Operator:
             raise InputError('a partition is given by its fields, such as {"tenant_id": "abc"}', field="partition")
         if index is not None and not isinstance(index, str):
             raise InputError(f"index is {index!r}: name an index", field="index")
-        return scope_of(entity, partition, index, self.exposed)
+        return scope_of(entity, partition, index, self.domain)
 
 
 def _nothing_but(asked: Mapping[str, Any], *allowed: str) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from domain import ENTITIES
 from dynashard_serving.aws_services import sqs_client
 from dynashard_serving.backend import open_entities
+from dynashard_serving.domain import declared
 from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.log_text import loggable
 from dynashard_serving.logs import WRITER, open_logger
@@ -42,8 +42,7 @@ def _settings() -> Settings:
 def _writer() -> Writer:
     settings = _settings()
     transport = open_transport(settings)
-    entities = [each.entity for each in ENTITIES]
-    database = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
+    database = open_entities(settings, transport, declared().models, GrowthLog(logger, settings.environment))
     return Writer(
         collection_of=database.collection,
         operate=Operations(database, time.time).operate,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from domain import Operation, OperationState
 from dynashard import Dynashard, Entity
 from dynashard.errors import (
     DynashardError,
@@ -24,6 +23,7 @@ from dynashard.errors import (
 from dynashard.transactions import steps
 from dynashard_serving.documents import TENANT, validated
 from dynashard_serving.limits import WRITE_ATTEMPTS
+from dynashard_serving.operation_records import Operation, OperationState
 from dynashard_serving.operations.merging import Step, step_of
 from dynashard_serving.operations.requests import Delete, Update
 from dynashard_serving.queue_messages import Message

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from domain import ENTITIES
 from dynashard.transport.deadline import within
+from dynashard_serving.domain import declared
 from dynashard_serving.environment import time_to_answer
 from dynashard_serving.operations.served import Served, served_by_name
 from dynashard_serving.queue_messages import Message, PoisonError
@@ -46,7 +46,7 @@ class Writer:
     queues: Queues
     log: Callable[[str, Mapping[str, Any]], None]
     clock: Callable[[], float]
-    entities: Mapping[str, Served] = field(default_factory=lambda: served_by_name(ENTITIES))
+    entities: Mapping[str, Served] = field(default_factory=lambda: served_by_name(declared().entities))
     record: Callable[[Mapping[str, Any]], None] = lambda _about: None
     workers: int = 16
     random: Callable[[], float] = random_numbers.random

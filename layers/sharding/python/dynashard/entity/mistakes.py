@@ -86,7 +86,8 @@ def check_nested(schema: object, own: type) -> bool:
     found = False
     for each in _schemas(schema):
         kind, model = each.get("type"), each.get("cls")
-        if kind not in _NESTED or model is own:
+        # The fields of a model are a dictionary too, and one of them may be called `type`.
+        if not isinstance(kind, str) or kind not in _NESTED or model is own:
             continue
         found = True
         config = each.get("config") or {}

@@ -1,21 +1,27 @@
 """The whole API handler against the same routes on Powertools, validation and boto3's Table, on the local engine."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+from tempfile import TemporaryDirectory
 from typing import Any, Final, TextIO
 from unittest.mock import patch
 
 import boto3
 import orjson
 
-from domain.users import User
+from domain.samples.users import User
 from dynashard.transport import connect
 from dynashard_lab.bench import stored
 from dynashard_lab.bench.measure import Apart, Here, Limit, Row
 from dynashard_lab.bench.peers.handlers import OURS, PEER, TENANT, Context, event, variables
 from dynashard_lab.bench.world import World
+from dynashard_serving.discovery import index_of, module_names
+from dynashard_serving.domain import INDEX, PACKAGE
 
 USERS: Final = 1_600
 """So many that a page of 50 comes from one shard of 16."""
@@ -43,9 +49,21 @@ def rows(world: World) -> Iterator[Row]:
         ]
         yield Row("API handler, POST", created, repeat=8, items=1)
     place = [world.engine_url, stored.TABLE, stored.TOPOLOGY, stored.REGION, stored.KEYS[0], identity]
-    apart = [Apart(name, ["-m", "dynashard_lab.bench.peers.handlers", module, *place]) for name, module in MODULES]
     limits = {DYNASHARD: Limit(0.45)}
-    yield Row("API handler, cold start to the first GET", apart, repeat=1, items=1, limits=limits)
+    with bundled_domain() as path:
+        command = ["-m", "dynashard_lab.bench.peers.handlers"]
+        apart = [Apart(name, [*command, module, *place], path) for name, module in MODULES]
+        yield Row("API handler, cold start to the first GET", apart, repeat=1, items=1, limits=limits)
+
+
+@contextmanager
+def bundled_domain() -> Iterator[Path]:
+    """Copy the domain into a folder as a bundle holds it, with an index, because a checkout imports all entities."""
+    package = Path(import_module(PACKAGE).__path__[0])
+    with TemporaryDirectory(prefix="dynashard-bench-") as folder:
+        copytree(package, Path(folder, PACKAGE), ignore=ignore_patterns("__pycache__"))
+        Path(folder, PACKAGE, INDEX).write_text(json.dumps(index_of(module_names(PACKAGE))))
+        yield Path(folder)
 
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]

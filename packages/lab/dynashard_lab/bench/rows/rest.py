@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import orjson
 
-from domain import User
+from domain.samples.users import User
 from dynashard import Dynashard, Key, LeasedTopology, Registry, Shards
 from dynashard.transport import Transport, connect
 from dynashard_lab.bench import stored

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from dynashard import Entity, Key, Shards, new_id
+from dynashard_serving.declare import serve
 
 
 class UserStatus(StrEnum):
@@ -11,6 +12,7 @@ class UserStatus(StrEnum):
     ACTIVE = "active"
 
 
+@serve(path="users")
 class User(
     Entity,
     name="user.v1.User",

@@ -1,20 +1,36 @@
-"""How entities are named outside: plain data for REST, direct invocation and the command line."""
+"""An entity as its domain exposes it: its outside name, and what callers may do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
-from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import DeclarationError
+from dynashard_serving.documents import REVISION, TENANT
 
 OPERATIONS: Final = ("list", "create", "get", "put", "update", "delete")
 """All that callers may do with an entity: over REST, `GET` and `POST` of the resource, then `GET`, `PUT`, `PATCH` and
 `DELETE` of an item."""
+TYPE: Final = "type"
+"""The name of an item's entity in its document, where several are listed as one."""
 READS: Final = ("list", "get")
 """For entities that the backend writes by itself."""
+LIST_PARAMETERS: Final = (
+    "limit",
+    "order",
+    "direction",
+    "prefix",
+    "from",
+    "to",
+    "cursor",
+    "index",
+    "fields",
+    "consistent",
+    "strict",
+)
+RESERVED: Final = frozenset({*LIST_PARAMETERS, "distinct", "include"})
+"""Names that fields in a query string must not have."""
 
 
 _UNITS: Final = ((timedelta(days=1), "day"), (timedelta(hours=1), "hour"), (timedelta(minutes=1), "minute"))
@@ -45,22 +61,12 @@ class Window(NamedTuple):
         return f"The time must be at most {_spelled(self.past)} in the past or {_spelled(self.ahead)} in the future."
 
 
-def loaded(model: type[Entity] | str) -> type[Entity]:
-    """Return an entity class, which may be given by its place: `domain.users:User`."""
-    if not isinstance(model, str):
-        return model
-    module, _, name = model.partition(":")
-    found: type[Entity] = getattr(import_module(module), name)
-    return found
-
-
 @dataclass(frozen=True)
 class Exposed:
-    """An entity and its outside name.
+    """An entity and how it is served. A domain writes `serve` above the class, which makes one.
 
     Attributes:
-        model: the declared entity, or its place, `domain.users:User`: then its module is imported when `entity` is
-            first asked for. A function that serves one entity need not build the models of all others.
+        entity: the declared entity.
         path: its REST path below `/v1` and its name on the command line, such as `users`.
         filters: fields by which a listing may be filtered. A filter is applied after reading, so it saves
             answers, not read units; a field that many listings filter by deserves an index.
@@ -71,13 +77,14 @@ class Exposed:
         address: the order of the key fields in an item's path; that of the key if empty. Only the last may hold a `/`.
         window: bounds on the time of a new item, checked when it is created or accepted; None for none.
         tag: the heading of its routes in the OpenAPI document; the path if None.
-        route: where REST serves an entity that has no operations, for error messages.
+        route: where REST serves an entity that has no operations, such as rows of roll-ups; set by what finds it.
 
     Raises:
-        DeclarationError: a name is not a field of the entity, or a part has the wrong type; it says what to write.
+        DeclarationError: a name is not a field of the entity, a part has the wrong type, or callers could not reach
+            items; it says what to write.
     """
 
-    model: type[Entity] | str
+    entity: type[Entity]
     path: str
     filters: tuple[str, ...] = ()
     distinct: tuple[str, ...] = ()
@@ -89,27 +96,34 @@ class Exposed:
     route: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str):
-            self._check(self.model)
-
-    @cached_property
-    def entity(self) -> type[Entity]:
-        """The declared entity; raises as the constructor."""
-        model = loaded(self.model)
-        if isinstance(self.model, str):
-            self._check(model)
-        return model
-
-    def _check(self, model: type[Entity]) -> None:
-        known = definition(model)
+        known = definition(self.entity)
         self._check_filters(known)
         self._check_distinct(known)
         if odd := [name for name in self._names(known, "operations") if name not in OPERATIONS]:
             self._refuse(known, f"operations are some of {', '.join(OPERATIONS)}, not {', '.join(map(str, odd))}")
         if self._names(known, "address") and set(self.address) - set(known.key_fields):
             self._refuse(known, f"its address must name the fields of its key: {', '.join(known.key_fields)}")
-        if self.window is not None and self.window.field not in model.model_fields:
+        if self.window is not None and self.window.field not in self.entity.model_fields:
             self._refuse(known, f"its window is of {self.window.field}, which is not a field: write one with a time")
+        if self.operations and (problem := self._unserved(known)):
+            self._refuse(known, problem)
+
+    def _unserved(self, known: EntityDefinition[Any]) -> str | None:
+        """Return why callers cannot reach items of the entity; None if they can."""
+        fields, key = known.model.model_fields, [name for name in known.key_fields if name != TENANT]
+        listed = [index for index in known.indexes.values() if TENANT in index.partition.fields and not index.replica]
+        partition = {name for index in listed for name in index.partition.fields}
+        if TENANT not in known.partition_fields:
+            return f"{TENANT} must be a field of its partition key, or tenants would see each other's items"
+        if not key:
+            return f"its key has no field besides {TENANT}, so its items have no address"
+        if self.address and sorted(self.address) != sorted(key):
+            return f"its address must name the fields of its key: {', '.join(key)}"
+        if taken := sorted({*self.filters, *known.partition_fields, *partition}.intersection(RESERVED)):
+            return f"fields are called like query parameters: {', '.join(taken)}"
+        if REVISION in fields:
+            return f"a field is called {REVISION}, the name of the ETag's value"
+        return None
 
     def _check_filters(self, known: EntityDefinition[Any]) -> None:
         for name in self._names(known, "filters"):
@@ -140,37 +154,3 @@ class Exposed:
 
     def _refuse(self, known: EntityDefinition[Any], reason: str) -> NoReturn:
         raise DeclarationError(known.name, f"cannot be exposed as /{self.path}: {reason}")
-
-
-class FamilyListing(NamedTuple):
-    """Entities that share their logical partitions, listed as one: each item with its class in `type`.
-
-    Attributes:
-        models: the entities, or their places as in `Exposed`.
-        path: the REST path of the listing below `/v1`, such as `on-call`.
-        tag: as in `Exposed`.
-    """
-
-    models: tuple[type[Entity] | str, ...]
-    path: str
-    tag: str | None = None
-
-    @property
-    def entities(self) -> tuple[type[Entity], ...]:
-        """The entities."""
-        return tuple(map(loaded, self.models))
-
-
-class ExposedEntities(Sequence[type[Entity]]):
-    """The entities that are exposed; each is loaded when it is asked for."""
-
-    def __init__(self, exposed: Sequence[Exposed]) -> None:
-        self._exposed = exposed
-
-    def __getitem__(self, number: Any) -> Any:
-        """Return one, or a list of some."""
-        found = self._exposed[number]
-        return found.entity if isinstance(found, Exposed) else [each.entity for each in found]
-
-    def __len__(self) -> int:
-        return len(self._exposed)

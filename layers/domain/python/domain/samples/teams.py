@@ -1,18 +1,20 @@
 """Teams of an account, their schedules, and the turns of users on call."""
 
 from datetime import datetime
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
-from domain.fields import Moment, ShortText
+from domain.samples.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, created_at, new_id, updated_at
+from dynashard_serving.declare import FamilyListing, serve
 
 PREFIX = "team.v1"
 """All four entities share one logical partition for each account. It is seldom written, so it is not sharded."""
 BY_USER = Index("GSI1", "by_user", partition="{tenant_id}:{user_id}", sort="{starts_at}")
 
 
+@serve(path="teams", tag="on-call")
 class Team(Entity, name="team.v1.Team", key=Key("{tenant_id}", "team_{team_id}", prefix=PREFIX)):
     """A team of users who take turns on call."""
 
@@ -23,6 +25,7 @@ class Team(Entity, name="team.v1.Team", key=Key("{tenant_id}", "team_{team_id}",
     updated_at: datetime = updated_at()
 
 
+@serve(path="schedules", tag="on-call")
 class Schedule(
     Entity, name="team.v1.Schedule", key=Key("{tenant_id}", "team_{team_id}#schedule_{schedule_id}", prefix=PREFIX)
 ):
@@ -53,6 +56,7 @@ class Turn(Entity):
         return self
 
 
+@serve(path="shifts", filters=("user_id",), tag="on-call")
 class Shift(
     Turn,
     name="team.v1.Shift",
@@ -64,6 +68,7 @@ class Shift(
     shift_id: str = new_id()
 
 
+@serve(path="overrides", filters=("user_id",), tag="on-call")
 class Override(
     Turn,
     name="team.v1.Override",
@@ -73,3 +78,7 @@ class Override(
     """A turn that replaces the planned ones, when another user stands in."""
 
     override_id: str = new_id()
+
+
+ON_CALL: Final = FamilyListing((Team, Schedule, Shift, Override), path="on-call")
+"""All of an account, listed as one."""

@@ -2,11 +2,12 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from dynashard import Entity, Key, created_at, new_id, updated_at
+from dynashard_serving.declare import FamilyListing, serve
 
 PREFIX = "contact.v1"
 """Both entities share one logical partition for each user: a few items that are read together."""
@@ -28,6 +29,7 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
+@serve(path="contact-methods", filters=("channel",), tag="contacts")
 class ContactMethod(
     Entity, name="contact.v1.ContactMethod", key=Key("{tenant_id}:{user_id}", "cm_{method_id}", prefix=PREFIX)
 ):
@@ -42,6 +44,7 @@ class ContactMethod(
     updated_at: datetime = updated_at()
 
 
+@serve(path="notification-rules", filters=("severity",), tag="contacts")
 class NotificationRule(
     Entity, name="contact.v1.NotificationRule", key=Key("{tenant_id}:{user_id}", "nr_{rule_id}", prefix=PREFIX)
 ):
@@ -55,3 +58,7 @@ class NotificationRule(
     after_minutes: Annotated[int, Field(ge=0, le=1440)] = 0
     created_at: datetime = created_at()
     updated_at: datetime = updated_at()
+
+
+CONTACTS: Final = FamilyListing((ContactMethod, NotificationRule), path="contacts")
+"""All of a user, listed as one."""

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from domain.fields import Moment, ShortText
+from domain.samples.fields import Moment, ShortText
 from dynashard import Entity, Key, Shards, new_id
+from dynashard_serving.declare import serve
 
 FilePath = Annotated[
     str, Field(pattern=r"^/[^:?\x00-\x1f\x7f-\x9f]+$", max_length=500, examples=["/shared/firetvGen2.txt"])
@@ -25,6 +26,13 @@ class AccessAction(StrEnum):
     DELETE = "delete"
 
 
+@serve(
+    path="accesses",
+    filters=("action", "user_id"),
+    operations=("list", "create", "get"),
+    address=("accessed_at", "id", "path"),
+    tag="audit",
+)
 class Access(
     Entity,
     name="audit.v1.Access",
@@ -41,6 +49,13 @@ class Access(
     user_id: ShortText
 
 
+@serve(
+    path="timed-accesses",
+    filters=("action", "user_id"),
+    operations=("list", "create", "get"),
+    address=("accessed_at", "path"),
+    tag="audit",
+)
 class TimedAccess(
     Entity,
     name="audit.v1.TimedAccess",

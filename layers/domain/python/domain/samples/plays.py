@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Final
 
-from domain.pings import Ping
+from domain.samples.pings import Ping
 from dynashard import Entity, Key, Shards
 from dynashard_patterns import Level, RollUps
+from dynashard_serving.declare import ServedRollUps
 
 
 class EpisodePlays(
@@ -54,4 +55,17 @@ PLAYS: Final = RollUps(
     into={EpisodePlays: ("minute", "hour", "day"), SeriesPlays: ("month",)},
     add=lambda ping: {"pings": 1, "seconds": ping.seconds},
     by_time="by_time",
+)
+PLAYS_SERVED: Final = ServedRollUps(
+    PLAYS,
+    path="roll-ups",
+    name="Plays",
+    summary="List roll-ups of pings",
+    text="Lists how much was watched of an episode or a series, span by span.",
+    parameters={
+        "level": "The length of the spans. Months are of whole series.",
+        "series": "The series; for months, all series if it is missing.",
+        "episode": "The episode; not for months.",
+    },
+    tag="pings",
 )

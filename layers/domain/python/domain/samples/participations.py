@@ -5,12 +5,14 @@ from typing import Final
 
 from pydantic import AwareDatetime
 
-from domain.fields import Moment, ShortText
-from domain.incidents import Incident, IncidentId, IncidentState, Participant
+from domain.samples.fields import Moment, ShortText
+from domain.samples.incidents import Incident, IncidentId, IncidentState, Participant
 from dynashard import Entity, Index, Key, Shards
 from dynashard_patterns import MaterializedCopies, copy_of
+from dynashard_serving.declare import READS, serve
 
 
+@serve(path="participations", distinct=("incident_id",), operations=READS, tag="incidents")
 class Participation(
     Entity,
     name="participation.v1.Participation",

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
 
-from domain.fields import Moment, ShortText
+from domain.samples.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, created_at, updated_at
+from dynashard_serving.declare import serve
 
 SLUG: Final = r"^[^\x00-,./:-@\[-^`{-\x9f]+$"
 """ASCII letters and digits, `-`, `_`, and any character beyond ASCII. `\\w` differs between regex dialects."""
@@ -22,6 +23,7 @@ def _year(given: dict[str, Any]) -> int:
     return int(given["published_at"].astimezone(UTC).year)
 
 
+@serve(path="articles")
 class Article(
     Entity,
     name="article.v1.Article",

@@ -7,14 +7,16 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from domain.pings import Name
-from domain.plays import PLAYS
+from domain.samples.pings import Name
+from domain.samples.plays import PLAYS
 from dynashard import Dynashard, Entity, Key, new_id
 from dynashard_patterns import Level, divide
+from dynashard_serving.declare import endpoint, serve
 
 Month = Annotated[str, Field(pattern=r"^2[01][0-9]{2}-(0[1-9]|1[0-2])$")]
 
 
+@serve(path="licensors", tag="revenue")
 class Licensor(Entity, name="revenue.v1.Licensor", key=Key(partition="{tenant_id}", sort="{id}")):
     """A licensor, who gets a part of the revenue of their series."""
 
@@ -23,6 +25,7 @@ class Licensor(Entity, name="revenue.v1.Licensor", key=Key(partition="{tenant_id
     name: Annotated[str, Field(min_length=1, max_length=200)]
 
 
+@serve(path="licences", filters=("licensor_id",), tag="revenue")
 class Licence(Entity, name="revenue.v1.Licence", key=Key(partition="{tenant_id}", sort="{series}#{licensor_id}")):
     """The parts of a series that a licensor owns. Of two licensors with one part each, each gets half."""
 
@@ -61,21 +64,22 @@ class Revenue(BaseModel):
     licensors: list[RevenueShare]
 
 
-def revenue(db: Dynashard, tenant_id: str, month: str, amount: int = 0) -> Revenue:
+@endpoint(
+    path="revenue",
+    summary="Divide a month's revenue between licensors",
+    text="Divides an amount between licensors, by the seconds that were watched of their series in a month.",
+)
+def revenue(db: Dynashard, tenant_id: str, wanted: RevenueWanted) -> Revenue:
     """Divide a month's revenue between licensors, by the seconds watched of their series.
 
     Args:
         db: the entities.
         tenant_id: the owner of the series.
-        month: such as `2026-11`.
-        amount: the amount to divide, in the smallest unit of the currency.
-
-    Raises:
-        InvalidValueError: a negative amount.
+        wanted: the month, and the amount to divide.
 
     Cost: one listing of the month's roll-ups and one of all licences: 0.5 read units for about 25 series each.
     """
-    start = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC)
+    start = datetime.strptime(wanted.month, "%Y-%m").replace(tzinfo=UTC)
     series = PLAYS.read(db, {"tenant_id": tenant_id}, level=Level.MONTH, start=start, end=Level.MONTH.end(start))
     owners: dict[str, dict[str | None, int]] = defaultdict(dict)
     for licence in db.collection(Licence).scan({"tenant_id": tenant_id}):
@@ -87,12 +91,12 @@ def revenue(db: Dynashard, tenant_id: str, month: str, amount: int = 0) -> Reven
             seconds[licensor] += Fraction(each.seconds * part, sum(parts.values()))
     weights = dict(sorted(seconds.items(), key=lambda item: (item[0] is None, item[0] or "")))
     watched = sum(each.seconds for each in series)
-    each_gets = [divide(whole, weights) for whole in (watched, 1_000_000, amount)]
+    each_gets = [divide(whole, weights) for whole in (watched, 1_000_000, wanted.amount)]
     return Revenue(
-        month=month,
+        month=wanted.month,
         pings=sum(each.pings for each in series),
         seconds=watched,
-        amount=amount,
+        amount=wanted.amount,
         licensors=[
             RevenueShare(licensor_id=who, seconds=each_gets[0][who], share=each_gets[1][who], amount=each_gets[2][who])
             for who in weights

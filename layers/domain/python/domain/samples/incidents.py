@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from domain.fields import Moment, ShortText
+from domain.samples.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
 from dynashard_patterns import Attachment
+from dynashard_serving.declare import serve
 
 IncidentId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """It is also part of the keys of the copies, between other fields."""
@@ -22,6 +23,7 @@ class IncidentState(StrEnum):
     CLOSED = "CLOSED"
 
 
+@serve(path="incidents", filters=("status", "team"), tag="incidents")
 class Incident(
     Entity,
     name="incident.v1.Incident",

@@ -18,8 +18,3 @@ def _on_the_calendar(time: datetime) -> datetime:
 
 Moment = Annotated[datetime, AwareDatetime, AfterValidator(_on_the_calendar)]
 """A time with a zone."""
-
-
-def in_utc(time: datetime) -> datetime:
-    """Return a time with a zone. A day, or a time without a zone, is in UTC, as times in keys are."""
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time

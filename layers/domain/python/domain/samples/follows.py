@@ -4,6 +4,7 @@ from typing import Final
 
 from dynashard import Shards
 from dynashard_patterns import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, newest
+from dynashard_serving.declare import ServedEdges
 
 
 class Follow(
@@ -21,3 +22,4 @@ class FollowCount(EdgeCount, name="follow.v1.Count", key=COUNT_KEY):
 
 
 FOLLOWS: Final = Edges(Follow, forward="FAN_OF", backward="FANNED_BY", counts=FollowCount)
+FOLLOWS_SERVED: Final = ServedEdges(FOLLOWS, path="follows", verb="follow")

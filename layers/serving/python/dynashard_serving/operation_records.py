@@ -6,8 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from domain.fields import ShortText
-from dynashard import Entity, Key, Shards, created_at, new_id, updated_at
+from dynashard.entity import Entity, Key, Shards, created_at, new_id, updated_at
+from dynashard_serving.declare import READS, serve
+
+ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class OperationState(StrEnum):
@@ -18,6 +20,7 @@ class OperationState(StrEnum):
     FAILED = "failed"
 
 
+@serve(path="operations", filters=("state",), operations=READS)
 class Operation(
     Entity,
     name="operation.v1.Operation",

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from domain.fields import ShortText
+from domain.samples.fields import ShortText
 from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
+from dynashard_serving.declare import serve
 
 EmailAddress = Annotated[
     str,
@@ -24,6 +25,7 @@ class UserStatus(StrEnum):
     DELETED = "deleted"
 
 
+@serve(path="users", filters=("department", "manager_id", "status"))
 class User(
     Entity,
     name="user.v1.User",

@@ -1,0 +1,266 @@
+"""What a domain says about how it is served: entities, edges, roll-ups, and reads of its own.
+
+    @serve(path="projects", filters=("owner_id",))
+    class Project(Entity, ...): ...
+
+Each is served over REST, described in the OpenAPI document, and answered by direct invocation, from the one
+declaration. The command line knows every entity of the domain, served or not.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
+
+from dynashard.entity import Entity, definition
+from dynashard.errors import DeclarationError
+from dynashard_serving.exposure import OPERATIONS, READS, TYPE, Exposed, Window
+
+if TYPE_CHECKING:
+    from dynashard.service import Dynashard
+    from dynashard_patterns.edges import Edges
+    from dynashard_patterns.rollups import RollUps
+
+E = TypeVar("E", bound=Entity)
+F = TypeVar("F", bound=Callable[..., Any])
+
+__all__ = [
+    "OPERATIONS",
+    "READS",
+    "Endpoint",
+    "Exposed",
+    "FamilyListing",
+    "Root",
+    "ServedEdges",
+    "ServedRollUps",
+    "Window",
+    "endpoint",
+    "endpoint_of",
+    "exposure_of",
+    "serve",
+    "served_by",
+]
+
+_EXPOSED: Final[dict[type[Entity], Exposed]] = {}
+
+
+def serve(
+    path: str,
+    *,
+    filters: tuple[str, ...] = (),
+    distinct: tuple[str, ...] = (),
+    operations: tuple[str, ...] = OPERATIONS,
+    queued: bool = False,
+    window: Window | None = None,
+    address: tuple[str, ...] = (),
+    tag: str | None = None,
+) -> Callable[[type[E]], type[E]]:
+    """Serve the entity below at a path. `Exposed` describes the arguments, and raises what is wrong with them."""
+
+    def declared(model: type[E]) -> type[E]:
+        _EXPOSED[model] = Exposed(
+            model,
+            path,
+            filters=filters,
+            distinct=distinct,
+            operations=operations,
+            queued=queued,
+            window=window,
+            address=address,
+            tag=tag,
+        )
+        return model
+
+    return declared
+
+
+def exposure_of(model: type[Entity]) -> Exposed | None:
+    """Return how an entity is served, by the `serve` above its own class; None without one."""
+    return _EXPOSED.get(model)
+
+
+@dataclass(frozen=True)
+class FamilyListing:
+    """Entities that share their logical partitions, listed as one: each item with its class in `type`.
+
+        ON_CALL = FamilyListing((Team, Schedule, Shift), path="on-call")
+
+    Attributes:
+        entities: the entities.
+        path: the REST path of the listing below `/v1`, such as `on-call`.
+        tag: as in `Exposed`.
+
+    Raises:
+        DeclarationError: the entities cannot be listed as one.
+    """
+
+    entities: tuple[type[Entity], ...]
+    path: str
+    tag: str | None = None
+
+    def __post_init__(self) -> None:
+        found = [definition(model) for model in self.entities]
+        for one in found:
+            if (one.prefix, one.partition.shape()) != (found[0].prefix, found[0].partition.shape()):
+                raise DeclarationError(one.name, f"/{self.path} lists entities of different logical partitions as one")
+            if TYPE in one.model.model_fields:
+                reason = f"/{self.path} needs the name {TYPE} for the entity's name: call its field {TYPE} otherwise"
+                raise DeclarationError(one.name, reason)
+
+
+@dataclass(frozen=True)
+class ServedEdges:
+    """Edges at a path: added, removed, looked up, listed from either end and counted.
+
+        FOLLOWS = Edges(Follow, forward="FAN_OF", backward="FANNED_BY", counts=FollowCount)
+        FOLLOWS_SERVED = ServedEdges(FOLLOWS, path="follows", verb="follow")
+
+    Attributes:
+        edges: the edges, which must be counted.
+        path: the REST path below `/v1`.
+        verb: what the first node does to the second. The counts are named by it: `following` and `followers`.
+        tag: as in `Exposed`.
+
+    Raises:
+        DeclarationError: the edges have no counts, or the verb is not a word.
+    """
+
+    edges: "Edges[Any]"
+    path: str
+    verb: str
+    tag: str | None = None
+
+    def __post_init__(self) -> None:
+        name = definition(self.edges.model).name
+        if self.edges.counts is None:
+            raise DeclarationError(name, f"cannot be served as /{self.path}: declare counts, a class of EdgeCount")
+        if not self.verb.isascii() or not self.verb.isalpha() or not self.verb.islower():
+            reason = f"verb is {self.verb!r}: write one word in lower case, such as follow"
+            raise DeclarationError(name, f"cannot be served as /{self.path}: {reason}")
+
+
+@dataclass(frozen=True)
+class ServedRollUps:
+    """Roll-ups at a path: the sums of a group, span by span.
+
+        PLAYS_SERVED = ServedRollUps(PLAYS, path="roll-ups", name="Plays")
+
+    Attributes:
+        roll_ups: the roll-ups.
+        path: the REST path below `/v1`.
+        name: the name of a span in the OpenAPI document.
+        summary: what it reads, in a few words.
+        text: what it reads, in sentences.
+        parameters: what the OpenAPI document says of the level and of the fields of a group, by their names.
+        tag: as in `Exposed`.
+
+    Raises:
+        DeclarationError: `parameters` names what is not a parameter.
+    """
+
+    roll_ups: "RollUps[Any]"
+    path: str
+    name: str
+    summary: str = ""
+    text: str = ""
+    parameters: dict[str, str] = field(default_factory=dict)
+    tag: str | None = None
+
+    def __post_init__(self) -> None:
+        known = {"level"}.union(*(self.roll_ups.by(model) for model in self.roll_ups.into))
+        if unknown := sorted(self.parameters.keys() - known):
+            reason = f"parameters names {unknown[0]!r}; write some of {', '.join(sorted(known))}"
+            raise DeclarationError(f"roll-ups {self.roll_ups.name}", f"cannot be served as /{self.path}: {reason}")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A read that a domain computes. A domain writes `endpoint` above a function, which makes one.
+
+    Attributes:
+        path: the REST path below `/v1`.
+        read: takes the entities, the tenant, and a request.
+        request: the model of the request: query parameters over REST, members of a direct invocation.
+        answer: the model of the answer, or of each item of it.
+        many: whether it answers with a list.
+        summary: what it reads, in a few words.
+        text: what it reads, in sentences.
+        tag: as in `Exposed`.
+    """
+
+    path: str
+    read: "Callable[[Dynashard, str, Any], Any]"
+    request: type[BaseModel]
+    answer: type[BaseModel]
+    many: bool
+    summary: str
+    text: str
+    tag: str | None = None
+
+
+_ENDPOINTS: Final[dict[Callable[..., Any], Endpoint]] = {}
+
+
+def endpoint(path: str, *, summary: str = "", text: str = "", tag: str | None = None) -> Callable[[F], F]:
+    """Serve the function below: over REST by `GET` of the path, in direct invocation as `get`, or as `list` of a list.
+
+        @endpoint(path="revenue")
+        def revenue(db: Dynashard, tenant_id: str, wanted: RevenueWanted) -> Revenue: ...
+
+    The request and the answer, or each item of a `list[...]`, are pydantic models. The tenant is the caller's.
+
+    Args:
+        path: the REST path below `/v1`.
+        summary: what it reads, in a few words; the first line of the docstring if left out.
+        text: what it reads, in sentences; the same line if left out.
+        tag: as in `Exposed`.
+
+    Raises:
+        DeclarationError: the function does not have such parameters and such an answer.
+    """
+
+    def declared(function: F) -> F:
+        _ENDPOINTS[function] = _endpoint(function, path, summary, text, tag)
+        return function
+
+    return declared
+
+
+def endpoint_of(function: Callable[..., Any]) -> Endpoint | None:
+    """Return how a function is served, by the `endpoint` above it; None without one."""
+    return _ENDPOINTS.get(function)
+
+
+def _endpoint(function: Callable[..., Any], path: str, summary: str, text: str, tag: str | None) -> Endpoint:
+    hints = get_type_hints(function)
+    answer, parameters = hints.pop("return", None), list(hints.values())
+    many = get_origin(answer) is list
+    model = get_args(answer)[0] if many else answer
+    if len(parameters) != len(("db", "tenant_id", "request")) or not _is_model(parameters[-1]) or not _is_model(model):
+        raise DeclarationError(
+            function.__qualname__,
+            f"cannot be served as /{path}: write (db: Dynashard, tenant_id: str, request: A) -> B, or -> list[B], "
+            "where A and B are pydantic models",
+        )
+    first = (function.__doc__ or "").strip().partition("\n")[0]
+    if not (summary or first):
+        raise DeclarationError(function.__qualname__, f"cannot be served as /{path}: write a docstring, or summary=")
+    return Endpoint(path, function, parameters[-1], model, many, summary or first.rstrip("."), text or first, tag)
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+Root = Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint
+"""What is served at a path."""
+
+
+def served_by(value: object) -> Root | None:
+    """Return how something that a module holds is served; None if it is not."""
+    if isinstance(value, type):
+        return exposure_of(value) if issubclass(value, Entity) else None
+    if isinstance(value, Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint):
+        return value
+    return endpoint_of(value) if callable(value) else None

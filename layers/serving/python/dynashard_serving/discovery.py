@@ -1,0 +1,187 @@
+"""Find what a domain declares in its modules, and make the index of a bundle from it.
+
+An entity is declared by its class. Copies, roll-ups, edges, and what is served besides entities are declared by values
+of a module. An entity without `serve` is known to the command line by its class name in the plural.
+"""
+
+import pkgutil
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import Any, Final, NamedTuple
+
+from dynashard.entity import Entity, definition
+from dynashard.errors import ConfigurationError, DeclarationError
+from dynashard.topology import family_of
+from dynashard_patterns.copies import MaterializedCopies
+from dynashard_patterns.edges import Edges
+from dynashard_patterns.rollups import RollUps
+from dynashard_serving.declare import (
+    Endpoint,
+    Exposed,
+    FamilyListing,
+    Root,
+    ServedEdges,
+    ServedRollUps,
+    exposure_of,
+    served_by,
+)
+from dynashard_serving.resource_paths import refuse_paths
+
+OWN: Final = ("dynashard_serving.operation_records",)
+"""Modules of this package that declare entities of every backend."""
+_WORDS: Final = re.compile(r"[A-Z][a-z0-9]*|[A-Z]+(?![a-z])")
+_VALUES: Final = (FamilyListing, ServedEdges, ServedRollUps, Endpoint, MaterializedCopies, RollUps, Edges)
+
+
+class Found(NamedTuple):
+    """A declaration: its value, and the module and the name by which it is found."""
+
+    module: str
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """Everything that a domain declares.
+
+    Attributes:
+        entities: every entity. One that is not served has no operations.
+        served: what has a path besides entities.
+        copies: materialized copies of items, which the function `changes` keeps current.
+        roll_ups: sums over items, which the function `changes` keeps current.
+        edges: relations that are stored at both of their ends.
+    """
+
+    entities: tuple[Exposed, ...] = ()
+    served: tuple[FamilyListing | ServedEdges | ServedRollUps | Endpoint, ...] = ()
+    copies: tuple[MaterializedCopies[Any, Any], ...] = ()
+    roll_ups: tuple[RollUps[Any], ...] = ()
+    edges: tuple[Edges[Any], ...] = ()
+
+    @property
+    def paths(self) -> Iterator[tuple[str, Root]]:
+        """What is served, by the first segment of its path below `/v1`."""
+        yield from ((one.path, one) for one in self.entities if one.operations)
+        yield from ((one.path, one) for one in self.served)
+
+
+def module_names(package: str) -> list[str]:
+    """Return the names of a domain's modules, with those of its folders, and of this package's own."""
+    return [*_modules(import_module(package)), *OWN]
+
+
+def found_in(names: Iterable[str]) -> Iterator[Found]:
+    """Yield what modules declare, in the order of the modules and of their lines. What they import is not theirs."""
+    seen: set[int] = set()
+    for module in map(import_module, names):
+        for name, value in list(vars(module).items()):
+            if _is_declaration(value, module) and id(value) not in seen:
+                seen.add(id(value))
+                yield Found(module.__name__, name, value)
+
+
+def declarations_of(values: Iterable[Any]) -> Declarations:
+    """Return declarations by their kinds: entities or their `Exposed`, and values such as `FamilyListing` or `Edges`.
+
+    Raises:
+        ConfigurationError: a path cannot be served, or a name or a path is used twice.
+    """
+    given = list(values)
+    served = [each for each in map(served_by, given) if each is not None and not isinstance(each, Exposed)]
+    routes = dict(route for each in served for route in _routes(each))
+    entities = [replace(each, route=routes.get(each.entity)) for each in map(_exposure, given) if each is not None]
+    declarations = Declarations(
+        entities=tuple(entities),
+        served=tuple(served),
+        copies=tuple(each for each in given if isinstance(each, MaterializedCopies)),
+        roll_ups=tuple(each for each in given if isinstance(each, RollUps)),
+        edges=tuple(each for each in given if isinstance(each, Edges)),
+    )
+    refuse_paths([path for path, _ in declarations.paths])
+    for what, names in (
+        ("the path", (one.path for one in entities)),
+        ("the entity's name", (definition(one.entity).name for one in entities)),
+        ("the name of roll-ups", (one.name for one in declarations.roll_ups)),
+    ):
+        if twice := [name for name, times in Counter(names).items() if times > 1]:
+            raise ConfigurationError(f"{twice[0]} is {what} of two declarations: give each one of its own")
+    return declarations
+
+
+def index_of(names: Sequence[str]) -> Mapping[str, Any]:
+    """Return the index of a bundle: all modules, and by path the name of what is served and the modules it needs.
+
+    An entity needs the modules that add to the rules of its items besides its own: those of copies and roll-ups of it,
+    and of entities that share its logical partitions.
+    """
+    found = list(found_in(names))
+    declarations_of(each.value for each in found)
+    roots = {}
+    for each in found:
+        served = served_by(each.value)
+        if served is not None and not (isinstance(served, Exposed) and not served.operations):
+            roots[served.path] = [each.name, [each.module, *_adding(each, found)]]
+    return {"modules": list(names), "roots": roots}
+
+
+def _adding(each: Found, found: Sequence[Found]) -> list[str]:
+    """Return the other modules that add to the rules of an entity's items."""
+    if not isinstance(each.value, type):
+        return []
+    others = (other.module for other in found if _adds(other.value, each.value))
+    return [module for module in dict.fromkeys(others) if module != each.module]
+
+
+def _adds(value: Any, model: type[Entity]) -> bool:
+    if isinstance(value, MaterializedCopies | RollUps):
+        return value.of is model
+    return isinstance(value, type) and family_of(definition(value)) == family_of(definition(model))
+
+
+def _modules(module: ModuleType) -> Iterator[str]:
+    yield module.__name__
+    for each in sorted(pkgutil.iter_modules(getattr(module, "__path__", ())), key=lambda each: each.name):
+        if each.name != "__main__":
+            yield from _modules(import_module(f"{module.__name__}.{each.name}"))
+
+
+def _is_declaration(value: object, module: ModuleType) -> bool:
+    if isinstance(value, type):
+        return issubclass(value, Entity) and value.__module__ == module.__name__ and _is_entity(value)
+    if isinstance(value, FunctionType):
+        return value.__module__ == module.__name__ and served_by(value) is not None
+    return isinstance(value, _VALUES)
+
+
+def _is_entity(model: type[Entity]) -> bool:
+    try:
+        definition(model)
+    except DeclarationError:
+        return False
+    return True
+
+
+def _exposure(value: object) -> Exposed | None:
+    if isinstance(value, type) and issubclass(value, Entity):
+        return exposure_of(value) or Exposed(value, path=_plural(value), operations=())
+    return value if isinstance(value, Exposed) else None
+
+
+def _plural(model: type[Entity]) -> str:
+    name = "-".join(word.lower() for word in _WORDS.findall(model.__name__)) or model.__name__.lower()
+    return name if name.endswith("s") else f"{name}s"
+
+
+def _routes(served: Root) -> Iterator[tuple[type[Entity], str]]:
+    """Yield the entities that something else serves, with its path."""
+    if isinstance(served, ServedEdges):
+        yield served.edges.model, f"/v1/{served.path}"
+        if served.edges.counts is not None:
+            yield served.edges.counts, f"/v1/{served.path}/counts"
+    if isinstance(served, ServedRollUps):
+        yield from ((model, f"/v1/{served.path}") for model in served.roll_ups.into)
