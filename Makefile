@@ -143,7 +143,7 @@ lock: setup ## Resolve requirements/*.in again into the hashed locks
 	for name in sharding serving functions dev ministack docs bench audit clients run node; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
-	$(BIN)/python -m dynashard_cdk.checkout
+	$(BIN)/python -m packages.checkout
 
 ENV ?= local
 
@@ -250,7 +250,7 @@ snapshot: setup ## Write the template snapshots anew: read the difference before
 
 .PHONY: template
 template: setup ## Write the templates that the local stack reads anew, after stacks/ or cdk.json has changed
-	$(BIN)/python -m dynashard_cdk.local_template
+	$(BIN)/python -m dynashard_cdk.local_template packages/local/dynashard_local/templates
 
 .PHONY: release-archive
 release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE, for the tests of the next release

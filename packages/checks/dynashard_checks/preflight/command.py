@@ -10,7 +10,7 @@ from dynashard_cdk.settings import Settings, SettingsError, load
 from dynashard_checks.preflight import checks, issuer
 from dynashard_checks.preflight.account import Account
 from dynashard_checks.preflight.finding import lines
-from dynashard_local.settings import ROOT
+from dynashard_tools.environments import backend_context
 from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AsJson
 
@@ -47,8 +47,7 @@ def preflight(
 
 def _settings(environment: str, **sign_in: str | None) -> Settings:
     try:
-        stored = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
-        settings = load(stored.get("environments"), environment, **sign_in)
+        settings = load(backend_context().get("environments"), environment, **sign_in)
     except SettingsError as error:
         raise CommandError(str(error)) from error
     if settings.local:
