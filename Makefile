@@ -161,6 +161,10 @@ build/host/.done: .venv/.done $(DEPLOYED)
 	$(BIN)/python -m dynashard_cdk.build --target host
 	@touch $@
 
+.PHONY: wheels
+wheels: .venv/.done ## Build the five distributions into dist/, from the checkout as it is
+	@$(BIN)/python -m packages.wheels
+
 .PHONY: synth
 synth: setup build/.done ## Synthesise the template of ENV (default local) into cdk.out
 	$(CDK) synth --strict --quiet -c env=$(ENV) $(CDK_ARGS)
@@ -259,4 +263,4 @@ release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE,
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)
-	rm -rf .venv .venv-bench .venv-ministack .venv-clients .venv-docs .venv-audit .venv-node node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-ministack .venv-clients .venv-docs .venv-audit .venv-node node_modules build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
