@@ -14,9 +14,10 @@ from dynashard import schema
 from dynashard_cdk.capacity import CapacitySteps, billing, index_capacity
 from dynashard_cdk.encryption import customer_key
 from dynashard_cdk.function import ENVIRONMENT_NAMES
-from dynashard_cdk.sections import ProvisionedPrewarm
+from dynashard_cdk.sections import ProvisionedPrewarm, UserPoolAuth
 from dynashard_cdk.settings import Settings
 from dynashard_cdk.sharded_table import ShardedTable, string
+from dynashard_cdk.user_pool import UserPool
 
 
 class DataStack(Stack):
@@ -26,6 +27,7 @@ class DataStack(Stack):
         table: the items of all entities, with three index slots; the restored one if there is one.
         topology: shard counts, one item a logical partition; the restored ones if there are any.
         idempotency: answers to requests with an `Idempotency-Key`.
+        user_pool: the users; None with an issuer of the settings.
         capacity_steps: what changes the table's capacity by schedule; None without a schedule.
         stop_loss_role: the role that switches the table back to on-demand; None unless a pre-warm provisions the table.
             It is here so that it outlives a pre-warm stack that is rolled back.
@@ -37,6 +39,7 @@ class DataStack(Stack):
         tables = self._sharded_tables()
         self.table, self.topology = self._in_use(tables.table, tables.topology)
         self.idempotency = self._idempotency_table()
+        self.user_pool = UserPool(self, "Users", settings=settings) if isinstance(settings.auth, UserPoolAuth) else None
         self.stop_loss_role = self._stop_loss_role() if isinstance(settings.prewarm, ProvisionedPrewarm) else None
         self.capacity_steps = self._capacity_steps()
         for name, table in (

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from dynashard_cdk.sections import AuthSettings
 from dynashard_cdk.settings import Settings, SettingsError, load
 from dynashard_checks.preflight import checks, issuer
 from dynashard_checks.preflight.account import Account
@@ -31,10 +32,10 @@ def preflight(
     Reads only. Prints each limit with what the environment needs and what was found, and fails if one does not fit.
     """
     settings = _settings(environment, issuer=issuer_url, audience=audience, tenant_claim=tenant_claim)
-    found = [
-        *checks.findings(settings, Account(lambda service: _client(service, settings.region))),
-        *issuer.findings(settings.auth.issuer, issuer.fetch),
-    ]
+    found = [*checks.findings(settings, Account(lambda service: _client(service, settings.region)))]
+    # A user pool of the backend's own has no keys before it is deployed.
+    if isinstance(settings.auth, AuthSettings):
+        found += issuer.findings(settings.auth.issuer, issuer.fetch)
     wrong = [each for each in found if not each.fits]
     if as_json:
         typer.echo(json.dumps({"fits": not wrong, "findings": [{**asdict(each), "fits": each.fits} for each in found]}))

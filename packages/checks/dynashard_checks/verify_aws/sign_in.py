@@ -32,8 +32,9 @@ class SignIn:
 
 def refuse_if_signed_in(environment: str, *, deployed: bool) -> None:
     """Raise `CommandError` if an environment has a sign-in, whose callers a scratch sign-in would lock out."""
-    environments = backend_context()["environments"]
-    if "auth" in environments.get(environment, {}):
+    auth = backend_context()["environments"].get(environment, {}).get("auth", {})
+    # A user pool of the backend's own has no users before it is deployed.
+    if auth and "user_pool" not in auth:
         raise CommandError(f"{environment} has a sign-in in cdk.json: give a token of it, not --scratch-sign-in")
     if deployed:
         raise CommandError(
