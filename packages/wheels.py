@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from dynashard_tools.new.template import READ, SHARED
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 _LEFT_OUT: Final = ("__pycache__", "*.pyc", "build", "*.egg-info")
 _CHECKS: Final = "packages/checks/dynashard_checks"
@@ -91,10 +93,13 @@ DISTRIBUTIONS: Final = (
         without=(
             "dynashard_local/deploy",
             "dynashard_lab/bench",
+            "dynashard_checks/linearizability",
+            "dynashard_checks/schedules",
             "dynashard_checks/soak",
             "dynashard_checks/truth",
             *(f"dynashard_checks/{path.name}" for path in sorted((ROOT / _CHECKS).glob("[a-z]*.py"))),
         ),
+        copied={place: f"dynashard_tools/new/sample/{place}" for place in (*SHARED, *READ)},
     ),
     Distribution("dynashard-client", "packages/client", ("packages/client/dynashard_client",)),
 )

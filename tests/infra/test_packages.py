@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from dynashard_tools.version import VERSION
-from packages.wheels import DISTRIBUTIONS, ROOT, Distribution, build
-from tests.shared import made_once
+from packages.wheels import DISTRIBUTIONS, ROOT, Distribution
+from tests.wheels import built, wheel_of
 
 pytestmark = pytest.mark.infra
 
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
-THE_BACKENDS_OWN = {"domain", "functions", "stacks"}
-"""What a distribution may import of the backend that uses it."""
+THE_BACKENDS_OWN = {"domain", "functions", "pytest", "stacks"}
+"""What a distribution may import of the backend that uses it. Its tests have pytest."""
 LOADED_BY_UVICORN = {"httptools", "uvloop"}
 """What the local stack's server needs, and no module of ours imports."""
 USES: Mapping[str, str] = {
@@ -73,7 +73,9 @@ def declared(distribution: Distribution) -> set[str]:
 def imported(distribution: Distribution) -> set[str]:
     """Return the distributions of the modules that this one imports."""
     ours = {Path(package).name: each.name for each in DISTRIBUTIONS for package in each.packages}
-    code = [path for place, path in distribution.files.items() if path.suffix == ".py"]
+    # What is copied is data: files of a new backend.
+    held = distribution.files.keys() - set(distribution.copied.values())
+    code = [distribution.files[place] for place in held if place.endswith(".py")]
     names = {name for path in code for name in imports_of(path)} - sys.stdlib_module_names - THE_BACKENDS_OWN
     known = packages_distributions()
     # `constructs` and `jsii` are also listed as parts of others.
@@ -92,8 +94,8 @@ def imports_of(path: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The wheels, by distribution."""
-    folder = made_once(tmp_path_factory, "wheels", lambda empty: [build(empty)])
-    return {each.name: next(folder.glob(f"{each.name.replace('-', '_')}-*.whl")) for each in DISTRIBUTIONS}
+    folder = built(tmp_path_factory)
+    return {each.name: wheel_of(each.name, folder) for each in DISTRIBUTIONS}
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=named)

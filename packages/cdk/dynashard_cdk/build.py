@@ -130,7 +130,9 @@ def _function(root: Path, name: str) -> Asset:
     return Asset(
         name=f"functions/{name}",
         content="",
-        sources=((folder / "__init__.py", "functions/__init__.py"), (folder / name, f"functions/{name}")),
+        sources=tuple(
+            (path, f"functions/{path.name}") for path in (folder / "__init__.py", folder / name) if path.exists()
+        ),
         requirements=name if own else FUNCTIONS,
         without=LAYERS,
         kept=None if own else KEPT.get(name),

@@ -20,6 +20,7 @@ from dynashard_tools.hot.command import hot
 from dynashard_tools.items.command import delete, get, list_, put
 from dynashard_tools.load.command import HELP, load
 from dynashard_tools.logs.command import logs
+from dynashard_tools.new.command import new, upgrade
 from dynashard_tools.plot.command import plot
 from dynashard_tools.queue.command import queue
 from dynashard_tools.reshard.command import reshard
@@ -59,6 +60,8 @@ def _root(
     """Accept the options before a command."""
 
 
+app.command(no_args_is_help=True)(new)
+app.command()(upgrade)
 app.command(no_args_is_help=True)(get)
 app.command("list", no_args_is_help=True)(list_)
 app.command(no_args_is_help=True)(put)
