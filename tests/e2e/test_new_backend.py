@@ -69,6 +69,14 @@ class Backend:
         self.run("make", "synth")
         assert (self.root / "cdk.out/Dynashard-dev-Api.template.json").exists()
 
+    def bundles(self) -> None:
+        """Build what is deployed, for this machine: its own code, the installed packages, and what those depend on."""
+        self.run(".venv/bin/python", "-m", "dynashard_cdk.build", "--target", "host")
+        built = self.root / "build/host"
+        assert {path.name for path in (built / "sharding/python").iterdir()} >= {"dynashard", "botocore", "pydantic"}
+        assert (built / "domain/python/domain/tasks.py").exists()
+        assert (built / "functions/api/functions/api/handler.py").exists()
+
     def upgrade(self) -> subprocess.CompletedProcess[str]:
         return self.tried([self.root / ".venv/bin/dynashard", "upgrade"])
 
@@ -121,6 +129,7 @@ def test_an_adopter_makes_extends_upgrades_and_extends_again(backend: Backend) -
     (root / "functions/prewarm/handler.py").unlink()
 
     backend.works()
+    backend.bundles()
     assert backend.upgrade().stdout.strip() == "The backend is of 0.1.0 already"
 
     later_release(backend)
