@@ -22,17 +22,18 @@ class UserPool(Construct):
     function that it calls for every token.
 
     Attributes:
+        pool: the pool, for what a backend adds to it in `stacks/backend.py`.
         issuer: the issuer of the tokens.
         audience: the client that the tokens are for.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
         super().__init__(scope, construct_id)
-        pool = self._pool(settings)
-        client = self._client(pool)
-        self.issuer: str = pool.user_pool_provider_url
+        self.pool = self._pool(settings)
+        client = self._client(self.pool)
+        self.issuer: str = self.pool.user_pool_provider_url
         self.audience: str = client.user_pool_client_id
-        CfnOutput(self, "Id", value=pool.user_pool_id).override_logical_id("UserPoolId")
+        CfnOutput(self, "Id", value=self.pool.user_pool_id).override_logical_id("UserPoolId")
         CfnOutput(self, "ClientId", value=client.user_pool_client_id).override_logical_id("UserPoolClientId")
 
     def _pool(self, settings: Settings) -> cognito.UserPool:
