@@ -78,7 +78,10 @@ DISTRIBUTIONS: Final = (
         "dynashard-cdk",
         "packages/cdk",
         ("packages/cdk/dynashard_cdk",),
-        copied={f"requirements/{name}.txt": f"dynashard_cdk/locks/{name}.txt" for name in ("sharding", "serving", "functions")},
+        copied={
+            f"requirements/{name}.txt": f"dynashard_cdk/locks/{name}.txt"
+            for name in ("sharding", "serving", "functions")
+        },
     ),
     Distribution(
         "dynashard-tools",
