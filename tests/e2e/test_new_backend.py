@@ -138,7 +138,7 @@ def test_an_adopter_makes_extends_upgrades_and_extends_again(backend: Backend) -
     assert upgraded.returncode == 0, upgraded.stderr
     assert f"Upgraded from 0.1.0 to {LATER}" in upgraded.stdout
     assert "OURS := 1" in makefile.read_text()
-    assert f"dynashard-tools=={LATER}" in (root / "requirements.txt").read_text()
+    assert f"dynashard-tools[testing]=={LATER}" in (root / "requirements.txt").read_text()
     assert not (root / "functions/prewarm/handler.py").exists()
     for stamp in (".venv/.done", ".venv/.synth", "node_modules/.done"):
         (root / stamp).touch()

@@ -19,8 +19,8 @@ from tests.wheels import built, wheel_of
 pytestmark = pytest.mark.infra
 
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
-THE_BACKENDS_OWN = {"domain", "functions", "pytest", "stacks"}
-"""What a distribution may import of the backend that uses it. Its tests have pytest."""
+THE_BACKENDS_OWN = {"domain", "functions", "stacks"}
+"""What a distribution may import of the backend that uses it."""
 LOADED_BY_OTHERS = {"httptools", "setuptools", "uvloop"}
 """What the local stack's server and the bundles need, and no module of ours imports."""
 USES: Mapping[str, str] = {

@@ -42,7 +42,7 @@ def test_a_new_backend_has_at_most_twenty_files_and_names_itself(tmp_path: Path)
     assert made == rendered("my-notes")
     assert len(made) <= 20
     assert made["README.md"].startswith("# my-notes\n")
-    assert f"dynashard-tools=={VERSION}\n" in made["requirements.txt"]
+    assert f"dynashard-tools[testing]=={VERSION}\n" in made["requirements.txt"]
     assert json.loads(made["package.json"])["devDependencies"].keys() == {"aws-cdk", "pyodide"}
     assert [text for text in made.values() if "@NAME@" in text or "@VERSION@" in text] == []
 
