@@ -143,7 +143,7 @@ lock: setup ## Resolve requirements/*.in again into the hashed locks
 	for name in sharding serving functions dev ministack docs bench audit clients run node; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
-	$(BIN)/python -m dynashard_cdk.checkout
+	$(BIN)/python -m packages.checkout
 
 ENV ?= local
 
@@ -160,6 +160,10 @@ build/.done: .venv/.done node_modules/.done $(DEPLOYED)
 build/host/.done: .venv/.done $(DEPLOYED)
 	$(BIN)/python -m dynashard_cdk.build --target host
 	@touch $@
+
+.PHONY: wheels
+wheels: .venv/.done ## Build the five distributions into dist/, from the checkout as it is
+	@$(BIN)/python -m packages.wheels
 
 .PHONY: synth
 synth: setup build/.done ## Synthesise the template of ENV (default local) into cdk.out
@@ -250,7 +254,7 @@ snapshot: setup ## Write the template snapshots anew: read the difference before
 
 .PHONY: template
 template: setup ## Write the templates that the local stack reads anew, after stacks/ or cdk.json has changed
-	$(BIN)/python -m dynashard_cdk.local_template
+	$(BIN)/python -m dynashard_cdk.local_template packages/local/dynashard_local/templates
 
 .PHONY: release-archive
 release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE, for the tests of the next release
@@ -259,4 +263,4 @@ release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE,
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)
-	rm -rf .venv .venv-bench .venv-ministack .venv-clients .venv-docs .venv-audit .venv-node node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-ministack .venv-clients .venv-docs .venv-audit .venv-node node_modules build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -34,7 +34,7 @@ def main() -> int:
     from_cdk = "CDK_CONTEXT_JSON" in os.environ
     app = App(context=None if from_cdk else json.loads((ROOT / "cdk.json").read_text())["context"])
     try:
-        add_backend(app)
+        add_backend(app, ROOT)
     except SettingsError as error:
         sys.stderr.write(f"dynashard: {error}\n")
         return 1

@@ -1,5 +1,7 @@
 """The stacks of this backend. Leave out what you do not need, and add your own."""
 
+from pathlib import Path
+
 from aws_cdk import App
 
 from dynashard_cdk.api import ApiStack
@@ -14,9 +16,9 @@ from dynashard_cdk.reshard import ReshardStack
 from dynashard_cdk.writer import WriterStack
 
 
-def add_backend(app: App) -> None:
+def add_backend(app: App, root: Path) -> None:
     """Add every stack of the environment that the app's context asks for; raises as `Deployment.of`."""
-    deployment = Deployment.of(app)
+    deployment = Deployment.of(app, root)
     settings, name = deployment.settings, deployment.name
 
     data = DataStack(app, name("Data"), **deployment.placed)

@@ -12,8 +12,8 @@ from filelock import FileLock
 from dynashard_local.deploy import deployment
 from dynashard_local.deploy.deployment import PREFIX, bootstrapped, cdk, run
 from dynashard_local.deploy.ministack import Ministack
-from dynashard_local.settings import ROOT
 from dynashard_local.tokens import Issuer
+from tests.e2e.local_process import ROOT
 from tests.waiting import HANG_SECONDS
 
 __all__ = ["PREFIX", "TENANT_CLAIM", "Deployment", "bootstrapped", "cdk", "deploy", "deployed", "dynashard"]

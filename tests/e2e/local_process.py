@@ -1,4 +1,4 @@
-"""`python -m local` as a process of its own, as a person starts it."""
+"""`python -m dynashard_local` as a process of its own, as a person starts it."""
 
 import os
 import re

@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
 
-from dynashard_local.settings import ROOT
 from tests.e2e.deployment import PREFIX, Deployment
+from tests.e2e.local_process import ROOT
 from tests.waiting import HANG_SECONDS
 
 HEADER = "x-release-marks"

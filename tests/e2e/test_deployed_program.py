@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dynashard_local.deploy.__main__ import banner, main
-from dynashard_local.settings import ROOT
 from tests.e2e.deployment import TENANT_CLAIM, Deployment
+from tests.e2e.local_process import ROOT
 from tests.e2e.systems import soon
 
 pytestmark = pytest.mark.e2e

@@ -15,8 +15,8 @@ from dynashard_checks.verify_aws.environment import Environment
 from dynashard_checks.verify_aws.scratch import PREFIX, Scratch
 from dynashard_checks.verify_aws.sign_in import pools, scratch_sign_in
 from dynashard_local.events import ACCOUNT_ID
-from dynashard_local.settings import ROOT
 from tests.e2e.deployment import TENANT_CLAIM, Deployment
+from tests.e2e.local_process import ROOT
 from tests.processes import STOPS, signals_as_by_default
 from tests.waiting import HANG_SECONDS, until
 

@@ -85,6 +85,14 @@ def parcels(dev: Templates, endpoint: str) -> Iterator[reshard_world.World]:
 
 
 @pytest.fixture(scope="session")
+def synthesised_pool(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Templates of prod with a user pool."""
+    given = context("prod", auth={"user_pool": {}})
+    folder = made_once(tmp_path_factory, "templates-prod-pool", lambda empty: synthesise(given, empty))
+    return Templates(folder, "prod")
+
+
+@pytest.fixture(scope="session")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Templates:
     """Templates of prod with a canary, a key of the customer and a budget."""
     folder = made_once(

@@ -64,7 +64,7 @@ def synthesise(stored: Mapping[str, Any], outdir: Path) -> Path:
     from stacks.backend import add_backend  # noqa: PLC0415
 
     app = new_app(stored, outdir)
-    add_backend(app)
+    add_backend(app, ROOT)
     return Path(app.synth().directory)
 
 

@@ -64,8 +64,8 @@ def test_production_refuses_to_publish_the_documentation() -> None:
         load(given["environments"], "prod")
 
 
-def test_the_authorizer_trusts_the_issuer_and_audience_of_the_settings(dev: Templates) -> None:
-    (authorizer,) = of_type(dev["Api"], "AWS::ApiGatewayV2::Authorizer").values()
+def test_the_authorizer_trusts_the_issuer_and_audience_of_the_settings(prod: Templates) -> None:
+    (authorizer,) = of_type(prod["Api"], "AWS::ApiGatewayV2::Authorizer").values()
 
     assert authorizer["Properties"]["AuthorizerType"] == "JWT"
     assert authorizer["Properties"]["JwtConfiguration"] == {
@@ -143,7 +143,7 @@ def test_the_function_gets_the_names_of_its_resources(dev: Templates, prod: Temp
         "QUEUE_URL",
         "OPERATIONS_QUEUE_URL",
     }
-    assert variables["TENANT_CLAIM"] == SIGN_IN["tenant_claim"]
+    assert function(prod)["Environment"]["Variables"]["TENANT_CLAIM"] == SIGN_IN["tenant_claim"]
     assert variables["TENANT_PATTERN"] == "^[A-Za-z0-9_-]{1,64}$"
     assert variables["TOPOLOGY_LEASE_SECONDS"] == "30"
     assert variables["ENVIRONMENT"] == "dev"

@@ -90,9 +90,14 @@ def test_a_sign_in_on_the_command_line_is_enough_for_a_shipped_environment(tmp_p
 @pytest.mark.deep
 def test_without_cdk_the_settings_are_those_of_the_file(tmp_path: Path) -> None:
     outside = {name: value for name, value in os.environ.items() if not name.startswith("CDK_")}
+    backend = tmp_path / "backend"
+    backend.mkdir()
+    shutil.copy(ROOT / "app.py", backend)
+    shutil.copytree(ROOT / "stacks", backend / "stacks")
+    (backend / "cdk.json").write_text('{"context": {"environments": {"dev": {"purpose": "development"}}}}')
 
     done = subprocess.run(  # noqa: S603
-        [sys.executable, ROOT / "app.py"], cwd=tmp_path, env=outside, capture_output=True, text=True, check=False
+        [sys.executable, backend / "app.py"], cwd=tmp_path, env=outside, capture_output=True, text=True, check=False
     )
 
     assert done.returncode == 1
@@ -159,7 +164,7 @@ def test_synthesis_needs_no_network_no_git_and_no_clock(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stored", "message"),
     [
-        (as_shipped("dev"), "environments.dev.auth: nothing is public"),
+        (as_shipped("prod"), "environments.prod.auth: nothing is public"),
         (as_shipped("stage"), "environments.stage does not exist"),
         (context("dev") | {"assets": "build/nowhere"}, "run `make build` first"),
         (context("dev") | {"issuer": 7}, "-c issuer=... must be text"),

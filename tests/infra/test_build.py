@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dynashard_cdk.build import ASSETS, LAMBDA_PYTHON, ROOT, SERVICES, TARGETS, BuildError, Target, build, size_of
+from dynashard_cdk.build import LAMBDA_PYTHON, SERVICES, TARGETS, BuildError, Target, assets_of, build, size_of
 from dynashard_cdk.bundling import LAYERS
 from dynashard_serving.domain import INDEX, declared
 from tests.depth import profile
+from tests.infra.templates import ROOT
 from tests.shared import made_once
 
 pytestmark = pytest.mark.infra
@@ -33,7 +34,7 @@ TAG, MAGIC = (
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The assets for Lambda; by default those for this machine, which `make test` has built by the same code."""
     if DEEP:
-        return made_once(tmp_path_factory, "build", lambda folder: build(TARGETS["lambda"], folder))
+        return made_once(tmp_path_factory, "build", lambda folder: build(TARGETS["lambda"], folder, ROOT))
     subprocess.run(["make", "--silent", "build/host/.done"], cwd=ROOT, check=True)  # noqa: S607 - from the user's PATH
     return ROOT / TARGETS["host"].folder
 
@@ -48,7 +49,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 @pytest.mark.deep
 def test_two_builds_are_the_same_bytes(built: Path, tmp_path: Path) -> None:
-    build(TARGETS["lambda"], tmp_path)
+    build(TARGETS["lambda"], tmp_path, ROOT)
 
     assert contents(tmp_path) == contents(built)
 
@@ -159,7 +160,7 @@ def test_no_unused_file_is_bundled(built: Path) -> None:
 
 
 def test_the_assets_stay_small(built: Path) -> None:
-    sizes = {asset.name: size_of(built / asset.name) for asset in ASSETS}
+    sizes = {asset.name: size_of(built / asset.name) for asset in assets_of(ROOT)}
 
     assert sizes["sharding"] < 25_000_000
     assert sizes["serving"] < 4_000_000
@@ -170,14 +171,14 @@ def test_the_assets_stay_small(built: Path) -> None:
 
 
 def test_a_build_that_fails_leaves_the_last_one_in_place(tmp_path: Path) -> None:
-    for asset in ASSETS:
+    for asset in assets_of(ROOT):
         (tmp_path / asset.name).mkdir(parents=True)
         (tmp_path / asset.name / "last").write_text(asset.name)
     before = contents(tmp_path)
     impossible = Target(folder="", pip=("--platform=no_such_machine", "--python-version=3.13"))
 
     with pytest.raises(BuildError, match=r"^python\S* failed:"):
-        build(impossible, tmp_path)
+        build(impossible, tmp_path, ROOT)
 
     assert contents(tmp_path) == before
     assert not list(tmp_path.glob(".building-*"))

@@ -1,97 +1,46 @@
-"""The wheels of this repository contain their modules, and declare exactly the packages they import."""
+"""The distributions of this repository contain their modules, and declare exactly the packages they import."""
 
 import ast
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
-import tomllib
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
+from dynashard_tools.version import VERSION
+from packages.wheels import DISTRIBUTIONS, ROOT, Distribution
+from tests.wheels import built, wheel_of
+
 pytestmark = pytest.mark.infra
 
-ROOT = Path(__file__).resolve().parents[2]
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
-
-
-@dataclass(frozen=True)
-class Package:
-    """A distribution of this repository.
-
-    Attributes:
-        folder: where its pyproject.toml lies.
-        module: its top-level module, and the folder of it.
-        use: what is run with only its wheel, and those it depends on, installed.
-    """
-
-    folder: str
-    module: str
-    source: str
-    use: str
-
-    @property
-    def project(self) -> dict[str, object]:
-        found: dict[str, object] = tomllib.loads((ROOT / self.folder / "pyproject.toml").read_text())["project"]
-        return found
-
-    @property
-    def declared(self) -> set[str]:
-        listed, extras = self.project["dependencies"], self.project.get("optional-dependencies", {})
-        assert isinstance(listed, list)
-        assert isinstance(extras, dict)
-        every = [*listed, *(text for extra in extras.values() for text in extra)]
-        return {found[0].lower() for text in every if (found := NAME.match(text))}
-
-    def imported(self) -> set[str]:
-        """Return the distributions of the modules that this one imports."""
-        names = {name for path in (ROOT / self.source).rglob("*.py") for name in imports_of(path)}
-        known = packages_distributions()
-        ours = {package.module: str(package.project["name"]) for package in PACKAGES}
-        # An adopter's domain is found by its name: nothing installs it.
-        outside = names - sys.stdlib_module_names - {self.module, "domain"}
-        return {ours.get(name) or known[name][0].lower().replace("_", "-") for name in outside}
-
-
-PACKAGES = (
-    Package(
-        "layers/sharding",
-        "dynashard",
-        "layers/sharding/python/dynashard",
-        """
+THE_BACKENDS_OWN = {"domain", "functions", "stacks"}
+"""What a distribution may import of the backend that uses it."""
+LOADED_BY_OTHERS = {"httptools", "setuptools", "uvloop"}
+"""What the local stack's server and the bundles need, and no module of ours imports."""
+USES: Mapping[str, str] = {
+    "dynashard": """
 from dynashard import Dynashard, Entity, Key, Shards, connect, new_id, __all__
-import dynashard
+import dynashard, dynashard_patterns
 class User(Entity, name="user.v1.User", key=Key(partition="{tenant_id}", sort="{id}"), shards=Shards(16)):
     tenant_id: str
     id: str = new_id()
 [getattr(dynashard, name) for name in __all__]
+[getattr(dynashard_patterns, name) for name in dynashard_patterns.__all__]
 with Dynashard.local({"DYNAMODB_PORT": "1", "DATA_DIR": "."}) as db:
     db.collection(User)
 """,
-    ),
-    Package(
-        "layers/patterns",
-        "dynashard_patterns",
-        "layers/patterns/python/dynashard_patterns",
-        "import dynashard_patterns; [getattr(dynashard_patterns, name) for name in dynashard_patterns.__all__]",
-    ),
-    Package(
-        "layers/serving",
-        "dynashard_serving",
-        "layers/serving/python/dynashard_serving",
-        "import dynashard_serving.operations.items, dynashard_serving.backend, dynashard_serving.idempotency",
-    ),
-    Package(
-        "packages/client",
-        "dynashard_client",
-        "packages/client/dynashard_client",
-        """
+    "dynashard-backend": "import dynashard_serving.operations.items, dynashard_serving.backend",
+    "dynashard-cdk": "import dynashard_cdk.settings; from dynashard_cdk.build import _lock; from pathlib import Path\n"
+    "assert 'botocore==' in _lock(Path(), 'sharding')",
+    "dynashard-tools": "import dynashard_local.template; from dynashard_tools.version import VERSION\n"
+    "assert list(dynashard_local.template.committed().of_type('AWS::Lambda::Function'))",
+    "dynashard-client": """
 import sys
 from dynashard_client import Client, EngineUnavailableError, Item, Retries, __all__
 class User(Item, path="users"):
@@ -103,14 +52,35 @@ with Client.rest("http://127.0.0.1:1", token="t", retries=Retries(attempts=1)) a
         pass
 assert not {"dynashard", "dynashard_serving", "botocore"} & sys.modules.keys()
 """,
-    ),
-    Package(
-        "layers/domain",
-        "domain",
-        "layers/domain/python/domain",
-        "from dynashard_serving.domain import declared; assert 'users' in declared().roots",
-    ),
-)
+}
+"""What is run with only a wheel, and those it depends on, installed."""
+
+
+def named(distribution: Distribution) -> str:
+    return distribution.name
+
+
+def requirements_of(distribution: Distribution) -> list[str]:
+    project = distribution.project
+    extras: Mapping[str, list[str]] = project.get("optional-dependencies", {})
+    return [*project["dependencies"], *(each for listed in extras.values() for each in listed)]
+
+
+def declared(distribution: Distribution) -> set[str]:
+    return {found[0].lower() for text in requirements_of(distribution) if (found := NAME.match(text))}
+
+
+def imported(distribution: Distribution) -> set[str]:
+    """Return the distributions of the modules that this one imports."""
+    ours = {Path(package).name: each.name for each in DISTRIBUTIONS for package in each.packages}
+    # What is copied is data: files of a new backend.
+    held = distribution.files.keys() - set(distribution.copied.values())
+    code = [distribution.files[place] for place in held if place.endswith(".py")]
+    names = {name for path in code for name in imports_of(path)} - sys.stdlib_module_names - THE_BACKENDS_OWN
+    known = packages_distributions()
+    # `constructs` and `jsii` are also listed as parts of others.
+    found = {ours.get(name) or known[name][0].lower().replace("_", "-") for name in names}
+    return found - {distribution.name}
 
 
 def imports_of(path: Path) -> Iterator[str]:
@@ -121,51 +91,62 @@ def imports_of(path: Path) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The wheels, by module."""
-    folder = tmp_path_factory.mktemp("wheels")
-    # Built from copies, because setuptools leaves folders behind whose content would enter the next wheel.
-    left = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
-    places = [
-        str(shutil.copytree(ROOT / package.folder, folder / "source" / package.module, ignore=left))
-        for package in PACKAGES
-    ]
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*command, "--wheel-dir", str(folder), *places], check=True)  # noqa: S603
-    return {
-        package.module: next(folder.glob(f"{str(package.project['name']).replace('-', '_')}-*.whl"))
-        for package in PACKAGES
-    }
+    """The wheels, by distribution."""
+    folder = built(tmp_path_factory)
+    return {each.name: wheel_of(each.name, folder) for each in DISTRIBUTIONS}
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.module)
-def test_a_package_declares_what_it_imports_and_nothing_else(package: Package) -> None:
-    assert package.declared == package.imported()
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=named)
+def test_a_distribution_declares_what_it_imports_and_nothing_else(distribution: Distribution) -> None:
+    assert declared(distribution) - LOADED_BY_OTHERS == imported(distribution)
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.module)
-def test_a_wheel_holds_all_modules_and_nothing_else(package: Package, wheels: dict[str, Path]) -> None:
-    source = ROOT / package.source
-    modules = {path.relative_to(source.parent).as_posix() for path in source.rglob("*.py")}
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=named)
+def test_all_distributions_have_one_version_and_want_each_other_in_it(distribution: Distribution) -> None:
+    ours = [text for text in requirements_of(distribution) if text.startswith("dynashard")]
 
-    with zipfile.ZipFile(wheels[package.module]) as wheel:
+    assert distribution.project["version"] == VERSION
+    assert [text for text in ours if not text.endswith(f"=={VERSION}")] == []
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=named)
+def test_a_wheel_holds_all_its_files_and_nothing_else(distribution: Distribution, wheels: dict[str, Path]) -> None:
+    with zipfile.ZipFile(wheels[distribution.name]) as wheel:
         held = {name for name in wheel.namelist() if ".dist-info/" not in name}
 
-    assert held == modules | {f"{package.module}/py.typed"}
+    assert held == set(distribution.files)
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.module)
-def test_a_wheel_works_with_those_that_it_declares(package: Package, wheels: dict[str, Path], tmp_path: Path) -> None:
-    names = {str(each.project["name"]): each for each in PACKAGES}
-    waiting, needed = [package], set[str]()
+def test_building_wheels_leaves_nothing_behind_in_the_checkout(wheels: dict[str, Path]) -> None:
+    left = [
+        path
+        for folder in ("layers", "packages")
+        for pattern in ("build", "*.egg-info")
+        for path in (ROOT / folder).rglob(pattern)
+    ]
+
+    assert len(wheels) == len(DISTRIBUTIONS)
+    assert left == []
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=named)
+def test_a_wheel_works_with_those_that_it_declares(
+    distribution: Distribution, wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    names = {each.name: each for each in DISTRIBUTIONS}
+    waiting, needed = [distribution], set[str]()
     while waiting:
         found = waiting.pop()
-        needed.add(found.module)
-        waiting += [names[name] for name in found.declared & names.keys() if names[name].module not in needed]
+        needed.add(found.name)
+        waiting += [names[name] for name in declared(found) & names.keys() if name not in needed]
+    for name in needed:
+        # Installed rather than imported from the zip: some packages read files beside their modules.
+        zipfile.ZipFile(wheels[name]).extractall(tmp_path / "site")
     # Without `site` the environment does not put this checkout on the path.
-    path = [str(wheels[module]) for module in sorted(needed)] + [sysconfig.get_paths()["purelib"]]
-    code = f"import sys; sys.path += {path!r}\n{package.use}"
+    path = [str(tmp_path / "site"), sysconfig.get_paths()["purelib"]]
+    code = f"import sys; sys.path += {path!r}\n{USES[distribution.name]}"
 
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dynashard_cdk.build import ASSETS
+from dynashard_cdk.build import assets_of
 from dynashard_cdk.bundling import Bundle
 from dynashard_cdk.release import LIVE, release_of
 from dynashard_cdk.settings import Settings, load
-from tests.infra.templates import Templates, context, of_type
+from tests.infra.templates import ROOT, Templates, context, of_type
 
 pytestmark = pytest.mark.infra
 
@@ -100,10 +100,10 @@ def test_the_state_machine_may_invoke_the_aliases_of_its_steps_and_nothing_else(
 @pytest.fixture
 def built(tmp_path: Path) -> Bundle:
     """A bundle with one file in each asset."""
-    for asset in ASSETS:
+    for asset in assets_of(ROOT):
         (tmp_path / asset.name).mkdir(parents=True)
         (tmp_path / asset.name / "module.py").write_text(f'"""{asset.name}."""')
-    return Bundle(tmp_path)
+    return Bundle(tmp_path, tmp_path)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from dynashard import schema
 from dynashard_cdk.alarms import FIRST_COMMANDS
-from dynashard_cdk.data import RECOVERY_DAYS
+from dynashard_cdk.sharded_table import RECOVERY_DAYS
 from tests.aws_commands import problems
 from tests.infra.templates import Templates, alarms_in
 from tests.markdown import ROOT, Snippet, snippets

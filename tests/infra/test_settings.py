@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dynashard_cdk.sections import AuthSettings, UserPoolAuth
 from dynashard_cdk.settings import UNRESERVED_CONCURRENCY, SettingsError, load
 
 pytestmark = pytest.mark.infra
@@ -27,6 +28,7 @@ CDK_JSON = Path(__file__).resolve().parents[2] / "cdk.json"
 def test_an_environment_with_a_sign_in_needs_nothing_else() -> None:
     settings = load({"dev": GOOD}, "dev")
 
+    assert isinstance(settings.auth, AuthSettings)
     assert settings.auth.issuer == "https://login.example.com/"
     assert settings.prewarm is None
     assert settings.api.cors.origins == ()
@@ -182,6 +184,7 @@ def test_a_sign_in_can_be_given_on_the_command_line() -> None:
 
     settings = load(environments, "dev", issuer="https://a.example.com", audience="one, two", tenant_claim="org")
 
+    assert isinstance(settings.auth, AuthSettings)
     assert settings.auth.audience == ("one", "two")
     assert settings.auth.tenant_claim == "org"
 
@@ -204,11 +207,12 @@ def test_settings_cannot_be_changed_after_they_were_checked() -> None:
         settings.log_level = "DEBUG"  # type: ignore[misc]
 
 
-def test_the_repository_ships_no_sign_in_for_an_account() -> None:
+def test_the_repository_ships_a_user_pool_for_dev_and_no_sign_in_for_prod() -> None:
     environments = json.loads(CDK_JSON.read_text())["context"]["environments"]
 
     refused = [name for name in environments if "auth" not in environments[name]]
 
     assert sorted(environments) == ["dev", "local", "prod"]
-    assert sorted(refused) == ["dev", "prod"]
+    assert refused == ["prod"]
+    assert isinstance(load(environments, "dev").auth, UserPoolAuth)
     assert load(environments, "local").local

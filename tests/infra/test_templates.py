@@ -12,7 +12,7 @@ import pytest
 
 from dynashard_cdk.settings import load
 from tests.infra.conftest import Synthesised
-from tests.infra.templates import PREWARMS, Templates, alarms_in, context, of_type, short, synthesise
+from tests.infra.templates import PREWARMS, ROOT, Templates, alarms_in, context, of_type, short, synthesise
 
 pytestmark = pytest.mark.infra
 
@@ -223,7 +223,7 @@ def test_a_finding_fails_the_synthesis(tmp_path: Path) -> None:
     from stacks.backend import add_backend  # noqa: PLC0415
 
     app = App(outdir=str(tmp_path), context=context("dev"))
-    add_backend(app)
+    add_backend(app, ROOT)
     Bucket(Stack(app, "Careless"), "Bucket", public_read_access=False)
 
     with pytest.raises(RuntimeError, match="ValidationFailed"):

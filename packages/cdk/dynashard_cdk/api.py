@@ -17,6 +17,7 @@ from dynashard_cdk.data import DataStack
 from dynashard_cdk.encryption import customer_key
 from dynashard_cdk.function import PythonFunction, acknowledge, log_group
 from dynashard_cdk.permissions import ITEM_ACTIONS, serving_statements
+from dynashard_cdk.sections import AuthSettings
 from dynashard_cdk.settings import Settings
 from dynashard_cdk.stack import FunctionStack
 
@@ -126,7 +127,6 @@ class ApiStack(FunctionStack):
         return made
 
     def _gateway(self) -> gateway.HttpApi:
-        auth = self.settings.auth
         cors = self.settings.api.cors
         return gateway.HttpApi(
             self,
@@ -134,7 +134,7 @@ class ApiStack(FunctionStack):
             api_name=f"dynashard-{self.settings.name}",
             create_default_stage=False,
             # A route needs a token unless it says otherwise.
-            default_authorizer=authorizers.HttpJwtAuthorizer("Jwt", auth.issuer, jwt_audience=list(auth.audience)),
+            default_authorizer=self._authorizer(),
             cors_preflight=gateway.CorsPreflightOptions(
                 allow_origins=list(cors.origins),
                 allow_methods=[gateway.CorsHttpMethod[method.value] for method in METHODS],
@@ -161,6 +161,13 @@ class ApiStack(FunctionStack):
             if cors.origins
             else None,
         )
+
+    def _authorizer(self) -> authorizers.HttpJwtAuthorizer:
+        auth, pool = self.settings.auth, self.data.user_pool
+        if isinstance(auth, AuthSettings):
+            return authorizers.HttpJwtAuthorizer("Jwt", auth.issuer, jwt_audience=list(auth.audience))
+        assert pool is not None  # noqa: S101 -- the data stack has it by the same setting
+        return authorizers.HttpJwtAuthorizer("Jwt", pool.issuer, jwt_audience=[pool.audience])
 
     def _routes(self) -> None:
         integration = integrations.HttpLambdaIntegration("Lambda", self.function.live)

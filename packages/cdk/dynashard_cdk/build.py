@@ -6,9 +6,9 @@
     build/domain/python/...           the entities, with an index of what is served where
     build/functions/NAME/functions/NAME/...   one function, and what only it needs
 
-Everything is made from this checkout and the hashed locks, so that two builds of one commit are the same bytes
-and CDK uploads only what changed. `--target host` builds the same for this machine's own Python into
-`build/host`, for the whole-stack test.
+Everything is made from the backend, the packages of Dynashard as they are installed, and the hashed locks, so that two
+builds of one commit are the same bytes and CDK uploads only what changed. `--target host` builds the same for this
+machine's own Python into `build/host`, for the whole-stack test.
 """
 
 import argparse
@@ -22,11 +22,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from dynashard_cdk.bundling import DOMAIN, LAYERS, layer_source
+from dynashard_cdk.root import backend_root
+from dynashard_cdk.settings import SettingsError
+
+LOCKS = Path(__file__).resolve().parent / "locks"
+"""The hashed locks that this package comes with. A checkout of Dynashard has them in its own `requirements`."""
 
 LAMBDA_PYTHON = "3.13"
-
-DOMAIN = "layers/domain/python/domain"
 
 SERVICES = frozenset(
     {
@@ -41,6 +44,12 @@ SWAGGER_UI = f"{POWERTOOLS}/event_handler/openapi/swagger_ui"
 """The files that the API serves to people; nothing else of Powertools is in its bundle."""
 HANDLERS_OF_EVENTS = f"{POWERTOOLS}/event_handler"
 """Half of Powertools: resolvers of HTTP requests, with the Swagger UI, which no function but the API could load."""
+FUNCTIONS = "functions"
+"""The lock of functions that have none of their own."""
+KEPT = {"api": (f"{SWAGGER_UI}/*.min.*",)}
+"""What functions keep of that lock's packages; all but the handlers of events, if nothing else is said."""
+UNUSED = {"serving": ("boto3/examples",)}
+"""What layers drop."""
 
 NEVER_USED = ("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json")
 FOR_TESTS = "testing"
@@ -80,9 +89,9 @@ class Asset:
     Attributes:
         name: its place below the target's folder.
         content: where the code is in the asset, `python` for a layer.
-        sources: packages of this checkout, each with its place below `content`.
-        requirements: a lock whose packages are installed.
-        without: locks whose packages a layer below has already.
+        sources: the folders and files of its own code, each with its place below `content`.
+        requirements: the name of a lock whose packages are installed.
+        without: the names of locks whose packages a layer below has already.
         kept: globs of the installed files that are kept; None keeps all of them.
         dropped: folders of the installed packages that the code cannot load.
         runtime_path: where Lambda mounts `content`; it is in stack traces.
@@ -90,7 +99,7 @@ class Asset:
 
     name: str
     content: str
-    sources: tuple[tuple[str, str], ...]
+    sources: tuple[tuple[Path, str], ...]
     requirements: str | None = None
     without: tuple[str, ...] = ()
     kept: tuple[str, ...] | None = None
@@ -98,55 +107,65 @@ class Asset:
     runtime_path: str = "/opt/python"
 
 
-def _function(name: str, *, kept: tuple[str, ...] | None = None, dropped: tuple[str, ...] = ()) -> Asset:
+def assets_of(root: Path) -> list[Asset]:
+    """Return the assets of a backend: the layers, and a function for each folder in `functions` with a `handler.py`."""
+    names = sorted(path.parent.name for path in root.glob("functions/*/handler.py"))
+    return [*(_layer(root, name) for name in LAYERS), *(_function(root, name) for name in names)]
+
+
+def _layer(root: Path, name: str) -> Asset:
+    source = layer_source(root, name)
+    return Asset(
+        name,
+        "python",
+        ((source, source.name),),
+        requirements=name if _lock(root, name) else None,
+        without=LAYERS[: LAYERS.index(name)],
+        dropped=UNUSED.get(name, ()),
+    )
+
+
+def _function(root: Path, name: str) -> Asset:
+    folder = root / "functions"
+    own = bool(_lock(root, name))
     return Asset(
         name=f"functions/{name}",
         content="",
-        sources=(("functions/__init__.py", "functions/__init__.py"), (f"functions/{name}", f"functions/{name}")),
-        requirements="requirements/functions.txt",
-        without=("requirements/sharding.txt", "requirements/serving.txt"),
-        kept=kept,
-        dropped=dropped,
+        sources=tuple(
+            (path, f"functions/{path.name}") for path in (folder / "__init__.py", folder / name) if path.exists()
+        ),
+        requirements=name if own else FUNCTIONS,
+        without=LAYERS,
+        kept=None if own else KEPT.get(name),
+        dropped=() if own or name in KEPT else (HANDLERS_OF_EVENTS,),
         runtime_path="/var/task",
     )
 
 
-ASSETS = (
-    Asset("sharding", "python", (("layers/sharding/python/dynashard", "dynashard"),), "requirements/sharding.txt"),
-    Asset("patterns", "python", (("layers/patterns/python/dynashard_patterns", "dynashard_patterns"),)),
-    Asset(
-        "serving",
-        "python",
-        (("layers/serving/python/dynashard_serving", "dynashard_serving"),),
-        "requirements/serving.txt",
-        without=("requirements/sharding.txt",),
-        dropped=("boto3/examples",),
-    ),
-    Asset("domain", "python", ((DOMAIN, "domain"),)),
-    _function("api", kept=(f"{SWAGGER_UI}/*.min.*",)),
-    *(
-        _function(name, dropped=(HANDLERS_OF_EVENTS,))
-        for name in ("changes", "commands", "prewarm", "reshard", "writer")
-    ),
-)
+def _lock(root: Path, name: str) -> str:
+    """Return the lock of an asset, of the backend or of this package; nothing if the asset needs no packages."""
+    places = (root / "requirements", LOCKS)
+    return next((path.read_text() for folder in places if (path := folder / f"{name}.txt").is_file()), "")
 
 
-def build(target: Target, destination: Path, root: Path = ROOT) -> dict[str, int]:
-    """Build every asset, and return its bytes, unzipped. Assets are replaced when all of them are complete.
+def build(target: Target, destination: Path, root: Path) -> dict[str, int]:
+    """Build every asset of a backend, and return its bytes, unzipped. They are replaced when all are complete.
 
     Raises:
         BuildError: a package cannot be fetched, or the code does not compile.
+        SettingsError: a package of Dynashard is not installed.
     """
+    assets = assets_of(root)
     destination.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=destination) as work:
-        folders = {asset.name: _assemble(asset, target, Path(work) / asset.name, root) for asset in ASSETS}
-        _compile(target, [(folders[asset.name] / asset.content, asset.runtime_path) for asset in ASSETS])
-        for asset in ASSETS:
+        folders = {asset.name: _assemble(asset, target, Path(work) / asset.name, root) for asset in assets}
+        _compile(target, [(folders[asset.name] / asset.content, asset.runtime_path) for asset in assets], root)
+        for asset in assets:
             final = destination / asset.name
             shutil.rmtree(final, ignore_errors=True)
             final.parent.mkdir(parents=True, exist_ok=True)
             folders[asset.name].rename(final)
-    return {asset.name: size_of(destination / asset.name) for asset in ASSETS}
+    return {asset.name: size_of(destination / asset.name) for asset in assets}
 
 
 def size_of(folder: Path) -> int:
@@ -158,22 +177,21 @@ def _assemble(asset: Asset, target: Target, folder: Path, root: Path) -> Path:
     content = folder / asset.content
     content.mkdir(parents=True)
     if asset.requirements is not None:
-        excluded = frozenset(name for lock in asset.without for name in _names((root / lock).read_text()))
-        _install(list(_blocks((root / asset.requirements).read_text(), excluded)), target, content)
+        excluded = frozenset(name for lock in asset.without for name in _names(_lock(root, lock)))
+        _install(list(_blocks(_lock(root, asset.requirements), excluded)), target, content)
         _trim(content, asset)
     for source, place in asset.sources:
-        _copy(root / source, content / place)
-        if source == DOMAIN:
-            (content / place / "index.json").write_text(_index(content))
+        _copy(source, content / place)
+    if asset.name == DOMAIN:
+        (content / DOMAIN / "index.json").write_text(_index(content))
     return folder
 
 
 def _index(content: Path) -> str:
     """Return the index of a folder's domain, by which a function imports only what a request needs."""
     path = os.pathsep.join([str(content), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return _run(
-        [sys.executable, "-m", "dynashard_serving.domain"], {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    )
+    variables = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    return _run([sys.executable, "-m", "dynashard_serving.domain"], variables=variables)
 
 
 def _install(blocks: Sequence[str], target: Target, content: Path) -> None:
@@ -220,10 +238,10 @@ def _copy(source: Path, destination: Path) -> None:
         shutil.copytree(source, destination, ignore=left_out, copy_function=shutil.copyfile)
 
 
-def _compile(target: Target, folders: Sequence[tuple[Path, str]]) -> None:
+def _compile(target: Target, folders: Sequence[tuple[Path, str]], root: Path) -> None:
     if target.pip:
         arguments = [text for folder, runtime_path in folders for text in (str(folder), runtime_path)]
-        _run(["node", str(Path(__file__).resolve().parent / "compile.mjs"), LAMBDA_PYTHON, *arguments])
+        _run(["node", str(Path(__file__).resolve().parent / "compile.mjs"), LAMBDA_PYTHON, *arguments], root)
         return
     for folder, _ in folders:
         _run([sys.executable, "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash", str(folder)])
@@ -245,10 +263,11 @@ def _name(requirement: str) -> str:
     return re.split(r"[=<>!~;\[ ]", requirement, maxsplit=1)[0].lower()
 
 
-def _run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
+def _run(command: Sequence[str], cwd: Path | None = None, variables: Mapping[str, str] | None = None) -> str:
+    environment = {**os.environ, **(variables or {})}
     try:
         done = subprocess.run(  # noqa: S603 -- our own command lines
-            command, check=True, capture_output=True, text=True, env={**os.environ, **(variables or {})}
+            command, cwd=cwd, check=True, capture_output=True, text=True, env=environment
         )
     except FileNotFoundError:
         raise BuildError(f"{command[0]} is not installed: run `make setup`") from None
@@ -263,9 +282,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m dynashard_cdk.build", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", choices=sorted(TARGETS), default="lambda")
     target = TARGETS[parser.parse_args(arguments).target]
+    root = backend_root()
     try:
-        sizes = build(target, ROOT / target.folder)
-    except BuildError as error:
+        sizes = build(target, root / target.folder, root)
+    except (BuildError, SettingsError) as error:
         sys.stderr.write(f"make build: {error}\n")
         return 1
     for name, size in sizes.items():

@@ -1,18 +1,24 @@
-"""Where the deployed code comes from: the bundle that `make build` wrote, or the sources for a template alone."""
+"""Where the deployed code comes from: the bundle that `make build` wrote, or the sources for a template alone.
+
+A backend has its functions and its domain. The packages below them are taken from where they are installed, which in
+a checkout of Dynashard is the checkout.
+"""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from aws_cdk import aws_lambda as lambda_
 
 from dynashard_cdk.settings import SettingsError
 
-ROOT = Path(__file__).resolve().parents[3]
-
 SOURCES = "sources"
-"""Value of `-c assets=` that takes the code as it lies in the checkout, without its packages."""
+"""Value of `-c assets=` that takes the code as it lies there, without what it depends on."""
 
-LAYERS = ("sharding", "patterns", "serving", "domain")
+INSTALLED = {"sharding": "dynashard", "patterns": "dynashard_patterns", "serving": "dynashard_serving"}
+"""The layers that are packages of Dynashard, lowest first."""
+DOMAIN = "domain"
+LAYERS = (*INSTALLED, DOMAIN)
 """The layers of a bundle, lowest first."""
 
 _NO_CODE = ["**/__pycache__", "**/*.pyc", "**/*.egg-info", "pyproject.toml", "**/README.md"]
@@ -20,8 +26,14 @@ _NO_CODE = ["**/__pycache__", "**/*.pyc", "**/*.egg-info", "pyproject.toml", "**
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Code assets of one synthesis: the folder that `make build` wrote, or None for the sources."""
+    """Code assets of one synthesis.
 
+    Attributes:
+        root: the folder of the backend.
+        folder: what `make build` wrote; None for the sources.
+    """
+
+    root: Path
     folder: Path | None
 
     @property
@@ -36,11 +48,11 @@ class Bundle:
 
     def layer(self, name: str) -> lambda_.Code:
         """Code of a layer, such as `sharding`."""
-        return self._code(name, ROOT / "layers" / name)
+        return self._code(name, layer_source(self.root, name))
 
     def function(self, name: str) -> lambda_.Code:
         """Code of a function; its module is `functions.<name>.handler`, here and in Lambda."""
-        return self._code(f"functions/{name}", ROOT / "functions")
+        return self._code(f"functions/{name}", self.root / "functions")
 
     def _code(self, name: str, source: Path) -> lambda_.Code:
         if self.folder is None:
@@ -51,6 +63,21 @@ class Bundle:
         return lambda_.Code.from_asset(str(path))
 
 
-def bundle_from(assets: str) -> Bundle:
-    """The bundle that `-c assets=...` names: a folder in the checkout, or `sources`."""
-    return Bundle(None if assets == SOURCES else ROOT / assets)
+def bundle_from(assets: str, root: Path) -> Bundle:
+    """The bundle that `-c assets=...` names: a folder of the backend, or `sources`."""
+    return Bundle(root, None if assets == SOURCES else root / assets)
+
+
+def layer_source(root: Path, layer: str) -> Path:
+    """Return the folder of a layer's package.
+
+    Raises:
+        SettingsError: it is not installed.
+    """
+    if layer == DOMAIN:
+        return root / "layers" / DOMAIN / "python" / DOMAIN
+    # Found without being imported: constructs do not run what they deploy.
+    spec = find_spec(INSTALLED[layer])
+    if spec is None or not spec.submodule_search_locations:
+        raise SettingsError(f"{INSTALLED[layer]} is not installed: run `make setup`")
+    return Path(spec.submodule_search_locations[0])

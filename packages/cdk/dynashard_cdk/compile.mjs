@@ -1,6 +1,9 @@
 // Compiles folders of Python to the bytecode of Lambda's Python, whatever Python this machine has: Pyodide is
 // CPython, and 0.28 is CPython 3.13. Usage: node compile.mjs MAJOR.MINOR FOLDER RUNTIME_PATH [FOLDER RUNTIME_PATH ...]
-import { loadPyodide } from "pyodide";
+import { createRequire } from "node:module";
+
+// Of the working directory, which is the backend: this file may be installed anywhere.
+const { loadPyodide } = createRequire(`${process.cwd()}/`)("pyodide");
 
 const [version, ...pairs] = process.argv.slice(2);
 const python = await loadPyodide();

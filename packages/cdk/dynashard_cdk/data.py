@@ -3,7 +3,6 @@
 It has everything that must outlive a deployment of the code.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
@@ -15,10 +14,10 @@ from dynashard import schema
 from dynashard_cdk.capacity import CapacitySteps, billing, index_capacity
 from dynashard_cdk.encryption import customer_key
 from dynashard_cdk.function import ENVIRONMENT_NAMES
-from dynashard_cdk.sections import ProvisionedPrewarm
+from dynashard_cdk.sections import ProvisionedPrewarm, UserPoolAuth
 from dynashard_cdk.settings import Settings
-
-RECOVERY_DAYS = 35
+from dynashard_cdk.sharded_table import ShardedTable, string
+from dynashard_cdk.user_pool import UserPool
 
 
 class DataStack(Stack):
@@ -28,6 +27,7 @@ class DataStack(Stack):
         table: the items of all entities, with three index slots; the restored one if there is one.
         topology: shard counts, one item a logical partition; the restored ones if there are any.
         idempotency: answers to requests with an `Idempotency-Key`.
+        user_pool: the users; None with an issuer of the settings.
         capacity_steps: what changes the table's capacity by schedule; None without a schedule.
         stop_loss_role: the role that switches the table back to on-demand; None unless a pre-warm provisions the table.
             It is here so that it outlives a pre-warm stack that is rolled back.
@@ -36,8 +36,10 @@ class DataStack(Stack):
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **kwargs: Any) -> None:
         super().__init__(scope, construct_id, description=f"Dynashard tables ({settings.name})", **kwargs)
         self.settings = settings
-        self.table, self.topology = self._in_use(self._main_table(), self._topology_table())
+        tables = self._sharded_tables()
+        self.table, self.topology = self._in_use(tables.table, tables.topology)
         self.idempotency = self._idempotency_table()
+        self.user_pool = UserPool(self, "Users", settings=settings) if isinstance(settings.auth, UserPoolAuth) else None
         self.stop_loss_role = self._stop_loss_role() if isinstance(settings.prewarm, ProvisionedPrewarm) else None
         self.capacity_steps = self._capacity_steps()
         for name, table in (
@@ -89,42 +91,34 @@ class DataStack(Stack):
             of(self, "RestoredTopology", table_name=restored.topology, table_stream_arn=restored.topology_stream),
         )
 
-    def _main_table(self) -> dynamodb.TableV2:
-        return self._table(
-            "Table",
-            partition_key=_string(schema.PK),
-            sort_key=_string(schema.SK),
-            billing=billing(self.settings.table),
-            global_secondary_indexes=[
-                _index(slot, index_capacity(self.settings.table, slot)) for slot in schema.INDEX_SLOTS
-            ],
-            time_to_live_attribute=schema.EXPIRES_AT,
-            point_in_time_recovery_specification=_recovery(),
-            # Insights log keys, so only throttled ones are logged.
-            contributor_insights_specification=dynamodb.ContributorInsightsSpecification(
-                enabled=True, mode=dynamodb.ContributorInsightsMode.THROTTLED_KEYS
-            ),
-            # For what is derived from items (copies, roll-ups); both images are needed to see what changed.
-            dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+    def _sharded_tables(self) -> ShardedTable:
+        settings = self.settings
+        tables = ShardedTable(
+            self,
+            "Tables",
+            protect=settings.production,
+            encryption=self._encryption(),
+            billing=billing(settings.table),
+            index_capacity={slot: index_capacity(settings.table, slot) for slot in schema.INDEX_SLOTS},
         )
-
-    def _topology_table(self) -> dynamodb.TableV2:
-        return self._table(
-            "Topology",
-            partition_key=_string(schema.TOPOLOGY_KEY),
-            billing=dynamodb.Billing.on_demand(),
-            point_in_time_recovery_specification=_recovery(),
-            # A resize request starts its change through the stream, so no second write can be missing.
-            dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-        )
+        _name(tables.table, "Table")
+        _name(tables.topology, "Topology")
+        return tables
 
     def _idempotency_table(self) -> dynamodb.TableV2:
-        return self._table(
+        production = self.settings.production
+        table = dynamodb.TableV2(
+            self,
             "Idempotency",
-            partition_key=_string(schema.IDEMPOTENCY_KEY),
+            partition_key=string(schema.IDEMPOTENCY_KEY),
             billing=dynamodb.Billing.on_demand(),
             time_to_live_attribute=schema.IDEMPOTENCY_TTL,
+            encryption=self._encryption(),
+            deletion_protection=production,
+            removal_policy=RemovalPolicy.RETAIN if production else RemovalPolicy.DESTROY,
         )
+        _name(table, "Idempotency")
+        return table
 
     def _stop_loss_role(self) -> iam.Role:
         role = iam.Role(
@@ -149,42 +143,12 @@ class DataStack(Stack):
         of = dynamodb.TableEncryptionV2
         return of.aws_managed_key() if key is None else of.customer_managed_key(key)
 
-    def _table(self, name: str, **properties: Any) -> dynamodb.TableV2:
-        """Add an encrypted table; in production it is protected and kept."""
-        production = self.settings.production
-        table = dynamodb.TableV2(
-            self,
-            name,
-            encryption=self._encryption(),
-            deletion_protection=production,
-            removal_policy=RemovalPolicy.RETAIN if production else RemovalPolicy.DESTROY,
-            **properties,
-        )
-        resource = table.node.default_child
-        assert isinstance(resource, dynamodb.CfnGlobalTable)  # noqa: S101 -- a fact about CDK that types cannot say
-        # The local stack and a restore find tables by these names, so they must not change with a CDK version.
-        resource.override_logical_id(name)
-        return table
 
-
-def _string(name: str) -> dynamodb.Attribute:
-    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
-
-
-def _index(slot: str, capacity: Mapping[str, Any]) -> dynamodb.GlobalSecondaryIndexPropsV2:
-    return dynamodb.GlobalSecondaryIndexPropsV2(
-        index_name=slot,
-        partition_key=_string(schema.index_pk(slot)),
-        sort_key=_string(schema.index_sk(slot)),
-        projection_type=dynamodb.ProjectionType.ALL,
-        **capacity,
-    )
-
-
-def _recovery() -> dynamodb.PointInTimeRecoverySpecification:
-    return dynamodb.PointInTimeRecoverySpecification(
-        point_in_time_recovery_enabled=True, recovery_period_in_days=RECOVERY_DAYS
-    )
+def _name(table: dynamodb.TableV2, name: str) -> None:
+    """Name a table in the template: the local stack and a restore find it so, and no version of CDK may change that."""
+    resource = table.node.default_child
+    assert isinstance(resource, dynamodb.CfnGlobalTable)  # noqa: S101 -- a fact about CDK that types cannot say
+    resource.override_logical_id(name)
 
 
 def _stream_of(table: dynamodb.ITableV2) -> str:

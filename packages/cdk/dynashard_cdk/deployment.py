@@ -30,12 +30,16 @@ class Deployment:
     env: Environment
 
     @classmethod
-    def of(cls, app: App) -> Self:
+    def of(cls, app: App, root: Path) -> Self:
         """Read the environment that the app's context asks for; its stacks are tagged with its name and checked.
 
         The context is that of `cdk.json`, with `-c env=NAME` (default `dev`), `-c issuer=`, `-c audience=` and
         `-c tenant_claim=` for a sign-in that is not in the file, and `-c assets=` for where the code comes from
         (default `build`).
+
+        Args:
+            app: the app.
+            root: the folder of the backend, with its `functions` and `layers`.
 
         Raises:
             SettingsError: a setting is missing, unknown or wrong, or the code is not built; one line that names it.
@@ -43,7 +47,7 @@ class Deployment:
         settings = settings_of(app.node)
         # `cdk ls` and others that need no code set `aws:cdk:bundling-stacks` to an empty list.
         needless = app.node.try_get_context("aws:cdk:bundling-stacks") == []
-        bundle = bundle_from(_text(app.node, "assets") or (SOURCES if needless else "build"))
+        bundle = bundle_from(_text(app.node, "assets") or (SOURCES if needless else "build"), root)
         Tags.of(app).add(TAG, settings.name)
         Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
         return cls(settings, bundle, Environment(account=_account(settings, bundle), region=settings.region))
@@ -60,7 +64,11 @@ class Deployment:
     @property
     def code(self) -> dict[str, Any]:
         """The arguments of a stack with functions: besides `placed`, their code and the mark of the release."""
-        return {**self.placed, "bundle": self.bundle, "release": release_of(self.bundle.folders, self.settings)}
+        return {**self.placed, "bundle": self.bundle, "release": self._release}
+
+    @property
+    def _release(self) -> str:
+        return release_of(self.bundle.folders, self.settings, self.bundle.root / "stacks")
 
 
 def settings_of(node: Node) -> Settings:

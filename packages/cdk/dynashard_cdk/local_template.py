@@ -1,16 +1,20 @@
 """Writes the templates that the local stack reads, so that running it needs no CDK (`make template`)."""
 
+import argparse
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[3]
-FOLDER: Final = ROOT / "packages" / "local" / "dynashard_local" / "templates"
+from dynashard_cdk.root import backend_root
+
+OWN: Final = Path(".dynashard", "local")
+"""Where a backend has its own, which the local stack prefers to those that it comes with."""
 ENVIRONMENT: Final = "local"
 """The environment of the local stack in cdk.json."""
 _SUFFIX: Final = ".template.json"
@@ -18,23 +22,27 @@ _VERSION: Final = re.compile(r"(CurrentVersion[0-9A-F]{8})[0-9a-f]{32}\b")
 _ASSET: Final = re.compile(r"\b[0-9a-f]{64}\b")
 
 
-def main() -> int:
-    """Write the committed templates anew; 1 and one line on stderr if they cannot be synthesised."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the templates of a backend anew; 1 and one line on stderr if they cannot be synthesised."""
+    parser = argparse.ArgumentParser(prog="python -m dynashard_cdk.local_template", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, help=f"where they go (default {OWN} of the backend)")
+    root = backend_root()
+    folder: Path = parser.parse_args(arguments).folder or root / OWN
     try:
-        texts = templates()
+        texts = templates(root)
     except subprocess.CalledProcessError as error:
         said = (error.stderr or error.stdout).strip().splitlines() or ["no message"]
         sys.stderr.write(f"dynashard: The template cannot be synthesised: {said[-1]}\n")
         return 1
-    FOLDER.mkdir(exist_ok=True)
-    for old in FOLDER.glob(f"*{_SUFFIX}"):
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob(f"*{_SUFFIX}"):
         old.unlink()
     for name, text in texts.items():
-        (FOLDER / name).write_text(text)
+        (folder / name).write_text(text)
     return 0
 
 
-def templates(root: Path = ROOT) -> dict[str, str]:
+def templates(root: Path) -> dict[str, str]:
     """Synthesise the environment `local`, and return its templates by file name. Takes seconds.
 
     They have no hashes of code, so they change only with the infrastructure.
@@ -44,7 +52,7 @@ def templates(root: Path = ROOT) -> dict[str, str]:
     """
     context = json.loads((root / "cdk.json").read_text()).get("context", {}) | {
         "env": ENVIRONMENT,
-        # The functions run from the checkout, so nothing needs to be built or copied.
+        # The functions run from their sources, so nothing needs to be built or copied.
         "assets": "sources",
         "aws:cdk:disable-asset-staging": True,
     }

@@ -1,13 +1,15 @@
 """Statements of the functions' roles: exactly the actions that a function needs, on exactly its resources."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_secretsmanager as secrets
 
 from dynashard import schema
-from dynashard_cdk.data import DataStack
+
+if TYPE_CHECKING:
+    from dynashard_cdk.data import DataStack
 
 # Each list is exactly what its function calls: tests/engine/serving/test_roles.py and tests/infra/test_reshard_run.py
 # fail if one lacks an action, and if one has an action that nothing needs.
@@ -61,7 +63,7 @@ def mappings_read() -> iam.PolicyStatement:
     return allow(["lambda:ListEventSourceMappings"], ["*"])
 
 
-def writing_statements(data: DataStack, actions: Sequence[str]) -> list[iam.PolicyStatement]:
+def writing_statements(data: "DataStack", actions: Sequence[str]) -> list[iam.PolicyStatement]:
     """Allow these actions on items under a view of the topology."""
     return [
         allow(actions, [data.table.table_arn]),
@@ -73,7 +75,7 @@ def writing_statements(data: DataStack, actions: Sequence[str]) -> list[iam.Poli
 
 
 def serving_statements(
-    data: DataStack, cursor_secret: secrets.ISecret, actions: Sequence[str]
+    data: "DataStack", cursor_secret: secrets.ISecret, actions: Sequence[str]
 ) -> list[iam.PolicyStatement]:
     """Allow to serve items to callers by these actions."""
     indexes = [f"{data.table.table_arn}/index/{slot}" for slot in schema.INDEX_SLOTS]

@@ -29,19 +29,21 @@ def describe(release: str) -> str:
     return f"release {release}"
 
 
-def release_of(folders: Sequence[Path], settings: Settings) -> str:
+def release_of(folders: Sequence[Path], settings: Settings, stacks: Path | None = None) -> str:
     """Return the mark of a release: a hash of all that it deploys. It needs no clock and no git.
 
     Args:
         folders: those of the bundle; a template without one is not for a deployment, and has the mark `sources`.
         settings: the environment's.
+        stacks: the folder of the backend's own stacks.
     """
     if not folders:
         return SOURCES
     digest = hashlib.sha256(settings.model_dump_json(exclude={"budget", "deploy", "monitoring"}).encode())
-    for folder in (*folders, STACKS):
+    infrastructure = [STACKS] if stacks is None else [STACKS, stacks]
+    for folder in (*folders, *infrastructure):
         # Bytecode of the infrastructure itself depends on who has imported it.
-        pattern = "*.py" if folder == STACKS else "*"
+        pattern = "*.py" if folder in infrastructure else "*"
         for path in sorted(each for each in folder.rglob(pattern) if each.is_file()):
             content, name = path.read_bytes(), path.relative_to(folder.parent).as_posix()
             digest.update(f"{name}\0{len(content)}\0".encode() + content)

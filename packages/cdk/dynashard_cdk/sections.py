@@ -1,9 +1,10 @@
 """The sections of an environment's settings, each with its defaults, bounds and units."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 
@@ -19,6 +20,32 @@ class Section(BaseModel):
     """Settings that refuse unknown names, and do not change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+
+TENANT_ATTRIBUTE: Final = "tenant_id"
+"""The custom attribute of a user of the pool, which its ID tokens carry as `custom:tenant_id`."""
+
+
+class UserPoolSettings(Section):
+    """A user pool of the backend's own; it has no settings yet."""
+
+
+class UserPoolAuth(Section):
+    """A user pool that is deployed with the backend, and whose ID tokens the gateway trusts."""
+
+    user_pool: UserPoolSettings
+    tenant_pattern: str = DEFAULT_PATTERN
+    """As in `AuthSettings`."""
+
+    @property
+    def tenant_claim(self) -> str:
+        """The verified claim that carries the caller's tenant."""
+        return f"custom:{TENANT_ATTRIBUTE}"
+
+    @field_validator("tenant_pattern")
+    @classmethod
+    def _reads_alike_everywhere(cls, pattern: str) -> str:
+        return TenantRule(pattern).pattern
 
 
 class AuthSettings(Section):
@@ -37,6 +64,18 @@ class AuthSettings(Section):
     @classmethod
     def _reads_alike_everywhere(cls, pattern: str) -> str:
         return TenantRule(pattern).pattern
+
+
+def _way(auth: object) -> str:
+    """Return which of both ways of signing in is written."""
+    pool = isinstance(auth, UserPoolAuth) or (isinstance(auth, Mapping) and "user_pool" in auth)
+    return POOL if pool else ISSUER
+
+
+POOL: Final = "user_pool"
+ISSUER: Final = "issuer"
+SignIn = Annotated[Annotated[UserPoolAuth, Tag(POOL)] | Annotated[AuthSettings, Tag(ISSUER)], Discriminator(_way)]
+"""A user pool of the backend's own, or an issuer."""
 
 
 class CorsSettings(Section):

@@ -11,8 +11,9 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 
 from dynashard_cdk.deploy_settings import BudgetSettings, DeploySettings
 from dynashard_cdk.sections import (
+    ISSUER,
+    POOL,
     ApiSettings,
-    AuthSettings,
     ChangesSettings,
     CommandsSettings,
     GrowthSettings,
@@ -23,6 +24,8 @@ from dynashard_cdk.sections import (
     ReshardSettings,
     RestoredTables,
     Section,
+    SignIn,
+    UserPoolAuth,
     WriterSettings,
 )
 from dynashard_cdk.table_settings import TableSettings
@@ -49,6 +52,7 @@ KEY_ARN: Final = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+$"
 Days = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653]
 Purpose = Literal["local", "development", "production"]
 
+POOL_EXAMPLE = '{"user_pool": {}}'
 AUTH_EXAMPLE = '{"issuer": "https://login.example.com/", "audience": ["my-api"], "tenant_claim": "tenant_id"}'
 
 
@@ -62,7 +66,7 @@ class Settings(Section):
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,19}$")
     purpose: Purpose
     """`production` protects and keeps data; `local` never leaves this machine."""
-    auth: AuthSettings
+    auth: SignIn
     region: str | None = Field(default=None, pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")
     """Where the stacks go; None for the region of the CLI's configuration."""
     account: str | None = Field(default=None, pattern=r"^\d{12}$")
@@ -178,8 +182,12 @@ class Settings(Section):
 
     @field_validator("auth")
     @classmethod
-    def _issuer_is_https(cls, auth: AuthSettings, info: ValidationInfo) -> AuthSettings:
-        if info.data.get("purpose") != "local" and not auth.issuer.startswith("https://"):
+    def _fits_where_it_runs(cls, auth: SignIn, info: ValidationInfo) -> SignIn:
+        local = info.data.get("purpose") == "local"
+        if isinstance(auth, UserPoolAuth):
+            if local:
+                raise ValueError("user_pool is not for the local stack, which issues tokens itself: write an issuer")
+        elif not local and not auth.issuer.startswith("https://"):
             raise ValueError(f"issuer {auth.issuer} must start with https:// (plain http is for local use only)")
         return auth
 
@@ -253,18 +261,24 @@ def _with_auth(raw: Mapping[str, Any], given: Mapping[str, object]) -> dict[str,
     stored = raw.get("auth")
     if not changed:
         return dict(raw)
-    return {**raw, "auth": {**stored, **changed} if isinstance(stored, Mapping) else changed}
+    if isinstance(stored, Mapping) and POOL not in stored:
+        changed = {**stored, **changed}
+    return {**raw, "auth": changed}
 
 
 def _one_line(name: str, error: ValidationError) -> str:
     problems = []
     for problem in error.errors(include_url=False):
-        where = ".".join([f"environments.{name}", *(str(part) for part in problem["loc"])])
+        loc = problem["loc"]
+        if len(loc) > 1 and loc[0] == "auth" and loc[1] in {POOL, ISSUER}:
+            # pydantic names the way of signing in, which is not a setting.
+            loc = (loc[0], *loc[2:])
+        where = ".".join([f"environments.{name}", *(str(part) for part in loc)])
         reason = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
             reason = "there is no such setting"
         elif problem["type"] == "missing" and problem["loc"] == ("auth",):
-            reason = f"nothing is public, so the API needs a sign-in; put it there, for example {AUTH_EXAMPLE}"
+            reason = f"nothing is public, so the API needs a sign-in; for example {POOL_EXAMPLE}, or {AUTH_EXAMPLE}"
         elif problem["type"] == "missing":
             reason = "is required"
         problems.append(f"{where}: {reason}")

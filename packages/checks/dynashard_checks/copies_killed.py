@@ -25,8 +25,8 @@ import httpx
 from domain.samples.participations import PARTICIPATIONS
 from dynashard import Dynashard
 from dynashard_checks.copies import KEYS, PEOPLE, TENANT, wrong
-from dynashard_checks.soak.stack import Stack, running_stack
 from dynashard_local.changes import PLACES
+from dynashard_local.process import Stack, running_stack
 from dynashard_local.resharding import transport_of
 from dynashard_local.stream import Places, Stream, stream_of, streams_client
 

@@ -25,7 +25,7 @@ from dynashard.schema import TYPE
 from dynashard.transport import Transport
 from dynashard_checks.firehose_truth import differences, truth
 from dynashard_checks.firehose_workers import CONSUMER, WRITER, Killer, backlog_of
-from dynashard_checks.soak.stack import Stack, running_stack
+from dynashard_local.process import Stack, running_stack
 from dynashard_local.resharding import transport_of
 
 TENANT: Final = "firehose"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dynashard_checks.soak.stack import Stack
 from dynashard_local.changes import PLACES
+from dynashard_local.process import Stack
 from dynashard_local.queue_store import DATABASE, QueueSpec, QueueStore
 from dynashard_local.queue_worker import BATCH
 from dynashard_local.stream import Places, Stream, stream_of, streams_client

@@ -1,4 +1,4 @@
-"""`python -m local`: the local stack."""
+"""`python -m dynashard_local`: the local stack."""
 
 import sys
 
@@ -6,6 +6,9 @@ if __name__ == "__main__":  # execution environments import this module again
     from dynashard_local import stopping
 
     stopping.stop_at_once()
+    from dynashard_local.root import backend_root, importable
+
+    importable(backend_root())
     from dynashard_serving.start import uncollected
 
     with uncollected():

@@ -16,7 +16,8 @@ from threading import Event, Thread
 
 from dynashard_local.data_lock import locked, release
 from dynashard_local.errors import LocalStackError
-from dynashard_local.settings import ROOT, Settings
+from dynashard_local.root import backend_root
+from dynashard_local.settings import Settings
 from dynashard_local.stream_index import index_stream
 
 DATABASE = "dynamodb.sqlite"
@@ -88,7 +89,7 @@ def engine_program(settings: Settings, *, system: str = sys.platform, machine: s
     names = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
     machine = (machine or platform.machine()).lower()
     target = f"{system}-{names.get(machine, machine)}"
-    program = ROOT / "node_modules" / "@dynoxide" / target / "dynoxide"
+    program = backend_root() / "node_modules" / "@dynoxide" / target / "dynoxide"
     if not program.is_file():
         raise LocalStackError(
             f"There is no DynamoDB engine for {target} in node_modules: run `make setup`; if that installs "

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from dynashard_local.frames import Frames
-from dynashard_local.settings import ROOT
+from dynashard_local.root import backend_root
 
 if TYPE_CHECKING:
     from ctypes import c_byte
@@ -270,7 +270,7 @@ def _where(error: Exception) -> str:
     if not ours:
         return ""
     path, line = Path(ours[-1][0]), ours[-1][1]
-    return f" ({path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}, line {line})"
+    return f" ({path.relative_to(root) if path.is_relative_to(root := backend_root()) else path}, line {line})"
 
 
 def _invoke(spec: FunctionSpec, payload: bytes, request_id: str) -> bytes:

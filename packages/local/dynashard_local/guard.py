@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from dynashard_local.engine import Engine, refuse_taken, running_engine
 from dynashard_local.errors import LocalStackError
 from dynashard_local.hosts import hidden_host
-from dynashard_local.settings import ROOT, Settings
+from dynashard_local.root import backend_root
+from dynashard_local.settings import Settings
 
 
 @contextmanager
@@ -42,7 +43,7 @@ def _front(engine: Engine, settings: Settings) -> Iterator[str]:
     command = [sys.executable, "-m", "dynashard_local.front", str(at.hostname), str(at.port), str(port)]
     with subprocess.Popen(  # noqa: S603 - our own module
         command if scenario is None else [*command, scenario],
-        cwd=ROOT,
+        cwd=backend_root(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,

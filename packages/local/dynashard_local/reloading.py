@@ -10,7 +10,7 @@ from typing import Final
 from dynashard_local.environments import Environments
 from dynashard_local.errors import LocalStackError
 from dynashard_local.generations import Generation, Generations, HandlerError
-from dynashard_local.settings import ROOT
+from dynashard_local.root import backend_root
 from dynashard_local.watching import Watch
 from dynashard_local.worker import Worker
 
@@ -40,13 +40,13 @@ class Reloader:
         workers: Iterable[Worker],
         *,
         say: Callable[[str], None],
-        root: Path = ROOT,
+        root: Path | None = None,
     ) -> None:
         self._functions = list(functions)
         self._workers = list(workers)
         self._say = say
-        self._root = root
-        self._watch = Watch(root, (*_RELOADED, *_RESTARTED, *_INFRASTRUCTURE))
+        self._root = backend_root() if root is None else root
+        self._watch = Watch(self._root, (*_RELOADED, *_RESTARTED, *_INFRASTRUCTURE))
         self._failed: set[str] = set()
         self._ending = Event()
         self._thread = Thread(target=self._run, name="reload", daemon=True)

@@ -7,10 +7,7 @@ from typing import Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from dynashard_local.errors import LocalStackError
-
-ROOT = Path(__file__).resolve().parents[3]
-"""The checkout."""
-
+from dynashard_local.root import backend_root
 
 SIMULATED: Final[Mapping[str, str]] = {
     "topology_lease_seconds": "3",
@@ -30,7 +27,7 @@ class Settings(BaseModel):
     """Where the API is served on 127.0.0.1; 0 takes any free port."""
     dynamodb_port: int = Field(default=8001, ge=0, le=65535)
     """Where the engine listens on 127.0.0.1; 0 takes any free port."""
-    data_dir: Path = ROOT / ".data"
+    data_dir: Path = Field(default_factory=lambda: backend_root() / ".data")
     """Where the engine's data, the token key, the logs and the synthesised template are kept."""
     dynoxide_bin: Path | None = None
     """The engine's program; by default the one that `make setup` installed for this platform."""

@@ -1,6 +1,6 @@
-"""Reads the committed CloudFormation templates, which describe tables, routes and functions.
+"""Reads CloudFormation templates, which describe tables, routes and functions.
 
-`dynashard_cdk.local_template` synthesises them. So a start needs no CDK, which is 430 MB, and no synthesis.
+`dynashard_cdk.local_template` has synthesised them. So a start needs no CDK, which is 430 MB, and no synthesis.
 """
 
 import json
@@ -11,9 +11,12 @@ from typing import Any
 
 from dynashard_local.errors import LocalStackError
 from dynashard_local.events import ACCOUNT_ID, REGION
+from dynashard_local.root import backend_root
 
 FOLDER = Path(__file__).resolve().parent / "templates"
-"""The folder of the committed templates."""
+"""The folder of the templates as this package has them: those of a backend as `dynashard new` makes it."""
+OWN = Path(".dynashard", "local")
+"""Where a backend has templates of its own: with its settings of `local`, and its own stacks."""
 ALIAS = "AWS::Lambda::Alias"
 _PSEUDO_PARAMETERS = {
     "AWS::AccountId": ACCOUNT_ID,
@@ -136,8 +139,9 @@ class Templates:
 
 
 def committed() -> Templates:
-    """Return the committed templates of the environment `local`, which `make template` writes."""
-    return read(FOLDER)
+    """Return the templates of `local`: the backend's own, which `make template` writes, or the package's."""
+    own = backend_root() / OWN
+    return read(own if own.is_dir() else FOLDER)
 
 
 def read(folder: Path) -> Templates:

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Final
 
-from dynashard_local.settings import ROOT
+from dynashard_local.root import backend_root, environment_for
 
 RESHARD_LOG: Final = "reshard.log"
 """The log of the worker that carries out changes of shard counts, in `DATA_DIR`."""
@@ -107,11 +107,12 @@ class Worker:
             self._report(f"{self._spec.module} ended (status {status}), and is restarted: see {self._spec.log}")
 
     def _run(self) -> subprocess.Popen[bytes]:
+        root = backend_root()
         with self._spec.log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603 - our own module
                 [sys.executable, "-m", self._spec.module],
-                cwd=ROOT,
-                env=dict(self._spec.environment),
+                cwd=root,
+                env={**environment_for(root), **self._spec.environment},
                 # The kernel closes our end when we are killed.
                 stdin=subprocess.PIPE,
                 stdout=log,

@@ -2,16 +2,19 @@
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 
 from dynashard.errors import DeclarationError, DynashardError
+from dynashard_local.root import backend_root, importable
 from dynashard_tools.failure import FAILED, CommandError
 
 
 def main() -> None:
     """Run a command. An error is printed as one line; the exit status is 0 only on success."""
     try:
+        importable(backend_root())
         # Commands import the domain's entities, so a wrong declaration is raised here.
-        app = import_module("dynashard_tools.commands").app
+        app = import_module(f"dynashard_tools.{'commands' if find_spec('domain') else 'outside'}").app
         app(prog_name="dynashard")
     except CommandError as error:
         _end(str(error), error.status)

@@ -1,6 +1,5 @@
 """All commands of the command line."""
 
-import tomllib
 from typing import Annotated
 
 import typer
@@ -12,7 +11,6 @@ from dynashard_lab.plan.command import HELP as PLAN_HELP
 from dynashard_lab.plan.command import plan
 from dynashard_lab.simulate.command import HELP as SIMULATE_HELP
 from dynashard_lab.simulate.command import simulate
-from dynashard_local.settings import ROOT
 from dynashard_tools.account.command import account
 from dynashard_tools.copies.command import copies
 from dynashard_tools.details.command import details
@@ -22,6 +20,7 @@ from dynashard_tools.hot.command import hot
 from dynashard_tools.items.command import delete, get, list_, put
 from dynashard_tools.load.command import HELP, load
 from dynashard_tools.logs.command import logs
+from dynashard_tools.new.command import new, upgrade
 from dynashard_tools.plot.command import plot
 from dynashard_tools.queue.command import queue
 from dynashard_tools.reshard.command import reshard
@@ -33,6 +32,7 @@ from dynashard_tools.rollups.command import rollups
 from dynashard_tools.topology.command import topology
 from dynashard_tools.verify.command import HELP as VERIFY_HELP
 from dynashard_tools.verify.command import verify
+from dynashard_tools.version import VERSION
 
 app = typer.Typer(
     name="dynashard",
@@ -46,8 +46,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     if wanted:
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-        typer.echo(f"dynashard {project['version']}")
+        typer.echo(f"dynashard {VERSION}")
         raise typer.Exit
 
 
@@ -61,6 +60,8 @@ def _root(
     """Accept the options before a command."""
 
 
+app.command(no_args_is_help=True)(new)
+app.command()(upgrade)
 app.command(no_args_is_help=True)(get)
 app.command("list", no_args_is_help=True)(list_)
 app.command(no_args_is_help=True)(put)

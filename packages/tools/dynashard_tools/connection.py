@@ -1,6 +1,5 @@
 """Connects the command line to the local stack, or to a deployed environment."""
 
-import json
 import os
 import sys
 import time
@@ -22,12 +21,12 @@ from dynashard.transport import Transport
 from dynashard_local.errors import LocalStackError
 from dynashard_local.functions import api_environment
 from dynashard_local.resharding import CONCURRENCY, growth, timing, transport_of
-from dynashard_local.settings import ROOT, Settings
+from dynashard_local.settings import Settings
 from dynashard_local.worker import RESHARD_LOG
 from dynashard_serving.table_load import TableLoad, table_load
 from dynashard_tools.account.records import PurgeRecords
 from dynashard_tools.entities import models
-from dynashard_tools.environments import environment_named
+from dynashard_tools.environments import backend_context, environment_named
 from dynashard_tools.failure import CommandError
 
 RESTORED: Final = ("RESTORED_TABLE", "RESTORED_TOPOLOGY")
@@ -204,8 +203,8 @@ def _restored(environ: Mapping[str, str], table: str, topology: str) -> tuple[st
 
 
 def _deployed_growth(environment: str) -> GrowthSettings:
-    """Return the settings with which this checkout would deploy the environment; off if cdk.json does not name it."""
-    environments = json.loads((ROOT / "cdk.json").read_text())["context"]["environments"]
+    """Return the settings with which this backend would deploy the environment; off if cdk.json does not name it."""
+    environments = backend_context()["environments"]
     if environment not in environments:
         return GrowthSettings(mode="off")
     try:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.aws import stack_outputs
-from dynashard_local.settings import ROOT
+from dynashard_local.root import MARK, backend_root
 from dynashard_tools.failure import CommandError
 
 REGION_VARIABLES: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -77,6 +77,24 @@ class Environment:
             raise CommandError(f"the stack {self.stack(part)} cannot be read: {error}") from error
 
 
+def backend_context() -> Mapping[str, Any]:
+    """Return the context of cdk.json, with the settings of each environment.
+
+    Raises:
+        CommandError: the command does not run in the folder of a backend, or the file is not JSON.
+    """
+    path = backend_root() / MARK
+    try:
+        context: Mapping[str, Any] = json.loads(path.read_text("utf-8"))["context"]
+    except FileNotFoundError:
+        raise CommandError(
+            f"there is no {MARK} in {path.parent} or above: run this in the folder of a backend"
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandError(f"{path} cannot be used: it must be JSON with a member `context`") from error
+    return context
+
+
 def environment_named(name: str) -> Environment:
     """Return a deployed environment, with the region of its settings in cdk.json, as `cdk deploy` chooses it.
 
@@ -87,8 +105,7 @@ def environment_named(name: str) -> Environment:
 
     Cost: 1 GetCallerIdentity if the settings name an account.
     """
-    environments = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]["environments"]
-    return environment_in(environments, name, os.environ)
+    return environment_in(backend_context()["environments"], name, os.environ)
 
 
 def environment_in(environments: Mapping[str, Any], name: str, environ: Mapping[str, str]) -> Environment:

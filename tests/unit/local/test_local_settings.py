@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 from dynashard.transport.selection import DEFAULT
 from dynashard_local.errors import LocalStackError
-from dynashard_local.settings import ROOT, Settings
+from dynashard_local.root import backend_root
+from dynashard_local.settings import Settings
 
 pytestmark = pytest.mark.unit
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.unit
 def test_an_empty_environment_gives_the_documented_defaults() -> None:
     settings = Settings.from_env({"PORT": "", "UNRELATED": "x"})
 
-    assert (settings.port, settings.dynamodb_port, settings.data_dir) == (8000, 8001, ROOT / ".data")
+    assert (settings.port, settings.dynamodb_port, settings.data_dir) == (8000, 8001, backend_root() / ".data")
     assert (settings.dynamodb_endpoint, settings.dynoxide_bin, settings.topology_lease_seconds) == (None, None, 30)
     assert (settings.topology_operation_seconds, settings.topology_skew_seconds) == (4, 0)
     assert (settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds) == ("on", 300, 86400)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dynashard_local.settings import ROOT
+from dynashard_local.root import backend_root
 from dynashard_local.worker import FIRST_PAUSE, LONGEST_PAUSE, STEADY, Worker, WorkerSpec, pause_after
 from tests.processes import signals_as_by_default
 from tests.waiting import HANG_SECONDS
@@ -127,7 +127,7 @@ def test_a_worker_that_was_never_started_can_be_closed(tmp_path: Path) -> None:
 def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path, number: int) -> None:
     program = [sys.executable, "-c", _PARENT, str(tmp_path)]
     with signals_as_by_default():
-        parent = subprocess.Popen(program, cwd=ROOT, stdin=subprocess.PIPE)  # noqa: S603 - our own program
+        parent = subprocess.Popen(program, cwd=backend_root(), stdin=subprocess.PIPE)  # noqa: S603 - our own program
     [probe] = until(lambda: begun(tmp_path))
 
     parent.send_signal(number)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dynashard_cdk.checkout import PACKAGES, REQUIREMENTS, ROOT, WHEEL, requirements, write_wheel
+from packages.checkout import PACKAGES, REQUIREMENTS, ROOT, WHEEL, requirements, write_wheel
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +20,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 def test_the_committed_requirements_are_the_generated_ones(tmp_path: Path) -> None:
     write_wheel(tmp_path / "again.whl")
 
-    remedy = "Run `.venv/bin/python -m dynashard_cdk.checkout`."
+    remedy = "Run `.venv/bin/python -m packages.checkout`."
     assert (tmp_path / "again.whl").read_bytes() == (ROOT / WHEEL).read_bytes(), remedy
     assert (ROOT / REQUIREMENTS).read_text() == requirements(ROOT / WHEEL), remedy
 

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from dynashard_cdk.sections import AuthSettings
 from dynashard_cdk.settings import Settings, SettingsError, load
 from dynashard_checks.preflight import checks, issuer
 from dynashard_checks.preflight.account import Account
 from dynashard_checks.preflight.finding import lines
-from dynashard_local.settings import ROOT
+from dynashard_tools.environments import backend_context
 from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AsJson
 
@@ -31,10 +32,10 @@ def preflight(
     Reads only. Prints each limit with what the environment needs and what was found, and fails if one does not fit.
     """
     settings = _settings(environment, issuer=issuer_url, audience=audience, tenant_claim=tenant_claim)
-    found = [
-        *checks.findings(settings, Account(lambda service: _client(service, settings.region))),
-        *issuer.findings(settings.auth.issuer, issuer.fetch),
-    ]
+    found = [*checks.findings(settings, Account(lambda service: _client(service, settings.region)))]
+    # A user pool of the backend's own has no keys before it is deployed.
+    if isinstance(settings.auth, AuthSettings):
+        found += issuer.findings(settings.auth.issuer, issuer.fetch)
     wrong = [each for each in found if not each.fits]
     if as_json:
         typer.echo(json.dumps({"fits": not wrong, "findings": [{**asdict(each), "fits": each.fits} for each in found]}))
@@ -47,8 +48,7 @@ def preflight(
 
 def _settings(environment: str, **sign_in: str | None) -> Settings:
     try:
-        stored = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
-        settings = load(stored.get("environments"), environment, **sign_in)
+        settings = load(backend_context().get("environments"), environment, **sign_in)
     except SettingsError as error:
         raise CommandError(str(error)) from error
     if settings.local:

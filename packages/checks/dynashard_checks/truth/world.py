@@ -12,9 +12,10 @@ from typing import Any
 
 from dynashard import schema
 from dynashard_checks.schedules.wire import LeanWire, create_tables, engine_in_memory
-from dynashard_checks.soak.stack import ROOT, running_stack
 from dynashard_checks.truth.api_clients import TABLES
 from dynashard_checks.truth.proxy import Attempt, Rates
+from dynashard_local.process import running_stack
+from dynashard_local.root import backend_root
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,12 @@ def faulty_engine(seed: int) -> Iterator[FaultyEngine]:
     with engine_in_memory() as wire:
         command = [sys.executable, "-m", "dynashard_checks.truth.proxy", str(wire.port), "--seed", str(seed)]
         with subprocess.Popen(  # noqa: S603 - this checkout's own module
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+            command,
+            cwd=backend_root(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         ) as process:
             assert process.stdin is not None  # noqa: S101 - asked for as pipes
             assert process.stdout is not None  # noqa: S101

@@ -2,12 +2,14 @@
 
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
-from dynashard_local.settings import ROOT
+from dynashard_local.root import backend_root
 from dynashard_tools.failure import CommandError
 
-CDK: Final = ROOT / "node_modules" / ".bin" / "cdk"
+CDK: Final = Path("node_modules", ".bin", "cdk")
+"""Where a backend has CDK's command line."""
 
 
 def deploy(environment: str, options: Sequence[str]) -> None:
@@ -18,9 +20,17 @@ def deploy(environment: str, options: Sequence[str]) -> None:
     Raises:
         CommandError: CDK is not installed, or fails.
     """
-    if not CDK.exists():
+    root = backend_root()
+    if not (root / CDK).exists():
         raise CommandError("CDK is not installed: run `make setup`")
-    command = [str(CDK), "deploy", "--context", f"env={environment}", "--all", "--require-approval=never", *options]
-    status = subprocess.run(command, cwd=ROOT, check=False).returncode  # noqa: S603 - our own command line
+    command = [
+        str(root / CDK),
+        "deploy",
+        f"--context=env={environment}",
+        "--all",
+        "--require-approval=never",
+        *options,
+    ]
+    status = subprocess.run(command, cwd=root, check=False).returncode  # noqa: S603 - our own command line
     if status != 0:
         raise CommandError(f"the stacks of {environment} were not deployed: cdk ended with status {status}")

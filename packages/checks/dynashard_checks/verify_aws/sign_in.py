@@ -1,13 +1,12 @@
 """A scratch sign-in: a Cognito user pool with one user, for an environment that has no sign-in of its own yet."""
 
-import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynashard_checks.verify_aws.scratch import PREFIX, TAG, Scratch
-from dynashard_local.settings import ROOT
+from dynashard_tools.environments import backend_context
 from dynashard_tools.failure import CommandError
 
 USER: Final = "verify"
@@ -33,8 +32,9 @@ class SignIn:
 
 def refuse_if_signed_in(environment: str, *, deployed: bool) -> None:
     """Raise `CommandError` if an environment has a sign-in, whose callers a scratch sign-in would lock out."""
-    environments = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]["environments"]
-    if "auth" in environments.get(environment, {}):
+    auth = backend_context()["environments"].get(environment, {}).get("auth", {})
+    # A user pool of the backend's own has no users before it is deployed.
+    if auth and "user_pool" not in auth:
         raise CommandError(f"{environment} has a sign-in in cdk.json: give a token of it, not --scratch-sign-in")
     if deployed:
         raise CommandError(

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dynashard_local.settings import ROOT
+from dynashard_local.root import backend_root
 
 CONNECTIONS: Final = 8
 START_LINE: Final = re.compile(r"ready on http://127\.0\.0\.1:(\d+)")
@@ -56,7 +56,7 @@ class Sample:
 def main() -> None:
     """Measure, and print one line for each stack with its ratio to the first."""
     parser = argparse.ArgumentParser(prog="python -m dynashard_lab.bench.local_rate", description=__doc__)
-    parser.add_argument("checkouts", nargs="*", type=Path, default=[ROOT], metavar="CHECKOUT")
+    parser.add_argument("checkouts", nargs="*", type=Path, default=[backend_root()], metavar="CHECKOUT")
     parser.add_argument("--rounds", type=int, default=7, help="samples of each stack (default 7)")
     parser.add_argument("--requests", type=int, default=1000, help="GETs of each sample (default 1000)")
     parser.add_argument("--core", type=int, default=0, help="where the stacks run (default 0)")

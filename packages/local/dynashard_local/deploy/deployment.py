@@ -15,11 +15,12 @@ from dynashard_local.deploy.ministack import LONGEST_SECONDS, Ministack
 from dynashard_local.deploy.token_issuer import AUDIENCE, serving
 from dynashard_local.errors import LocalStackError
 from dynashard_local.events import ACCOUNT_ID, REGION
-from dynashard_local.settings import ROOT
+from dynashard_local.root import backend_root
 from dynashard_local.tokens import Issuer
 
 PREFIX: Final = "Dynashard-dev"
-CDK: Final = ROOT / "node_modules" / ".bin" / "cdk"
+CDK: Final = Path("node_modules", ".bin", "cdk")
+"""Where a backend has CDK's command line."""
 _OVER_TLS: Final = ("X-Forwarded-Proto", "https")
 
 
@@ -145,8 +146,12 @@ def _allow(deployment: Deployment, stack: str, action: str, resources: Sequence[
     )
 
 
-def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:
-    """Run CDK's command line against a local AWS, and return its output. It uses nothing else on the network."""
+def cdk(aws: Ministack, *arguments: str, cwd: Path | None = None) -> str:
+    """Run CDK's command line against a local AWS, and return its output. It uses nothing else on the network.
+
+    It runs in the backend's folder unless `cwd` names another.
+    """
+    root = backend_root()
     environment = {
         **aws.environment,
         "CI": "true",
@@ -154,13 +159,13 @@ def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         # Without a lasting folder the construct library is unpacked each time, which takes seconds.
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": os.environ.get(
-            "JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(ROOT / "build" / "jsii")
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(root / "build" / "jsii")
         ),
         "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
         # The checks of `cdk synth` take eight seconds, and have nothing to add about a local AWS.
         "CDK_VALIDATION": "false",
     }
-    return run([str(CDK), *arguments, "--no-notices"], cwd, environment)
+    return run([str(root / CDK), *arguments, "--no-notices"], cwd or root, environment)
 
 
 def run(command: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> str:

@@ -18,9 +18,10 @@ import httpx
 from dynashard_local.engine import PORT_ATTEMPTS, free_port
 from dynashard_local.errors import LocalStackError
 from dynashard_local.events import ACCOUNT_ID, REGION
-from dynashard_local.settings import ROOT
+from dynashard_local.root import backend_root
 
-PYTHON: Final = ROOT / ".venv-ministack" / "bin" / "python"
+PYTHON: Final = Path(".venv-ministack", "bin", "python")
+"""Where a backend has the interpreter of the local AWS."""
 PLACEHOLDERS: Final = Path(__file__).resolve().parent / "placeholders.py"
 LONGEST_SECONDS: Final = 300.0
 """How long to wait for the local AWS, and for commands on it; far longer than they take on a busy machine."""
@@ -48,7 +49,7 @@ class Ministack:
     @classmethod
     def started(cls, folder: Path, trust: Path) -> Self:
         """Start one, and wait until it answers. Raises `LocalStackError` if it is not installed, or does not start."""
-        if not PYTHON.exists():
+        if not (backend_root() / PYTHON).exists():
             raise LocalStackError("The local AWS is not installed: run `make .venv-ministack/.done`.")
         ministack = cls(folder / "ministack", folder / "ministack.log", trust)
         ministack.folder.mkdir()
@@ -62,7 +63,7 @@ class Ministack:
         with self.log.open("ab") as log:
             # -P: the folder of the program has a module of the same name.
             self.process = subprocess.Popen(  # noqa: S603 - our own command line
-                ["/bin/sh", "-c", _WATCHED, "watch", str(PYTHON), "-P", str(PLACEHOLDERS)],
+                ["/bin/sh", "-c", _WATCHED, "watch", str(backend_root() / PYTHON), "-P", str(PLACEHOLDERS)],
                 env=self._own_environment(),
                 cwd=self.folder,
                 stdin=subprocess.PIPE,

@@ -1,6 +1,5 @@
 """`dynashard restore`."""
 
-import json
 import os
 import subprocess
 import sys
@@ -12,10 +11,10 @@ from typing import Annotated, Final
 
 import typer
 
-from dynashard_local.settings import ROOT
+from dynashard_local.root import backend_root
 from dynashard_tools.account.command import purged
 from dynashard_tools.connection import RESTORED, open_backend
-from dynashard_tools.environments import environment_named
+from dynashard_tools.environments import backend_context, environment_named
 from dynashard_tools.failure import CommandError
 from dynashard_tools.progress import working
 from dynashard_tools.reshard.description import line
@@ -125,10 +124,9 @@ def _concurrency(environment: str) -> Mapping[str, int]:
     """Return what the functions reserve by the settings; nothing if these reserve nothing."""
     from dynashard_cdk.settings import SettingsError, load  # noqa: PLC0415 - only here
 
-    context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
     sign_in = {"issuer": "https://unused.example.com", "audience": "unused", "tenant_claim": "unused"}
     try:
-        settings = load(context.get("environments"), environment, **sign_in)
+        settings = load(backend_context().get("environments"), environment, **sign_in)
     except SettingsError as error:
         raise CommandError(str(error)) from error
     return settings.concurrency if settings.reserve_concurrency else {}
@@ -137,4 +135,4 @@ def _concurrency(environment: str) -> Mapping[str, int]:
 def _verify(environment: str, variables: Mapping[str, str]) -> bool:
     """Verify the restored tables in a process of its own, and return whether nothing is wrong."""
     program = [sys.executable, "-c", "from dynashard_tools.cli import main; main()", "verify", "--env", environment]
-    return subprocess.run(program, check=False, env={**os.environ, **variables}, cwd=ROOT).returncode == 0  # noqa: S603
+    return subprocess.run(program, check=False, env={**os.environ, **variables}, cwd=backend_root()).returncode == 0  # noqa: S603

@@ -15,9 +15,9 @@ from time import monotonic
 import httpx
 
 from dynashard_local.functions import api_environment
+from dynashard_local.root import backend_root
 from dynashard_local.settings import Settings
 
-ROOT = Path(__file__).resolve().parents[4]
 _RENEW_SECONDS = 900
 _READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
 _ENGINE = re.compile(r"engine at (http://127\.0\.0\.1:\d+)")
@@ -83,7 +83,7 @@ def running_stack(data_dir: Path, *, lease: int, **more: str) -> Iterator[Stack]
     settings = {"DATA_DIR": str(data_dir), "TOPOLOGY_LEASE_SECONDS": str(lease), "LOCAL_RELOAD": "off", **more}
     with subprocess.Popen(
         [sys.executable, "-m", "dynashard_local"],
-        cwd=ROOT,
+        cwd=backend_root(),
         env={**os.environ, **settings, "PORT": "0", "DYNAMODB_PORT": "0"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[3]
+ROOT: Final = Path(__file__).resolve().parents[1]
 NAME: Final = "dynashard_checkout"
 VERSION: Final = "1"
 WHEEL: Final = Path("requirements") / f"{NAME}-{VERSION}-py3-none-any.whl"
@@ -65,7 +65,7 @@ _REQUIREMENTS = """\
 #     pip install -r requirements.txt
 # `make setup` does the same, and installs what node needs.
 -r requirements/dev.txt
-# The packages of this checkout and the command `dynashard`, as if installed editable: see dynashard_cdk.checkout.
+# The packages of this checkout and the command `dynashard`, as if installed editable: see packages.checkout.
 ./{wheel} --hash=sha256:{digest}
 """
 

@@ -1,0 +1,80 @@
+"""`ShardedTable` in a stack that is not ours: the tables of the library, and a grant of exactly what it calls."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynashard import schema
+from tests.infra.templates import of_type, short
+from tests.shared import made_once
+
+pytestmark = pytest.mark.infra
+
+
+def shop(outdir: Path) -> None:
+    """Synthesise a stack with two tables, one of them protected, and a role."""
+    # Loading CDK takes seconds of each process: of those that synthesise, not of all that collect tests.
+    from aws_cdk import App, Stack  # noqa: PLC0415
+    from aws_cdk import aws_iam as iam  # noqa: PLC0415
+
+    from dynashard_cdk.sharded_table import ShardedTable  # noqa: PLC0415
+
+    app = App(outdir=str(outdir), analytics_reporting=False)
+    stack = Stack(app, "Shop")
+    orders = ShardedTable(stack, "Orders", protect=True)
+    carts = ShardedTable(stack, "Carts")
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    orders.allow_items(role)
+    for tables in (orders, carts):
+        for name, value in tables.variables.items():
+            stack.export_value(value, name=f"{tables.node.id}-{name}".replace("_", "-"))
+    app.synth()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = made_once(tmp_path_factory, "sharded-table", shop)
+    found: dict[str, Any] = json.loads((folder / "Shop.template.json").read_text())
+    return found
+
+
+def test_one_stack_can_have_several(template: dict[str, Any]) -> None:
+    tables = of_type(template, "AWS::DynamoDB::GlobalTable")
+
+    assert [name[:-8] for name in sorted(tables)] == ["CartsTable", "CartsTopology", "OrdersTable", "OrdersTopology"]
+    assert {output["Export"]["Name"] for output in template["Outputs"].values()} == {
+        f"{tables}-{name}" for tables in ("Orders", "Carts") for name in ("TABLE-NAME", "TOPOLOGY-TABLE")
+    }
+
+
+@pytest.mark.parametrize(("of", "kept"), [("Orders", True), ("Carts", False)])
+def test_protected_tables_outlive_their_stack(template: dict[str, Any], of: str, kept: bool) -> None:  # noqa: FBT001
+    tables = [each for name, each in of_type(template, "AWS::DynamoDB::GlobalTable").items() if name.startswith(of)]
+
+    assert [each["DeletionPolicy"] for each in tables] == ["Retain" if kept else "Delete"] * 2
+    assert [each["Properties"]["Replicas"][0]["DeletionProtectionEnabled"] for each in tables] == [kept] * 2
+
+
+def test_both_tables_can_be_restored_and_have_a_stream(template: dict[str, Any]) -> None:
+    for table in of_type(template, "AWS::DynamoDB::GlobalTable").values():
+        (replica,) = table["Properties"]["Replicas"]
+
+        assert replica["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
+        assert table["Properties"]["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
+
+
+def test_items_are_allowed_on_the_one_table_its_indexes_and_its_topology(template: dict[str, Any]) -> None:
+    (policy,) = of_type(template, "AWS::IAM::Policy").values()
+    statements = policy["Properties"]["PolicyDocument"]["Statement"]
+    flat = [
+        short(resource)
+        for statement in statements
+        for resource in (statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]])
+    ]
+
+    assert all("Orders" in resource for resource in flat)
+    assert [resource.rpartition("/")[2] for resource in flat if "/index/" in resource] == list(schema.INDEX_SLOTS)
+    assert {action for statement in statements for action in statement["Action"]} >= {"dynamodb:BatchWriteItem"}
+    assert "dynamodb:Scan" not in json.dumps(statements)
