@@ -4,8 +4,10 @@ import pytest
 
 from domain.samples.articles import Article
 from domain.samples.users import User
-from dynashard.errors import AlreadyExistsError, NotFoundError, ValidationFailedError
 from dynashard_client import Client
+from dynashard_client.errors import AlreadyExistsError, NotFoundError, ValidationFailedError
+from dynashard_serving.client_resources import client_resources
+from dynashard_serving.domain import declared
 from tests.e2e.deployment import PREFIX, Deployment
 
 pytestmark = pytest.mark.e2e
@@ -14,7 +16,8 @@ pytestmark = pytest.mark.e2e
 def invoking(deployment: Deployment, tenant: str) -> Client:
     """Return a client of the deployed function, with the rights of the account."""
     function = deployment.outputs[f"{PREFIX}-Commands"]["CommandsFunction"]
-    return Client.lambda_(function, tenant=tenant, client=deployment.aws.client("lambda"))
+    resources = client_resources(declared().entities)
+    return Client.lambda_(function, tenant=tenant, resources=resources, client=deployment.aws.client("lambda"))
 
 
 def test_items_and_cursors_are_shared_by_both_entry_points(deployment: Deployment) -> None:

@@ -106,7 +106,7 @@ def test_the_pages_python_runs_as_printed(stack: LocalProcess, capsys: pytest.Ca
         exec(compile(code, "python.md", "exec"), space)  # noqa: S102 - as printed is the point
 
     assert stack.url
-    assert len(shown) == 3
+    assert len(shown) == 4
     assert space["ada"].id == "ada"
     assert len(capsys.readouterr().out.splitlines()) == 10
 

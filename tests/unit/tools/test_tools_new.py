@@ -73,8 +73,10 @@ def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_command_outside_of_a_backend_offers_to_make_one(tmp_path: Path) -> None:
-    # Without `site` the environment does not put this checkout on the path, so there is no domain.
-    path = [each for each in sys.path if each and not each.endswith("layers/domain/python")]
+    # Without `site` the environment does not put this checkout on the path, so there is no domain. The folders of
+    # tests, which pytest adds, have one of the same name.
+    tests = str(Path(__file__).parents[2])
+    path = [each for each in sys.path if each and not each.endswith("layers/domain/python") and tests not in each]
     code = (
         f"import sys; sys.path[:] = {path!r}; sys.argv[1:] = ['--help']; from dynashard_tools.cli import main; main()"
     )
