@@ -274,7 +274,7 @@ class Items(Generic[M]):
         return [Outcome(None if each.item is None else self._item(each.item), each.error) for each in answers]
 
     def batch_write(
-        self, *, put: Sequence[M] = (), delete: Sequence[KeyLike] = ()
+        self, put: Sequence[M] = (), *, delete: Sequence[KeyLike] = ()
     ) -> tuple[Sequence[Outcome[None]], Sequence[Outcome[None]]]:
         """Store and delete many items, each whether or not its key had one.
 

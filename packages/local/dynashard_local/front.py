@@ -12,26 +12,17 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-import orjson
-
 from dynashard_local.hosts import names_us
+from dynashard_local.wire import LENGTH, Answer, Send, response
 
-_LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _HOST: Final = re.compile(rb"\r\nhost: *([^\r]*)", re.IGNORECASE)
 _OF_A_PAGE: Final = re.compile(rb"\r\n(?:origin|sec-fetch-site): *([^\r]*)", re.IGNORECASE)
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 _LIMIT: Final = 1 << 24
-_HEAD: Final = b"HTTP/1.1 %d Answer\r\ncontent-type: application/x-amz-json-1.0\r\ncontent-length: %d\r\n\r\n"
 REFUSED: Final = "com.amazon.coral.service#AccessDeniedException"
-
-Send = Callable[[bytes, bytes], Awaitable[bytes]]
-"""Sends the head and the body of a request to the engine, and returns its whole answer."""
-Answer = Callable[[bytes, bytes, Send], Awaitable[bytes]]
-"""Answers a request."""
 
 
 async def passed_on(head: bytes, body: bytes, send: Send) -> bytes:
@@ -83,24 +74,13 @@ def refusal(head: bytes) -> str:
     return ""
 
 
-def response(status: int, body: object) -> bytes:
-    """Return an answer in the engine's form."""
-    text = orjson.dumps(body)
-    return _HEAD % (status, len(text)) + text
-
-
-def with_length(head: bytes, length: int) -> bytes:
-    """Return the line and headers of a request whose body now has this many bytes."""
-    return _LENGTH.sub(b"\r\ncontent-length: %d" % length, head)
-
-
 async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     head = await reader.readuntil(b"\r\n\r\n")
     return head, await _body(head, reader)
 
 
 async def _body(head: bytes, reader: asyncio.StreamReader) -> bytes:
-    length = _LENGTH.search(head)
+    length = LENGTH.search(head)
     return await reader.readexactly(int(length[1])) if length else b""
 
 

@@ -13,7 +13,7 @@ import orjson
 from dynashard_lab.simulate.live import LiveModel, scaled
 from dynashard_lab.simulate.live_throttles import PATH
 from dynashard_lab.simulate.scenario import load
-from dynashard_local.front import Answer, Send, response, with_length
+from dynashard_local.wire import Answer, Send, response, with_length
 from dynashard_tools.failure import CommandError
 
 _TARGET: Final = re.compile(rb"\r\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECASE)

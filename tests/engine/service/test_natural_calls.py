@@ -67,6 +67,7 @@ WORKING: dict[str, tuple[Call, Any]] = {
     "find nothing": (lambda u, t: u.find("nobody", tenant_id=t), None),
     "find by number": (lambda u, t: u.find(5, tenant_id=t), None),
     "exists": (lambda u, t: (u.exists("ada", tenant_id=t), u.exists(tenant_id=t, id="nobody")), (True, False)),
+    "batch_write of items": (lambda u, t: u.batch_write([u.get("ada", tenant_id=t)]), None),
     "batch_get by values": (lambda u, t: [x and x.id for x in u.batch_get(["ada", "x"], tenant_id=t)], ["ada", None]),
     "batch_get of a generator": (lambda u, t: ids(u.batch_get({"tenant_id": t, "id": i} for i in ALL)), ALL),
     "list by keyword": (lambda u, t: ids(u.list(tenant_id=t, order="ordered")), ALL),

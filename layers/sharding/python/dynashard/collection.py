@@ -162,13 +162,13 @@ class Collection(Repository[E]):
         return super().batch_get(self._keys("batch_get", keys, fields), consistent=consistent, strict=strict)
 
     def batch_write(
-        self, *, put: Sequence[E | Mapping[str, Any]] = (), delete: Sequence[Any] = (), whole: bool = False
+        self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
     ) -> None:
         """Store and delete many items; see `Batches.batch_write`."""
         super().batch_write(put=self._items(put), delete=self._keys("delete", delete, {}), whole=whole)
 
     def try_batch_write(
-        self, *, put: Sequence[E | Mapping[str, Any]] = (), delete: Sequence[Any] = (), whole: bool = False
+        self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
     ) -> _Outcomes:
         """Do what `batch_write` does; return an outcome for each; see `Batches.try_batch_write`."""
         try:

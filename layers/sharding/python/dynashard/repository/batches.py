@@ -57,7 +57,7 @@ class Batches(Items[E]):
             raise self._batch_error(error, names) from error.__cause__
         return found_in(map(stored.get, wanted), self._entity.decode, strict=strict)
 
-    def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = (), whole: bool = False) -> None:
+    def batch_write(self, put: Sequence[E] = (), *, delete: Sequence[KeyLike] = (), whole: bool = False) -> None:
         """Store and delete many items, each whether or not its key had one.
 
         There is no condition and no order between them. An item that was read from the store keeps its creation
@@ -91,7 +91,7 @@ class Batches(Items[E]):
             raise self._together(left)
 
     def try_batch_write(
-        self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = (), whole: bool = False
+        self, put: Sequence[E] = (), *, delete: Sequence[KeyLike] = (), whole: bool = False
     ) -> list[Outcome]:
         """Do what `batch_write` does; return an outcome for each of `put`, then for each of `delete`.
 
