@@ -14,7 +14,7 @@ from dynashard_lab.bench.clients.floor import Floor
 from dynashard_lab.bench.clients.interface import DIRECT, FLOOR, RAW
 from dynashard_lab.bench.clients.layer import Layer
 from dynashard_lab.bench.clients.raw import Botocore
-from dynashard_lab.bench.stored import BATCH, PAGE, SHARDS
+from dynashard_lab.bench.stored import BATCH, FIELDS, PAGE, SHARDS
 
 pytestmark = pytest.mark.unit
 
@@ -67,6 +67,11 @@ def whole_items(client: Layer) -> Any:
     return client._users.list({"tenant_id": "acme"}, limit=PAGE).items
 
 
+def four_fields(client: Layer) -> Any:
+    fields = [*FIELDS, "title"]
+    return client._users.list({"tenant_id": "acme"}, limit=PAGE, fields=fields).items
+
+
 def another_item(client: Layer) -> Any:
     return client._users.batch_get([{"tenant_id": "acme", "id": "2Xk000000000000000000000002"}])[0]
 
@@ -85,6 +90,7 @@ def reading_instead(client: Layer) -> Any:
         ("page", fewer),
         ("page", two_requests),
         ("three_fields", whole_items),
+        ("three_fields", four_fields),
         ("get", another_item),
         ("get", nothing),
         ("put", reading_instead),

@@ -19,10 +19,10 @@ from dynashard_lab.bench.stored import FIELDS, PAGE, TABLE, user_item
 OPERATIONS: Final = ("get", "put", "batch_write", "batch_get", "page", "three_fields", "fan_out", "scan")
 PER_SHARD: Final = PAGE + 1
 """Items of a shard, so that a page of 100 has a key to continue from."""
-_SYSTEM: Final = frozenset({"PK", "SK", "Type", "Rev", "Prev", "Born", "ExpiresAt", "MovedTo"})
-"""Attributes that the layer reads of every item for itself."""
-_WHOLE: Final = frozenset(name for name in user_item(0, 0) if name.islower())
-"""The fields of a user: all attributes but the keys of the table and of indexes."""
+_OWN: Final = frozenset({"PK", "SK", "Type", "Rev", "Prev", "Born", "ExpiresAt", "MovedTo", "tenant_id"})
+"""Attributes that the layer reads of every item for itself: those of the system, and the field of its key."""
+_WHOLE: Final = frozenset(name for name in user_item(0, 0) if name.islower()) - _OWN
+"""The fields of a user: all attributes but the keys of the table and of indexes, and what the layer reads anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,11 @@ def _stored(body: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _projection(body: Mapping[str, Any]) -> str:
-    """Return which fields a read asks for, apart from keys: only the layer spares itself those of indexes."""
+    """Return which fields a read asks for, apart from what the layer reads for itself and from the keys of indexes."""
     if "ProjectionExpression" not in body:
         return "all fields"
     names = body.get("ExpressionAttributeNames", {})
-    fields = {names.get(name, name) for name in body["ProjectionExpression"].replace(" ", "").split(",")} - _SYSTEM
+    fields = {names.get(name, name) for name in body["ProjectionExpression"].replace(" ", "").split(",")} - _OWN
     return {_WHOLE: "all fields", frozenset(FIELDS): "three fields"}.get(frozenset(fields), f"fields {sorted(fields)}")
 
 

@@ -48,6 +48,7 @@ def user_item(shard: int, number: int) -> dict[str, Any]:
         "logins": {"N": str(number * 7)},
         "created_at": stamp,
         "updated_at": stamp,
+        "ExpiresAt": {"N": "4098859200"},
         "GSI1PK": {"S": f"user.v1.User:{TENANT}"},
         "GSI1SK": {"S": f"{name}@example.com"},
         "GSI2PK": {"S": f"user.v1.User:{TENANT}:engineering:2"},

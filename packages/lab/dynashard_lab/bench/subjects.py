@@ -25,6 +25,7 @@ from dynashard_lab.bench.rows import (
     scans,
     simulator,
     sizes,
+    waited,
 )
 from dynashard_lab.bench.world import World, world
 
@@ -32,6 +33,7 @@ SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
     "direct": direct.rows,
     "items": items.rows,
     "lists": lists.rows,
+    "waited": waited.rows,
     "fan-out": fan_out.rows,
     "pages": pages.rows,
     "scans": scans.rows,

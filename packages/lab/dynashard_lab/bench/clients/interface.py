@@ -17,6 +17,7 @@ SDK: Final = "Dynashard, botocore transport"
 OURS: Final = (DIRECT, SDK)
 FLOOR: Final = "floor: a prebuilt request"
 PYDYNOX_MODELS: Final = "pydynox models"
+PYDYNOX_DICTIONARIES: Final = "pydynox dictionaries"
 
 CLIENTS: Final[Mapping[str, tuple[str, str]]] = {
     RAW: ("raw", "Botocore"),
@@ -24,7 +25,7 @@ CLIENTS: Final[Mapping[str, tuple[str, str]]] = {
     "pynamodb models": ("pynamodb_models", "PynamodbModels"),
     PYDYNOX_MODELS: ("pydynox_models", "PydynoxModels"),
     "pydynox models, async": ("pydynox_models", "PydynoxModelsAsync"),
-    "pydynox dictionaries": ("pydynox_dictionaries", "PydynoxDictionaries"),
+    PYDYNOX_DICTIONARIES: ("pydynox_dictionaries", "PydynoxDictionaries"),
     "pydynox dictionaries, async": ("pydynox_dictionaries", "PydynoxDictionariesAsync"),
     "aiodynamo dictionaries, async": ("aiodynamo_dictionaries", "Aiodynamo"),
     SDK: ("layer_sdk", "OnBotocore"),

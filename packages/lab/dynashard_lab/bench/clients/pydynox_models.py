@@ -43,6 +43,7 @@ def model_on(client: Any) -> Any:
         logins = NumberAttribute()
         created_at = StringAttribute()
         updated_at = StringAttribute()
+        ExpiresAt = NumberAttribute()
         Type = StringAttribute()
         Rev = StringAttribute()
         MovedTo = StringAttribute()

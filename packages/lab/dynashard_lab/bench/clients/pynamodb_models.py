@@ -39,6 +39,7 @@ def model_at(url: str) -> Any:
         logins = NumberAttribute()
         created_at = UnicodeAttribute()
         updated_at = UnicodeAttribute()
+        ExpiresAt = NumberAttribute()
         Type = UnicodeAttribute()
         Rev = UnicodeAttribute()
         MovedTo = UnicodeAttribute(null=True)

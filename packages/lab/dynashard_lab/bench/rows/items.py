@@ -24,10 +24,10 @@ class _Work:
 
 
 _WORK: Final = (
-    _Work("get an item", "get", 1, 50, 0.13),
-    _Work("put an item, on a condition, old values returned", "put", 1, 50, 0.16),
-    _Work(f"put a batch of {BATCH}", "batch_write", BATCH, 10, 0.19),
-    _Work(f"get a batch of {PAGE}", "batch_get", PAGE, 5, 0.15),
+    _Work("get an item", "get", 1, 50, 0.09),
+    _Work("put an item, on a condition, old values returned", "put", 1, 50, 0.12),
+    _Work(f"put a batch of {BATCH}", "batch_write", BATCH, 10, 0.17),
+    _Work(f"get a batch of {PAGE}", "batch_get", PAGE, 5, 0.13),
 )
 
 

@@ -16,7 +16,7 @@ def rows(world: World) -> Iterator[Row]:
     # More than a page in each shard, so that every answer has a key to continue from.
     with processors(1), canned_process(per_shard=2 * PAGE) as url, clients(url) as opened:
         for name, operation, limit in (
-            (f"list {PAGE} items", "page", 0.13),
-            (f"list {PAGE} items, three fields of each", "three_fields", 0.25),
+            (f"list {PAGE} items", "page", 0.12),
+            (f"list {PAGE} items, three fields of each", "three_fields", 0.18),
         ):
             yield Row(name, contenders(opened, operation), repeat=4, limits={DIRECT: Limit(limit)}, items=PAGE)
