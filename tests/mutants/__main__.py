@@ -12,13 +12,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections import defaultdict
 from pathlib import Path
 from typing import Any, Final
 
 from cosmic_ray.commands import execute, init
 from cosmic_ray.config import ConfigDict
 from cosmic_ray.modules import find_modules
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
 
@@ -55,12 +56,27 @@ def choose(session: WorkDB, operators: list[str], size: int) -> int:
     """
     wanted = re.compile("|".join(operators))
     items = {tuple(map(str, vars_of(item.mutations[0]))): item for item in session.work_items}
-    kept = sorted(key for key in items if wanted.fullmatch(key[1].removeprefix("core/")))
+    kept = sorted(
+        key
+        for key, item in items.items()
+        if wanted.fullmatch(key[1].removeprefix("core/")) and compiles(item.mutations[0])
+    )
     sample = set(random.Random(27).sample(kept, min(size, len(kept))))
     for key, item in items.items():
         if key not in sample:
             session.set_result(item.job_id, WorkResult(worker_outcome=WorkerOutcome.SKIPPED))
     return len(kept)
+
+
+def compiles(mutation: Any) -> bool:
+    """Whether Python accepts the change. Any test notices one that it does not accept, such as `/` for a bare `*`."""
+    operator = get_operator(mutation.operator_name)()
+    code = mutate_code(mutation.module_path.read_text("utf-8"), operator, mutation.occurrence)
+    try:
+        compile(code, str(mutation.module_path), "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 def vars_of(mutation: Any) -> tuple[Any, ...]:
@@ -75,7 +91,7 @@ def main() -> None:
     table = tomllib.loads(TABLE.read_text())
     name = parser.parse_args().room
     if name not in table["rooms"]:
-        sys.exit(f"{name!r} is no room of {TABLE.relative_to(ROOT)}. It has: {', '.join(table['rooms'])}.")
+        sys.exit(f"{name!r} is not a room of {TABLE.relative_to(ROOT)}. It has: {', '.join(table['rooms'])}.")
     room = table["rooms"][name]
     copy = copied(name)
     os.chdir(copy)
@@ -96,10 +112,8 @@ def report(session: WorkDB, name: str, found: int) -> None:
     """Print the figures for `rooms.toml`, and each change that no test noticed."""
     tried = [(item, result) for item, result in session.completed_work_items if result.test_outcome is not None]
     survived = [pair for pair in tried if pair[1].test_outcome == TestOutcome.SURVIVED]
-    places = defaultdict(list)
     for item, result in survived:
         mutation = item.mutations[0]
-        places[f"{mutation.module_path}:{mutation.start_pos[0]}"].append(mutation.operator_name)
         changed = [line for line in result.diff.splitlines() if re.match(r"[-+](?![-+])", line)]
         print(f"{mutation.module_path}:{mutation.start_pos[0]} {mutation.definition_name} {mutation.operator_name}")  # noqa: T201
         print("\n".join(f"    {line}" for line in changed))  # noqa: T201

@@ -333,7 +333,7 @@ def test_the_longest_number_that_a_key_takes_is_written_in_full(number: int) -> 
         key_text("n", number + (1 if number > 0 else -1))
 
 
-def test_a_number_after_a_text_is_told_apart_by_what_starts_it() -> None:
+def test_a_number_after_a_text_may_not_contain_what_starts_it() -> None:
     template = parse("{name}-{n}", numeric=lambda name: name == "n")
 
     assert template.render({"name": "a-b", "n": 5}) == "a-b-5"
