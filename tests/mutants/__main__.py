@@ -23,12 +23,10 @@ from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
 
+from packages.checkout import PACKAGES
+
 ROOT: Final = Path(__file__).parents[2]
 TABLE: Final = Path(__file__).with_name("rooms.toml")
-PACKAGES: Final = (
-    *("layers/sharding/python", "layers/patterns/python", "layers/serving/python", "layers/domain/python"),
-    *("packages/cdk", "packages/local", "packages/tools", "packages/lab", "packages/checks", "packages/client", ""),
-)
 LIBRARY: Final = "layers/sharding/python/dynashard"
 SECONDS: Final = 60
 """Of one run of the tests. A change that makes them run longer counts as noticed, as cosmic-ray counts it."""
@@ -96,7 +94,8 @@ def main() -> None:
     copy = copied(name)
     os.chdir(copy)
     os.environ["PYTHONPATH"] = os.pathsep.join(str(copy / folder) for folder in PACKAGES)
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    # The first run, on the unchanged copy, stores bytecode for the others. Changed files are compiled again: each is newer.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     tests = f"{ROOT}/.venv/bin/python -m pytest -n 0 -q -x -p no:cacheprovider {' '.join(room['tests'])}"
     subprocess.run(tests.split(), check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - an unchanged copy passes
     modules = list(find_modules([Path(LIBRARY) / path for path in room["code"]]))
