@@ -86,6 +86,12 @@ RUNNING := $(if $(wildcard .venv/.done),.venv/.done,.venv/.run) $(if $(wildcard 
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
 	@touch $@
 
+# What changes code to see whether tests notice. It starts the tests in `.venv`, so it needs no package of ours.
+.venv-mutants/.done: requirements/mutants.txt | .venv/.done
+	$(BIN)/python -m venv .venv-mutants
+	.venv-mutants/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutants.txt
+	@touch $@
+
 .PHONY: run
 run: $(RUNNING) ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
 	@$(BIN)/python -m dynashard_local
@@ -126,6 +132,10 @@ test-e2e: setup $(TESTED) ## Run only the tests of whole processes over HTTP, lo
 test-deep: setup $(TESTED) .venv-clients/.done ## Run every test with many and random examples and schedules
 	TEST_PROFILE=deep $(PYTEST)
 
+.PHONY: mutants
+mutants: setup .venv-mutants/.done ## Change the code of ROOM in one small way at a time, and list what its tests do not notice (minutes)
+	@.venv-mutants/bin/python -m tests.mutants $(ROOM)
+
 .PHONY: check
 check: lint types ## Lint, formatting, types
 
@@ -140,7 +150,7 @@ types: setup ## Check types: all of them the first time, then what changed and w
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again into the hashed locks
-	for name in sharding serving functions dev ministack docs bench audit clients run node; do \
+	for name in sharding serving functions dev ministack docs bench audit clients mutants run node; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	$(BIN)/python -m packages.checkout
@@ -263,4 +273,4 @@ release-archive: setup ## Archive the code and the cursors of COMMIT as RELEASE,
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)
-	rm -rf .venv .venv-bench .venv-ministack .venv-clients .venv-docs .venv-audit .venv-node node_modules build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-ministack .venv-clients .venv-mutants .venv-docs .venv-audit .venv-node node_modules build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

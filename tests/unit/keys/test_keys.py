@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynashard import EntityDefinition, Key, Registry, Shards, definition
 from dynashard.errors import DeclarationError, InvalidKeyError
-from dynashard.keys import TemplateError, key_text, parse, storable_key
+from dynashard.keys import TemplateError, key_text, may_collide, parse, storable_key
 from dynashard.routing import Router
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology
@@ -317,3 +317,70 @@ def test_the_text_of_a_str_subclass_is_used_rather_than_its_str_method() -> None
 
 def test_the_size_check_returns_the_measured_bytes() -> None:
     assert storable_key("é", what="sort", limit=2) == "é"
+
+
+@pytest.mark.parametrize("template", ["{id!r}", "{a.b}", "{0}", "x{id!s}"])
+def test_a_template_takes_plain_field_names_alone(template: str) -> None:
+    with pytest.raises(TemplateError, match="braces hold a field name"):
+        parse(template)
+
+
+@pytest.mark.parametrize("number", [2**8192 - 1, 1 - 2**8192])
+def test_the_longest_number_that_a_key_takes_is_written_in_full(number: int) -> None:
+    assert int(key_text("n", number)) == number
+
+    with pytest.raises(InvalidKeyError, match="too long"):
+        key_text("n", number + (1 if number > 0 else -1))
+
+
+def test_a_number_after_a_text_may_not_contain_what_starts_it() -> None:
+    template = parse("{name}-{n}", numeric=lambda name: name == "n")
+
+    assert template.render({"name": "a-b", "n": 5}) == "a-b-5"
+    with pytest.raises(InvalidKeyError, match="n may not contain '-': it starts the field"):
+        template.render({"name": "a-b", "n": -5})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "divided_by", "possible"),
+    [
+        ("a", "a", "", True),
+        ("a", "b", "", False),
+        ("axb", "a{x}b", "", True),
+        ("ab", "a{x}b", "", False),
+        ("aba", "ab{x}ba", "", False),
+        ("ax", "b{x}", "", False),
+        ("xa", "{x}b", "", False),
+        ("a{x}b", "a{y}b", "", True),
+        ("a{x}b", "a{y}c", "", False),
+        ("a{x}b", "c{y}b", "", False),
+        ("ab{x}", "a{y}", "", True),
+        ("{x}ab", "{y}b", "", True),
+        ("a{x}", "{y}b", "", True),
+        ("{x}#b{y}", "{x}#c{y}", "", True),
+        ("{x}#b{y}", "{x}#c{y}", "#", False),
+        ("{x}#{y}", "{x}", "", True),
+        ("{x}#{y}", "{x}", "#", False),
+        ("{x}#{y}", "{x}:{y}", "#:", False),
+    ],
+)
+def test_templates_collide_if_some_values_could_render_alike(
+    one: str, other: str, divided_by: str, *, possible: bool
+) -> None:
+    assert may_collide(parse(one), parse(other), frozenset(divided_by)) is possible
+    assert may_collide(parse(other), parse(one), frozenset(divided_by)) is possible
+
+
+PIECES = st.lists(st.sampled_from(["a", "b", "ab", "{x}", "#"]), min_size=1, max_size=4).filter(
+    lambda pieces: pieces.count("{x}") <= 1
+)
+
+
+@settings(max_examples=examples(2_000))
+@given(PIECES, PIECES, st.sampled_from(["a", "b", "ab", "ba", "aab"]), st.sampled_from(["a", "b", "ab", "ba", "aab"]))
+def test_templates_that_render_alike_are_never_said_not_to(one: list[str], other: list[str], x: str, y: str) -> None:
+    mine, theirs = parse("".join(one)), parse("".join(other))
+
+    if mine.render({"x": x}) == theirs.render({"x": y}):
+        assert may_collide(mine, theirs, frozenset())
+        assert may_collide(mine, theirs, frozenset("#"))

@@ -5,17 +5,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from ksuid import Ksuid
 
 from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition
 from dynashard.entity import ItemKey
+from dynashard.errors import DeclarationError
 from dynashard.placement import CALCULATED, MODULO, PLACEMENTS, RANDOM, Placement, is_power_of_two
 from dynashard.routing import Router, home, index_home, logical_partition_of, shard_keys
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology
+from tests.declaring import declare
 
 pytestmark = pytest.mark.unit
 
@@ -261,3 +263,16 @@ def test_a_placement_by_leading_characters_is_uneven(count: int) -> None:
     by_start = Placement("calculated", joiner="", first=0, powers_of_two=True, hash=lambda text: ord(text[20]))
 
     assert unevenness(paths(Random(1)), count, by_start) > CRITICAL[count]
+
+
+@pytest.mark.parametrize("placement", ["calculated", "random"])
+def test_counts_that_can_change_under_traffic_are_powers_of_two(placement: Literal["calculated", "random"]) -> None:
+    with pytest.raises(DeclarationError, match="the shard count is 3; it must be a power of two"):
+        declare(shards=Shards(3, placement))
+
+
+def test_a_modulo_count_need_not_be_a_power_of_two() -> None:
+    entity = definition(declare(shards=Shards(3, "modulo")))
+
+    assert entity.shards is not None
+    assert entity.shards.count == 3
