@@ -94,7 +94,8 @@ def main() -> None:
     copy = copied(name)
     os.chdir(copy)
     os.environ["PYTHONPATH"] = os.pathsep.join(str(copy / folder) for folder in PACKAGES)
-    # The first run, on the unchanged copy, stores bytecode for the others. Changed files are compiled again: each is newer.
+    # The first run, on the unchanged copy, stores bytecode for the others. Changed files are newer: they are compiled
+    # again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     tests = f"{ROOT}/.venv/bin/python -m pytest -n 0 -q -x -p no:cacheprovider {' '.join(room['tests'])}"
     subprocess.run(tests.split(), check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - an unchanged copy passes
