@@ -8,7 +8,7 @@ import pytest
 from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition
 from dynashard.entity import IndexDefinition
 from dynashard.placement import CALCULATED, MODULO
-from dynashard.routing import Router, shard_keys
+from dynashard.routing import Router, home, shard_keys
 from dynashard.topology import DeclaredTopology, Phase, View
 from tests.declaring import declare
 
@@ -97,3 +97,56 @@ def test_the_declared_topology_has_the_declared_counts() -> None:
 def test_unsharded_entity_would_be_adopted_by_the_calculated_rule() -> None:
     assert definition(declare()).rule is CALCULATED
     assert definition(declare(shards=Shards(10, "modulo"))).rule is MODULO
+
+
+class Changing(Counted):
+    """A topology in which everything changes from 2 shards to 8."""
+
+    def __init__(self, phase: Phase) -> None:
+        super().__init__()
+        self._view = View(2, phase, None if phase is Phase.STABLE else 8)
+
+    def view(self, entity: EntityDefinition[Any], partition: str) -> View:
+        del entity, partition
+        return self._view
+
+    def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
+        del entity, index
+        return self._view
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_an_item_moves_if_its_home_under_the_target_of_a_change_is_another(phase: Phase) -> None:
+    entity = definition(Thing)
+    router = Router(Changing(phase))
+    keys = [entity.key_of({"tenant": "abc", "id": str(n)}) for n in range(100)]
+    target = 2 if phase is Phase.STABLE else 8
+
+    places = [router.places(entity, key) for key in keys]
+
+    assert [place.old for place in places] == [home(entity, key, 2) for key in keys]
+    assert [place.new for place in places] == [home(entity, key, target) for key in keys]
+    assert {place.moving for place in places} == ({False} if phase is Phase.STABLE else {False, True})
+    assert all(
+        place.moving == (home(entity, key, 2) != home(entity, key, target))
+        for place, key in zip(places, keys, strict=True)
+    )
+
+
+def test_places_under_a_given_view_do_not_ask_the_topology() -> None:
+    topology, entity = Counted(), definition(Thing)
+    key, view = entity.key_of({"tenant": "abc", "id": "1"}), View(4, Phase.MOVE, 16)
+
+    place = Router(topology).places(entity, key, view)
+
+    assert place == (view, home(entity, key, 4), home(entity, key, 16))
+    assert topology.asked == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "count"), [(Phase.STABLE, 2), (Phase.PREPARE, 2), (Phase.MOVE, 8), (Phase.SETTLE, 8)]
+)
+def test_index_entries_are_written_under_the_target_once_all_clients_know_of_it(phase: Phase, count: int) -> None:
+    entity = definition(Thing)
+
+    assert Router(Changing(phase)).index_count(entity, entity.indexes["sharded"]) == count
