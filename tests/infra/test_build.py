@@ -121,10 +121,10 @@ import importlib, pkgutil, sys
 
 room, *folders = sys.argv[1:]
 sys.path[:0] = folders
-import domain, dynashard_serving.growth, dynashard_serving.operations
+import domain, dynashard.growth, dynashard_serving.operations
 import functions
 mine = importlib.import_module(f"dynashard_serving.{room}")
-packages = [mine, dynashard_serving.growth, dynashard_serving.operations]
+packages = [mine, dynashard.growth, dynashard_serving.operations]
 for package in packages:
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
