@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from dynashard.codec import require_fits
-from dynashard.entity import Handling, ItemKey, revision_in
+from dynashard.entity import ItemKey, WriteGuarantee, revision_in
 from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
@@ -138,7 +138,7 @@ class AttachmentRepository(Repository[E]):
         If that is interrupted, readers no longer see the item, and a sweep removes the rest.
         """
         item_key, options = self._entity.key_of(key), {"ReturnValues": "ALL_OLD"}
-        if self._no_transactions(handling) is Handling.GUARDED and if_match is None:
+        if self._no_transactions(handling) is WriteGuarantee.GUARDED and if_match is None:
             current = self._read(key, Reading(consistent=True))
             if_match = None if current is None else revision_in(current)
         write = Write(Kind.CHANGE, item_key, "DeleteItem", self._store.now(), options=options, if_match=if_match)
@@ -177,10 +177,10 @@ class AttachmentRepository(Repository[E]):
         """Remove what interrupted writes, deletes and expired items have left; see `sweep.sweep`."""
         return sweep(self._store, self._entity, grace=grace, dry=dry)
 
-    def _no_transactions(self, handling: str | None) -> Handling:
+    def _no_transactions(self, handling: str | None) -> WriteGuarantee:
         """The level of a write; raises for one that an entity with attachments cannot have."""
         level = self._level(handling)
-        if level is Handling.EXACTLY_ONCE:
+        if level is WriteGuarantee.EXACTLY_ONCE:
             raise InvalidQueryError(
                 f"{self._entity.name} has attachments, and their writes are not one transaction; use guarded",
                 field="handling",
