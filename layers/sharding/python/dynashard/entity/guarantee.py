@@ -6,7 +6,7 @@ from dynashard.errors import InvalidQueryError
 
 
 class WriteGuarantee(StrEnum):
-    """What a write promises after a lost answer. An answer is always true; stronger guarantees leave fewer outcomes unknown."""
+    """What a write promises after a lost answer. Any answer is true; stronger guarantees leave fewer unknown."""
 
     PLAIN = "plain"
     """The default: costs the write alone. After a lost answer the outcome is often unknown."""
@@ -19,7 +19,7 @@ class WriteGuarantee(StrEnum):
 
 
 def guarantee_of(value: str | None, default: WriteGuarantee) -> WriteGuarantee:
-    """Return the guarantee with this name, or the default if it is None; raises `InvalidQueryError` for another name."""
+    """Return the guarantee with this name, or the default if it is None; raises `InvalidQueryError` for others."""
     if value is None:
         return default
     try:

@@ -39,7 +39,7 @@ class Repository(Batches[E]):
     """The items of one entity. Safe to share between threads.
 
     Arguments: `key` is an item or the fields of its key. With `if_match`, a write is done only if the live item is at
-    this revision. `handling` says how a write deals with a lost answer, see `WriteGuarantee`; None means the entity's own.
+    this revision. `handling` names the write guarantee, see `WriteGuarantee`; None means the entity's own.
 
     Every method raises `EngineError` or a subclass if DynamoDB refuses or cannot be reached, and `InvalidKeyError` for
     fields that cannot form a key. Every write raises `OutcomeUnknownError` if no answer came and nothing stored proves
