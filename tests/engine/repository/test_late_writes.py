@@ -7,7 +7,7 @@ import pytest
 
 from dynashard import Create, Dynashard, Update
 from dynashard.errors import AlreadyExistsError, DynashardError, EngineUnavailableError, OutcomeUnknownError
-from dynashard.repository.relocation import relocation
+from dynashard.repository.markers import relocation
 from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 from dynashard.transport import Transport
 from dynashard_tools.verify import Declared, Report, Verifier

@@ -10,7 +10,7 @@ from dynashard.repository import Store
 from dynashard.repository.batch import wire_key
 from dynashard.repository.conditions import is_live, is_marker, moved_to
 from dynashard.repository.late import stored_at
-from dynashard.repository.relocation import relocation
+from dynashard.repository.markers import relocation
 from dynashard.routing import home, logical_partition_of, shard_keys
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import Record

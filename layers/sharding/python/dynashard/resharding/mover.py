@@ -2,7 +2,7 @@
 
 from dynashard.errors import DynashardError, TransactionCanceledError
 from dynashard.repository.conditions import Condition, unchanged
-from dynashard.repository.relocation import relocation
+from dynashard.repository.markers import relocation
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.progress import Pass

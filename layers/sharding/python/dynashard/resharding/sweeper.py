@@ -5,7 +5,7 @@ from typing import Final
 from dynashard.errors import DynashardError
 from dynashard.repository.batch import stored_key
 from dynashard.repository.conditions import is_damaged, moved_to
-from dynashard.repository.relocation import unmarking
+from dynashard.repository.markers import unmarking
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.mover import Mover

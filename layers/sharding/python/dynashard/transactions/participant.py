@@ -21,8 +21,8 @@ from dynashard.errors import (
 from dynashard.repository.conditions import is_live, refusal
 from dynashard.repository.evidence import wrote
 from dynashard.repository.late import Late, confirm, next_after
+from dynashard.repository.markers import create_with_marker, none_alive
 from dynashard.repository.phase_table import How, Met, Next, Target, plan, settling
-from dynashard.repository.relocation import create_with_marker, none_alive
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Kind
 from dynashard.transactions.prepared import Prepared, StepWrites

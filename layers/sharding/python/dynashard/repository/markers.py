@@ -1,4 +1,4 @@
-"""Relocation markers: the requests that leave one, a tombstone with a forwarding address, at an item's old home.
+"""The requests that leave a relocation marker, a tombstone with a forwarding address, at an item's old home.
 
 An item is relocated by one transaction: a marker at the old stored partition key, a copy at the new one, on condition
 that the item is still the one that was read. However often it is sent, and however late, it is executed at most once.
