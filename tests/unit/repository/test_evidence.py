@@ -7,7 +7,7 @@ import pytest
 
 from dynashard.entity import Revision, revision_in
 from dynashard.repository.evidence import Proof, gone, judge, lineage
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.write import Kind, Write
 from dynashard.schema import BORN, PREV, REV
 
 pytestmark = pytest.mark.unit

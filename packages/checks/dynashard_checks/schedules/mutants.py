@@ -7,8 +7,8 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynashard.repository.follow_markers import StoredItems
-from dynashard.repository.writes import Write
-from dynashard.repository.writing import HomeWriter
+from dynashard.repository.home_writer import HomeWriter
+from dynashard.repository.write import Write
 from dynashard.resharding import Timing, controller
 from dynashard.resharding.context import Context
 from dynashard.routing import Places

@@ -34,7 +34,7 @@ from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.retry_policy import map_concurrently, unsettled
 from dynashard.repository.store import E, read_operation, write_operation
-from dynashard.repository.writes import Done, Kind, Write
+from dynashard.repository.write import Done, Kind, Write
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pointer import Pointer, pointers, pointers_left
 from dynashard_patterns.attachments.sweep import Swept, sweep

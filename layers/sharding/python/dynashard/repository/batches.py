@@ -19,7 +19,7 @@ from dynashard.repository.items import Items
 from dynashard.repository.left_out import Found, found_in
 from dynashard.repository.replacement import kept
 from dynashard.repository.store import E, KeyLike
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.write import Kind, Write
 from dynashard.routing import IndexCounts
 from dynashard.schema import PK, REV, SK
 from dynashard.transport.deadline import evidence

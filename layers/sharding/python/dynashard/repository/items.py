@@ -24,12 +24,12 @@ from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, fields_after, touched_indexes, update_expression
 from dynashard.repository.conditions import is_marker, mismatch, refusal
 from dynashard.repository.evidence import Proof, gone, judge, lineage
-from dynashard.repository.reading import HomeReader
+from dynashard.repository.home_reader import HomeReader
+from dynashard.repository.home_writer import HomeWriter
 from dynashard.repository.replacement import replacing, revision_read
 from dynashard.repository.scattered import Scattered
 from dynashard.repository.store import E, KeyLike, Store
-from dynashard.repository.writes import Done, Kind, Write
-from dynashard.repository.writing import HomeWriter
+from dynashard.repository.write import Done, Kind, Write
 from dynashard.routing import IndexCounts, Router
 from dynashard.schema import PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import DeclaredTopology

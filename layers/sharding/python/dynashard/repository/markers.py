@@ -9,7 +9,7 @@ from typing import Final
 from dynashard.codec import item_size
 from dynashard.repository.batch import StoredKey, stored_key, wire_key
 from dynashard.repository.conditions import Condition, absent_or_marker, unchanged
-from dynashard.repository.writes import Write
+from dynashard.repository.write import Write
 from dynashard.routing import Places
 from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, SK, index_pk, index_sk
 from dynashard.topology import Phase

@@ -13,7 +13,7 @@ from typing import Any
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidQueryError, UndecodableItemError
 from dynashard.repository.path_changes import MOST_CHARACTERS, PathChanges
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.write import Kind, Write
 from dynashard.schema import BORN, MOVED_FROM, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
 

@@ -21,7 +21,7 @@ from dynashard.repository.late import ensure_home
 from dynashard.repository.projection import Part, projection
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.store import Companion, E, KeyLike, read_operation, write_operation
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.write import Kind, Write
 from dynashard.schema import PK, SK
 
 _RACES: Final = 8

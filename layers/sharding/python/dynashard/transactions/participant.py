@@ -24,7 +24,7 @@ from dynashard.repository.late import Late, confirm, next_after
 from dynashard.repository.markers import create_with_marker, none_alive
 from dynashard.repository.phase_table import How, Met, Next, Target, plan, settling
 from dynashard.repository.store import Store
-from dynashard.repository.writes import Kind
+from dynashard.repository.write import Kind
 from dynashard.transactions.prepared import Prepared, StepWrites
 from dynashard.transactions.steps import Step
 from dynashard.transport.interface import Wire

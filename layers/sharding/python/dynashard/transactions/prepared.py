@@ -15,7 +15,7 @@ from dynashard.repository.evidence import lineage
 from dynashard.repository.items import Items
 from dynashard.repository.replacement import objects_read
 from dynashard.repository.store import KeyLike, Store
-from dynashard.repository.writes import CHECK, Kind, Write
+from dynashard.repository.write import CHECK, Kind, Write
 from dynashard.schema import REV, TYPE
 from dynashard.transactions.steps import Check, Create, Delete, Put, Step, Update
 from dynashard.transport.interface import Wire

@@ -22,7 +22,7 @@ from dynashard.repository.phase_table import How, Met, Next, plan
 from dynashard.repository.replacement import replacing
 from dynashard.repository.retry_policy import Unfinished, map_concurrently, run_rounds, unsettled
 from dynashard.repository.store import Store, write_operation
-from dynashard.repository.writes import Done, Kind, Write, send
+from dynashard.repository.write import Done, Kind, Write, send
 from dynashard.routing import Places, home
 
 
