@@ -120,7 +120,7 @@ class Batches(Items[E]):
 
         def write_of(key: ItemKey, place: int) -> Write:
             if place >= len(put):
-                return Write(Kind.CHANGE, key, "DeleteItem", now)
+                return Write(Kind.ALTER, key, "DeleteItem", now)
             item = put[place]
             wire = self._prepare(item, key, created=self._created(item), stamp=stamp, counts=counts)
             kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE

@@ -1,4 +1,4 @@
-"""Create, read, change and delete items, one or many at a time, wherever their shards are."""
+"""Create, read, update and delete items, one or many at a time, wherever their shards are."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple
@@ -15,12 +15,12 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import LIVENESS, Reading
 from dynashard.repository.batches import Batches
-from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.late import ensure_home
 from dynashard.repository.projection import Part, projection
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.store import Companion, E, KeyLike, read_operation, write_operation
+from dynashard.repository.updates import FieldUpdates, check_updates, fields_after
 from dynashard.repository.write import Kind, Write
 from dynashard.schema import PK, SK
 
@@ -198,13 +198,13 @@ class Repository(Batches[E]):
         if_match: str | None = None,
         handling: str | None = None,
     ) -> E:
-        """Change some fields of a live item. Values pass the validators of the fields and of the entity.
+        """Update some fields of a live item. Values pass the validators of the fields and of the entity.
 
         `set` has new values by field, `remove` fields to set to None, and `add` numbers to add to numbers, and sets to
         add to sets. They are added once: a request that may have been done is not sent again, unless it names the
-        revision that it changes.
+        revision that it updates.
 
-        Returns the changed item; if its answer was lost and what is stored proves that it was done, the item as found.
+        Returns the updated item; if its answer was lost and what is stored proves that it was done, the item as found.
 
         Raises:
             NotFoundError: no live item has the key.
@@ -217,7 +217,7 @@ class Repository(Batches[E]):
         added to a field that has bounds.
         """
         entity = self._entity
-        changes = check_changes(entity, set or {}, remove=remove, add=add or {})
+        updates = check_updates(entity, set or {}, remove=remove, add=add or {})
         item_key = entity.key_of(key)
         level = self._level(handling)
         if level is WriteGuarantee.EXACTLY_ONCE:
@@ -225,16 +225,16 @@ class Repository(Batches[E]):
             return self._store.exactly_once.update(
                 self._store, entity.model, key, set=set, remove=remove, add=add, if_match=if_match
             )
-        known = self._known(key, changes)
-        if level is WriteGuarantee.PLAIN and not self._reads_first(changes, known):
-            return self._apply(self._update_write(item_key, changes, known, if_match), key, changes)
+        known = self._known(key, updates)
+        if level is WriteGuarantee.PLAIN and not self._reads_first(updates, known):
+            return self._apply(self._update_write(item_key, updates, known, if_match), key, updates)
         for _ in range(_RACES):
             stored = self._read_live(key, if_match)
             current = entity.decode(stored)
-            after, before = fields_after(entity, current, changes), objects_read(entity, stored, current)
+            after, before = fields_after(entity, current, updates), objects_read(entity, stored, current)
             try:
-                write = self._update_write(item_key, changes, after, current.revision, before=before)
-                return self._apply(write, key, changes)
+                write = self._update_write(item_key, updates, after, current.revision, before=before)
+                return self._apply(write, key, updates)
             except RevisionMismatchError:
                 if if_match is not None:
                     raise
@@ -259,7 +259,7 @@ class Repository(Batches[E]):
             return
         if level is WriteGuarantee.GUARDED:
             self._require(if_match, self._read(key, Reading(consistent=True)), key)
-        write = Write(Kind.CHANGE, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
+        write = Write(Kind.ALTER, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
         self._do(write, key)
 
     def _level(self, handling: str | None) -> WriteGuarantee:
@@ -270,7 +270,7 @@ class Repository(Batches[E]):
         item_key = self._entity.key_of(key)
         for _ in range(_RACES):
             revision = revision_in(self._read_live(key))
-            write = Write(Kind.CHANGE, item_key, "DeleteItem", self._store.now(), if_match=revision, guarded=True)
+            write = Write(Kind.ALTER, item_key, "DeleteItem", self._store.now(), if_match=revision, guarded=True)
             try:
                 self._write(write, key)
             except ConditionFailedError as failed:
@@ -299,10 +299,10 @@ class Repository(Batches[E]):
                 continue
         raise RevisionMismatchError(f"{self._name(item)} changes too often to be replaced; try again later")
 
-    def _apply(self, write: Write, key: KeyLike, changes: Changes) -> E:
-        """Do the write of an update; return the item as changed."""
+    def _apply(self, write: Write, key: KeyLike, updates: FieldUpdates) -> E:
+        """Do the write of an update; return the item as updated."""
         try:
             done = self._do(write, key)
         except InvalidValueError as refused:
-            raise self._sum_refused(refused, key, changes) from None
+            raise self._sum_refused(refused, key, updates) from None
         return self._entity.decode(done.attributes or {})

@@ -59,7 +59,7 @@ class ExactlyOnce(Protocol):
         add: Mapping[str, Any] | None,
         if_match: str | None,
     ) -> E:
-        """Change some fields of a live item, and return it as changed."""
+        """Update some fields of a live item, and return it as updated."""
         ...
 
     def delete(self, store: "Store", model: type[Entity], key: KeyLike, *, if_match: str | None) -> None:
