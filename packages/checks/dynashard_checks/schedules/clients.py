@@ -63,7 +63,7 @@ class Client:
         self._known: dict[Key, Any] = {}
 
     def write(self) -> None:
-        """Write a few items at once, before the change continues."""
+        """Write a few items at once, before the resize continues."""
         for _ in range(self._random.choice((1, 1, 2, 3))):
             self.operate(self._random.choice(("create", "create", "put")))
 

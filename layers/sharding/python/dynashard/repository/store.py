@@ -79,7 +79,7 @@ class Store:
         batch_concurrency: how many single writes of a batch may be in flight. With 1 they are sent one after the
             other in the calling thread.
         operation_seconds: how long a public method may take, with all of its requests, pauses and reads of evidence. A
-            change of a shard count waits for that long between its phases. `ConfigurationError` if it is not above 0.
+            resize waits for that long between its phases. `ConfigurationError` if it is not above 0.
     """
 
     transport: Transport
