@@ -15,7 +15,6 @@ from typing import Any, Final
 from dynashard import Entity, definition
 from dynashard.entity import ItemKey
 from dynashard.resharding.progress import Pass, Position, Progress, _decode, _update
-from dynashard.resharding.resize import Resize
 from dynashard.topology import Phase, Record
 from dynashard.topology.records import decode, encode, first_record
 from dynashard_patterns.attachments.pieces import Manifest, Place
@@ -38,6 +37,16 @@ def exposed() -> Any:
     return declared().entities
 
 
+def resize_class() -> Any:
+    """Return the class of what a topology record stores about a resize."""
+    try:
+        from dynashard.resharding.resize import Resize  # noqa: PLC0415 - release 0.1.0 has another name for it
+    except ModuleNotFoundError:
+        return import_module("dynashard.resharding.change").Change
+    return Resize
+
+
+Resize: Final = resize_class()
 AT: Final = 1_790_000_000.25
 NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 EXPOSED: Final = exposed()
@@ -86,7 +95,7 @@ def _read_topology(wire: Any) -> Any:
 
 
 def _record(record: Record) -> dict[str, Any]:
-    return {name: value for name, value in _known(asdict(record)).items() if name != "resize"}
+    return {name: value for name, value in _known(asdict(record)).items() if name not in {"change", "resize"}}
 
 
 def _known(members: Mapping[str, Any]) -> dict[str, Any]:

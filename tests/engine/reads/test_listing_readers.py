@@ -197,7 +197,7 @@ def test_fields_are_selected_without_stored_items(world: World) -> None:
         ({"order": "ordered"}, {}),
         ({}, {"resize": (Phase.MOVE, 32)}),
         ({}, {"resize": (Phase.SETTLE, 32)}),
-        ({"index": "by_rank"}, {"index_change": (Phase.MOVE, 8)}),
+        ({"index": "by_rank"}, {"index_resize": (Phase.MOVE, 8)}),
         ({"index": "by_rank"}, {"marks": True}),
     ],
     ids=str,
