@@ -68,7 +68,7 @@ INDEXES = sorted(definition(Note).indexes)
 class Counts:
     """A topology whose counts a test sets. An entity that is declared unsharded stays so.
 
-    `change` has the phase and the target of the table's count, `index_change` those of the indexes' count.
+    `resize` has the phase and the target of the table's count, `index_resize` those of the indexes' count.
     """
 
     count: int = 16

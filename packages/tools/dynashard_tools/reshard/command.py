@@ -102,7 +102,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Continue until nothing is under way.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how far changes have come; of an entity, a partition or an index also when none is under way.
+    """Show how far resizes have come; of an entity, a partition or an index also when none is under way.
 
     Exit status: 0, whether something is under way or not.
     """

@@ -115,7 +115,7 @@ def reached(status: Status) -> str:
         return f"{done}. Nothing continues in the background."
     return (
         f"{done}. The relocation markers of moved items are being deleted in the background; until that is over, no "
-        f"other change can start. `dynashard reshard status {name} --watch` watches it."
+        f"other resize can start. `dynashard reshard status {name} --watch` watches it."
     )
 
 

@@ -72,7 +72,7 @@ def watch_until(
 
 @dataclass
 class Watch:
-    """Polls changes once a second, and shows them. `worker` is for the message that no worker seems to run."""
+    """Polls resizes once a second, and shows them. `worker` is for the message that no worker seems to run."""
 
     poll: Callable[[], Sequence[Status]]
     show: Show
@@ -125,7 +125,7 @@ def report_no_worker(worker: str) -> None:
 
 @contextmanager
 def _shown() -> Iterator[Show]:
-    """Show changes on standard error."""
+    """Show resizes on standard error."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines().show

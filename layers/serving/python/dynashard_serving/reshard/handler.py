@@ -72,7 +72,7 @@ def operate(event: Any, context: object) -> dict[str, Any]:
 
 @without_traceback
 def watch(event: object, _context: object) -> list[str]:
-    """Schedule: find changes without a driver and changes that take long; with `look: shrink`, quiet counts."""
+    """Schedule: find resizes without a driver and resizes that take long; with `look: shrink`, quiet counts."""
     if isinstance(event, Mapping) and event.get("look") == "shrink":
         settings, transport = _settings(), _transport()
         load = cloudwatch(settings.environment, transport, settings.table)

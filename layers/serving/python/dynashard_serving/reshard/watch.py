@@ -1,4 +1,4 @@
-"""Find changes without a driver and start them again; report how far changes have come."""
+"""Find resizes without a driver and start them again; report how far resizes have come."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ from dynashard.errors import DynashardError
 from dynashard.resharding.resharder import Resharder
 
 _POLL: Final = 1.0
-"""Seconds between polls for new changes."""
+"""Seconds between polls for new resizes."""
 _SLICE: Final = 2.0
 """Seconds that a task is worked on at a time."""
 _LONGEST_BACKOFF: Final = 60.0
@@ -67,7 +67,7 @@ def drive(
 
 
 def _poll(resharder: Resharder, driven: dict[str, _Driven], log: Callable[[str], None]) -> bool:
-    """Begin with new changes and leave those that have ended; whether they could be read."""
+    """Begin with new resizes and leave those that have ended; whether they could be read."""
     try:
         keys = set(resharder.poll())
     except DynashardError as error:

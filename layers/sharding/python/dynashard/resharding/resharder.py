@@ -110,7 +110,7 @@ class Resharder:
             cause: why, for the status. One that the growth policy gives, `throttle` or `quiet`, may be declined.
             survey: count the items to move during the first wait, for the progress bar; half a read unit for 4 KB.
             creating: the share of a shard's write units with which callers create items, for the judgement whether the
-                change ends in time.
+                resize ends in time.
 
         Raises:
             ReshardRefusedError: it is not possible, or not now; `reason` is one of not_power_of_two, same_count,
@@ -187,7 +187,7 @@ class Resharder:
     def poll(self) -> list[str]:
         """Return the keys of all records of unfinished resizes, in order; a driver calls `advance` for each.
 
-        Stored leases are brought in line before. A lowered setting of the lease shortens the waits of changes when the
+        Stored leases are brought in line before. A lowered setting of the lease shortens the waits of resizes when the
         leases that were granted before have ended. A raised one is stored while nothing changes.
 
         Cost: 1 round trip, 1 read unit a family; if its lease is not the setting's, 1 round trip and 1 write unit.

@@ -138,7 +138,7 @@ def _resize(context: Context, scope: Scope, origin: int, to: int, *, last: Recor
     """A requested resize; `last` is the record with the previous one."""
     before = None if last is None else Resize.of(last)
     # For one partition a check is cheap. For a family it takes a Scan of the table, so it is done only if the last
-    # change has met items that were stored late.
+    # resize has met items that were stored late.
     worthwhile = scope.partition is not None or (before is not None and bool(before.late or before.left))
     check = worthwhile and scope.index is None and scope.moves
     tasks = tasks_of(scope, origin, to, context.segments)
