@@ -133,7 +133,7 @@ class LocalProcess:
         return engine
 
     def worker_process(self) -> int:
-        """Wait for the worker that changes shard counts, and return its process id."""
+        """Wait for the worker that resizes shard counts, and return its process id."""
         deadline, pause = monotonic() + HANG_SECONDS, Event()
         while monotonic() < deadline:
             for pid, line in self.processes().items():

@@ -21,7 +21,7 @@ from tests.releases.resize import TABLE, TIMES, TOPOLOGY
 TENANT = "abc"
 USERS = 24
 BUDGET = "60"
-"""Write units a second, so few that a change is killed while items move."""
+"""Write units a second, so few that a resize is killed while items move."""
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 LATER = {"Prefer": "respond-async"}
 SETTINGS = {**TIMES, "QUEUE_VISIBILITY_SECONDS": "1", "GROWTH_MODE": "off"}
@@ -135,7 +135,7 @@ class ReleaseFolder:
         assert len(listed(client, "/v1/follows", of="User.9")) == self.turns
         stack.once(lambda: pings_counted(client) == self.turns)
 
-    def begin_change(self, stack: LocalProcess, to: int, *, older: bool) -> None:
+    def begin_resize(self, stack: LocalProcess, to: int, *, older: bool) -> None:
         """Request another shard count of the users under the code of a release, and wait until some have moved."""
         code = under(self._python(older=older), "resize.py", stack.engine_url, TENANT, str(to), BUDGET)
         assert Path(code).is_relative_to(self.older) is older
@@ -146,7 +146,7 @@ class ReleaseFolder:
 
 
 def settled(stack: LocalProcess, count: int) -> None:
-    """Wait until a change has ended: its count is in force, and no marker is left."""
+    """Wait until a resize has ended: its count is in force, and no marker is left."""
     wanted = {"number_of_shards": {"N": str(count)}, "swept": {"BOOL": True}}
     stack.once(lambda: wanted.items() <= record(stack).items())
     assert markers(stack) == 0

@@ -83,7 +83,7 @@ class Traffic:
         self._thread.join()
 
     def _work(self, number: int) -> None:
-        # With pauses, so that the change gets its share of the machine.
+        # With pauses, so that the resize gets its share of the machine.
         while not self._stop.wait(2.0):
             number += 1
             name = user(number)["id"]
@@ -103,7 +103,7 @@ class Traffic:
 
 
 def until_over(deployment: Deployment) -> dict[str, Any]:
-    """Wait for the end of the change, and return its status."""
+    """Wait for the end of the resize, and return its status."""
     deadline, pause = monotonic() + HANG_SECONDS, Event()
     while True:
         status: dict[str, Any] = operate(deployment, "reshard.status", **ASKED)["result"]
@@ -141,7 +141,7 @@ def test_a_count_changes_under_traffic_and_every_user_is_there_exactly_once(quic
     assert any(int(shard) >= 16 for shard in shards_in(quick))
 
 
-def test_an_impossible_change_is_refused_with_its_reason(quick: Deployment) -> None:
+def test_an_impossible_resize_is_refused_with_its_reason(quick: Deployment) -> None:
     odd = operate(quick, "reshard.start", **ASKED, to=24)
     unknown = operate(quick, "reshard.start", entity="people", partition=None, to=32)
 
@@ -153,7 +153,7 @@ def test_an_impossible_change_is_refused_with_its_reason(quick: Deployment) -> N
     assert (unknown["ok"], unknown["error"]["details"]) == (False, {"field": "entity"})
 
 
-def test_one_execution_finished_the_change(quick: Deployment) -> None:
+def test_one_execution_finished_the_resize(quick: Deployment) -> None:
     machine = quick.outputs["Dynashard-dev-Reshard"]["StateMachine"]
     executions = quick.aws.client("stepfunctions").list_executions(stateMachineArn=machine)["executions"]
 

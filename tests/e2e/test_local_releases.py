@@ -28,10 +28,10 @@ def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert all(stack.all_gone() for stack in made.stacks)
 
 
-def test_an_upgrade_and_a_rollback_in_the_middle_of_a_change_lose_nothing(folder: ReleaseFolder) -> None:
+def test_an_upgrade_and_a_rollback_in_the_middle_of_a_resize_lose_nothing(folder: ReleaseFolder) -> None:
     older = folder.start(older=True)
     folder.use(older)
-    folder.begin_change(older, 32, older=True)
+    folder.begin_resize(older, 32, older=True)
     older.kill_everything()
 
     present = folder.start(older=False)
@@ -53,7 +53,7 @@ def test_changes_that_either_release_began_are_ended_by_the_other_there_and_back
         if turn:
             settled(stack, counts[turn - 1])
         folder.use(stack)
-        folder.begin_change(stack, count, older=turn % 2 == 0)
+        folder.begin_resize(stack, count, older=turn % 2 == 0)
         stack.kill_everything()
 
     last = folder.start(older=True)

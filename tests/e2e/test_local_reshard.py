@@ -1,4 +1,4 @@
-"""A change of a shard count finishes on the local stack after any process was killed, and loses nothing."""
+"""A resize finishes on the local stack after any process was killed, and loses nothing."""
 
 import os
 import signal
@@ -69,7 +69,7 @@ def fill(wire: Transport) -> dict[str, str]:
 
 
 def until(control: Resharder, reached: Callable[[Status], bool]) -> Status:
-    """Wait until the change has reached a stage, and return it."""
+    """Wait until the resize has reached a stage, and return it."""
     deadline, pause = monotonic() + HANG_SECONDS, Event()
     while monotonic() < deadline:
         status = control.status(SCOPE)
@@ -168,7 +168,7 @@ def writing(stack: LocalProcess, names: dict[str, str]) -> Iterator[list[Writer]
             thread.join()
 
 
-def test_a_change_finishes_whenever_its_worker_is_killed_and_no_write_is_lost(start_local: Start) -> None:
+def test_a_resize_finishes_whenever_its_worker_is_killed_and_no_write_is_lost(start_local: Start) -> None:
     stack = start_local(**TIMES).ready()
     with connected(stack) as wire:
         names = fill(wire)
@@ -212,7 +212,7 @@ def _gone_on(wire: Transport, stage: str, marks: int, status: Status) -> bool:
 
 
 @pytest.mark.deep
-def test_a_change_continues_after_everything_was_killed(start_local: Start) -> None:
+def test_a_resize_continues_after_everything_was_killed(start_local: Start) -> None:
     stack = start_local(**TIMES).ready()
     with connected(stack) as wire:
         names = fill(wire)

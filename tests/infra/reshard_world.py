@@ -98,7 +98,7 @@ class Fault:
 
 
 class World:
-    """The resources of a change of counts, with simulated time.
+    """The resources of a resize, with simulated time.
 
     Args:
         dev: the templates.
@@ -339,7 +339,7 @@ def fill(made: World) -> None:
 
 @cache
 def _clients(endpoint: str) -> tuple[Transport, Any, Any]:
-    """Return a cached client of the engine, because reading a service's description takes longer than a change."""
+    """Return a cached client of the engine, because reading a service's description takes longer than a resize."""
     streams = get_session().create_client(
         "dynamodbstreams",
         region_name="us-east-1",

@@ -171,7 +171,7 @@ def test_a_record_that_cannot_be_started_keeps_no_later_one_waiting() -> None:
     assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
     assert started == [("free", "1")]
     failure = "no execution could be started for busy: later"
-    assert log == [failure, "started: the change of free", failure]
+    assert log == [failure, "started: the resize of free", failure]
 
 
 @pytest.mark.parametrize(

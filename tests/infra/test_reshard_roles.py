@@ -32,7 +32,7 @@ def test_a_role_allows_what_its_function_needs_and_no_more(parcels: World) -> No
     parcels.collection(Note).create(Note(tenant="abc", id="1"))
     for asked in (ASKED, family, {**notes, "partition": None}, notes):
         for to in (4, 1):
-            change(parcels, to, **asked)
+            resize(parcels, to, **asked)
     fail_for_good(parcels)
     meet_a_taken_home(parcels)
     parcels.start(2, **notes)
@@ -54,7 +54,7 @@ def test_a_role_allows_what_its_function_needs_and_no_more(parcels: World) -> No
     assert {resource for resource, _ in roles["Operator"].grants} == {"Topology"}
 
 
-def change(parcels: World, to: int, **asked: Any) -> None:
+def resize(parcels: World, to: int, **asked: Any) -> None:
     """Change a count, with a pause."""
     parcels.operate("reshard.start", **asked, to=to)
     parcels.operate("reshard.pause", **asked)
@@ -64,7 +64,7 @@ def change(parcels: World, to: int, **asked: Any) -> None:
 
 
 def fail_for_good(parcels: World) -> None:
-    """Have each call of the worker fail, and let the change be completed."""
+    """Have each call of the worker fail, and let the resize be completed."""
     parcels.faults = [Fault("Work", None, 0)]
     parcels.start(8)
     parcels.deliver()
@@ -114,7 +114,7 @@ def leave_reads_undone(parcels: World) -> None:
         ("Work", ("Table", "UpdateItem"), ASKED),
     ],
 )
-def test_a_role_with_one_action_less_fails_the_change(
+def test_a_role_with_one_action_less_fails_the_resize(
     parcels: World, who: str, grant: Grant, asked: dict[str, Any]
 ) -> None:
     parcels.start(4, **asked)

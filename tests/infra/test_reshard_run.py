@@ -1,4 +1,4 @@
-"""Changes of counts from the resize request to the end: synthesised machine and filters, real steps, real engine."""
+"""Resizes from the resize request to the end: synthesised machine and filters, real steps, real engine."""
 
 from itertools import count, pairwise
 from typing import Any
@@ -111,7 +111,7 @@ def test_a_function_that_dies_in_each_call_is_called_again(parcels: World, entry
 
 
 @pytest.mark.parametrize("entry", ["Advance", "Work"])
-def test_a_permanent_failure_pauses_the_change_until_it_is_resumed(parcels: World, entry: str) -> None:
+def test_a_permanent_failure_pauses_the_resize_until_it_is_resumed(parcels: World, entry: str) -> None:
     parcels.faults = [Fault(entry, None, 0)]
     parcels.start(4)
     parcels.deliver()
@@ -141,7 +141,7 @@ def test_a_failure_that_cannot_be_recorded_still_fails_the_execution(parcels: Wo
     assert parcels.status()["paused"] is False
 
 
-def test_a_change_without_an_execution_is_taken_up_by_the_watch(parcels: World) -> None:
+def test_a_resize_without_an_execution_is_taken_up_by_the_watch(parcels: World) -> None:
     parcels.start(4)
     parcels.lose()
     parcels.clock.now += 200
@@ -157,7 +157,7 @@ def test_a_change_without_an_execution_is_taken_up_by_the_watch(parcels: World) 
     assert parcels.status()["count"] == 4
 
 
-def test_the_watch_leaves_running_and_paused_changes_alone_and_reports_their_age(parcels: World) -> None:
+def test_the_watch_leaves_running_and_paused_resizes_alone_and_reports_their_age(parcels: World) -> None:
     nothing = parcels.look()
     parcels.start(4)
     parcels.deliver()
@@ -194,8 +194,8 @@ def test_a_pause_ends_the_execution_and_a_resumption_starts_another(parcels: Wor
     assert stored(parcels) == IDS
 
 
-@pytest.mark.parametrize(("stage", "changes"), [("pending", 1), ("prepare", 1), ("move", 2), ("settle", 2)])
-def test_an_abort_ends_with_the_old_count_and_every_item(parcels: World, stage: str, changes: int) -> None:
+@pytest.mark.parametrize(("stage", "resizes"), [("pending", 1), ("prepare", 1), ("move", 2), ("settle", 2)])
+def test_an_abort_ends_with_the_old_count_and_every_item(parcels: World, stage: str, resizes: int) -> None:
     def abort(_entry: str) -> None:
         status = parcels.status()
         if status["stage"] == stage and status["target"] == 4 and status["back_to"] is None:
@@ -209,13 +209,13 @@ def test_an_abort_ends_with_the_old_count_and_every_item(parcels: World, stage: 
     status = parcels.status()
     assert [execution.status for execution in executions] == ["SUCCEEDED"]
     assert (status["count"], status["target"], status["swept"]) == (2, None, True)
-    assert (status["cause"] == "abort") == (changes == 2)
+    assert (status["cause"] == "abort") == (resizes == 2)
     assert stored(parcels) == IDS
     assert "marks" not in parcels.shards()
     assert parcels.operate("reshard.status")["result"] == []
 
 
-def test_an_abort_of_a_paused_change_is_carried_out(parcels: World) -> None:
+def test_an_abort_of_a_paused_resize_is_carried_out(parcels: World) -> None:
     parcels.start(4)
     parcels.operate("reshard.pause", **ASKED)
     parcels.deliver()

@@ -1,4 +1,4 @@
-"""Request a change of the shard count of one tenant's users under the code of a release: `python resize.py ENDPOINT`.
+"""Request a resize of one tenant's users under the code of a release: `python resize.py ENDPOINT`.
 
 Further arguments are the tenant, the new count, and the write units a second that moving may consume. Prints where the
 code is.
@@ -16,7 +16,7 @@ from dynashard.transport import connect
 
 TABLE, TOPOLOGY = "Dynashard-local-Data-Table", "Dynashard-local-Data-Topology"
 TIMES = {"TOPOLOGY_LEASE_SECONDS": "1", "TOPOLOGY_OPERATION_SECONDS": "1", "TOPOLOGY_SKEW_SECONDS": "0"}
-"""The settings of the stacks that carry the change out."""
+"""The settings of the stacks that carry the resize out."""
 
 
 def users() -> Any:

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from dynashard import Entity, definition
 from dynashard.entity import ItemKey
-from dynashard.resharding.change import Change
 from dynashard.resharding.progress import Pass, Position, Progress, _decode, _update
 from dynashard.topology import Phase, Record
 from dynashard.topology.records import decode, encode, first_record
@@ -38,6 +37,16 @@ def exposed() -> Any:
     return declared().entities
 
 
+def resize_class() -> Any:
+    """Return the class of what a topology record stores about a resize."""
+    try:
+        from dynashard.resharding.resize import Resize  # noqa: PLC0415 - release 0.1.0 has another name for it
+    except ModuleNotFoundError:
+        return import_module("dynashard.resharding.change").Change
+    return Resize
+
+
+Resize: Final = resize_class()
 AT: Final = 1_790_000_000.25
 NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 EXPOSED: Final = exposed()
@@ -57,36 +66,36 @@ Kinds = dict[str, dict[str, Any]]
 
 
 def _topology() -> dict[str, Any]:
-    family = first_record("user.v1.User", 4, now=AT, lease=30.0).changed(
+    family = first_record("user.v1.User", 4, now=AT, lease=30.0).revised(
         AT, active=frozenset({"user.v1.User:abc"}), differ_since=AT, former_lease=60.0, lowered_at=AT + 1
     )
-    change = Change(
+    resize = Resize(
         id="c1", origin=4, target=8, tasks=4, cause="operator", started=AT, budget=25.0, seen=AT, margin=4.5, check=True
     )
     own = first_record("user.v1.User:abc", 4, now=AT, lease=30.0)
-    changes = {
-        "waiting": replace(change, seen=None, margin=None),
-        "moving": replace(change, total=100),
-        "paused": replace(change, paused=True, error="a step failed", back_to=4),
-        "settled": replace(change, moved=90, late=2, left=1, write_units=180.5, read_units=12.0, passed=AT + 9),
+    resizes = {
+        "waiting": replace(resize, seen=None, margin=None),
+        "moving": replace(resize, total=100),
+        "paused": replace(resize, paused=True, error="a step failed", back_to=4),
+        "settled": replace(resize, moved=90, late=2, left=1, write_units=180.5, read_units=12.0, passed=AT + 9),
     }
     phases = {"waiting": Phase.STABLE, "moving": Phase.MOVE, "paused": Phase.PREPARE, "settled": Phase.SETTLE}
     found = {
-        name: own.changed(AT, phase=phases[name], target=8, since=AT, swept=False, change=each.stored())
-        for name, each in changes.items()
+        name: own.revised(AT, phase=phases[name], target=8, since=AT, swept=False, resize=each.stored())
+        for name, each in resizes.items()
     }
-    swept = own.changed(AT, count=8, swept=False, change=changes["settled"].stored())
+    swept = own.revised(AT, count=8, swept=False, resize=resizes["settled"].stored())
     return {name: encode(record) for name, record in {**found, "family": family, "sweeping": swept}.items()}
 
 
 def _read_topology(wire: Any) -> Any:
     record = decode(wire)
-    change = Change.of(record)
-    return [_record(record), None if change is None else _known(asdict(change))]
+    resize = Resize.of(record)
+    return [_record(record), None if resize is None else _known(asdict(resize))]
 
 
 def _record(record: Record) -> dict[str, Any]:
-    return {name: value for name, value in _known(asdict(record)).items() if name != "change"}
+    return {name: value for name, value in _known(asdict(record)).items() if name not in {"change", "resize"}}
 
 
 def _known(members: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +114,10 @@ def _progress() -> dict[str, Any]:
 
 def _read_progress(wire: Any) -> Any:
     progress = _decode("user.v1.User:abc", wire)
-    return None if progress is None else asdict(progress)
+    if progress is None:
+        return None
+    # Under the name that it has in the recordings.
+    return {"change" if name == "resize" else name: value for name, value in asdict(progress).items()}
 
 
 def _answers() -> dict[str, Any]:

@@ -47,10 +47,10 @@ WATCH_RETRIES = 2
 
 
 class ReshardStack(FunctionStack):
-    """Carries out changes of shard counts.
+    """Carries out resizes.
 
     Attributes:
-        machine: the state machine; an execution carries one change.
+        machine: the state machine; an execution carries one resize.
         advance, work, stop: the functions that take its steps.
         dispatch: the function that starts its executions.
         watch: the function that starts changes again which have no execution.
@@ -148,7 +148,7 @@ class ReshardStack(FunctionStack):
         # Lambda refuses the destination while the role may not send to it.
         kept.node.add_dependency(watch.role, watch.live)
         name = self.settings.name
-        self._schedule(watch, "WatchRule", f"Watches changes of shard counts ({name})", Duration.minutes(WATCH_MINUTES))
+        self._schedule(watch, "WatchRule", f"Watches resizes ({name})", Duration.minutes(WATCH_MINUTES))
         self._schedule(
             watch, "ShrinkRule", f"Halves shard counts that are quiet ({name})", Duration.hours(SHRINK_HOURS), SHRINK
         )
@@ -222,10 +222,10 @@ class ReshardStack(FunctionStack):
 
 
 def _filters() -> list[dict[str, Any]]:
-    """Select the stream records of changes that are under way or were paused; the function decides."""
+    """Select the stream records of resizes that are under way or were paused; the function decides."""
     there = [{"exists": True}]
     count = {schema.TOPOLOGY_COUNT: {"N": there}}
-    stood_still = {schema.TOPOLOGY_CHANGE: {"M": {"paused": {"BOOL": [True]}}}}
+    stood_still = {schema.TOPOLOGY_RESIZE: {"M": {"paused": {"BOOL": [True]}}}}
     return [
         {"dynamodb": {"NewImage": {**count, schema.TOPOLOGY_TARGET: {"N": there}}}},
         {"dynamodb": {"NewImage": {**count, schema.TOPOLOGY_SWEPT: {"BOOL": [False]}}}},

@@ -1,12 +1,12 @@
-"""The state machine that carries out one change of a shard count, in Amazon States Language.
+"""The state machine that carries out one resize, in Amazon States Language.
 
     Advance -> Next -> wait -> Wait --------------> Advance
                     -> work -> Work (all at once) -> Rest -> Advance
                     -> over -> Continue (a new execution) -> Continued
                     -> done -> Done
-      a failure of any of them -> Stop (pauses the change and says why) -> Failed
+      a failure of any of them -> Stop (pauses the resize and says why) -> Failed
 
-The record of the change and the progress of its tasks are in the topology table, so an execution may end at any point
+The record of the resize and the progress of its tasks are in the topology table, so an execution may end at any point
 and another one continues.
 """
 
@@ -21,7 +21,7 @@ ADVANCE_SECONDS = 120
 HOPELESS = ("ConfigurationError", "DeclarationError")
 """Errors that a retry would raise again, by the names of the layer's classes."""
 CROWDED = ("Lambda.TooManyRequestsException",)
-"""Lambda's refusal while the function's concurrency is used up, usually by other changes."""
+"""Lambda's refusal while the function's concurrency is used up, usually by other resizes."""
 STARTED_BEFORE = ("StepFunctions.ExecutionAlreadyExistsException", "StepFunctions.ExecutionAlreadyExists")
 
 State = dict[str, Any]
@@ -33,9 +33,9 @@ def definition(
     """Return the machine.
 
     Args:
-        advance: ARN of the function that takes the next step of a change.
+        advance: ARN of the function that takes the next step of a resize.
         work: ARN of the function that works on a task.
-        stop: ARN of the function that pauses a change that has failed.
+        stop: ARN of the function that pauses a resize that has failed.
         work_seconds: longest run of the function that works.
         concurrency: tasks that run at once.
         partition: of the ARNs of AWS: `aws`, `aws-cn`, ...

@@ -1,4 +1,4 @@
-"""Carries out changes of shard counts on the local engine, until standard input ends.
+"""Carries out resizes on the local engine, until standard input ends.
 
 It takes the same steps as the state machine of a deployment. It may be killed at any moment: the next one continues
 from the topology table.
@@ -101,14 +101,14 @@ def main() -> None:
     worker = resharder(os.environ, transport)
 
     def check() -> None:
-        shrink_quiet(worker, settings=growth(os.environ), report=_report_change)
+        shrink_quiet(worker, settings=growth(os.environ), report=_report_resize)
 
     hourly = {"stop": never.is_set, "sleep": time.sleep, "log": log}
     Thread(target=shrink_hourly, args=[check], kwargs=hourly, daemon=True).start()
     drive(worker, stop=never.is_set, sleep=time.sleep, log=log)
 
 
-def _report_change(report: Report) -> None:
+def _report_resize(report: Report) -> None:
     log(f"{report.event}: {report.reason}")
 
 

@@ -36,7 +36,7 @@ class Settings(BaseModel):
     topology_lease_seconds: int = Field(default=30, ge=1, le=3600)
     """How long a function may keep a view of the topology."""
     topology_operation_seconds: int = Field(default=4, ge=1, le=900)
-    """Longest operation on the table, retries included; changes of shard counts wait for it between their phases."""
+    """Longest operation on the table, retries included; resizes wait for it between their phases."""
     topology_skew_seconds: int = Field(default=0, ge=0, le=60)
     """Most that two clocks may differ; all processes here share one."""
     growth_mode: Literal["on", "dry_run", "off"] = "on"
@@ -46,7 +46,7 @@ class Settings(BaseModel):
     growth_quiet_seconds: int = Field(default=86400, ge=1)
     """How long a count that grew by itself must have stayed before it is halved."""
     growth_most_minutes: float = Field(default=10, gt=0)
-    """How long a change may be expected to take that starts by itself and moves items."""
+    """How long a resize may be expected to take that starts by itself and moves items."""
     growth_mover_share: float = Field(default=0.2, gt=0, le=1)
     """The part of each shard's units that moving items may take."""
     max_queries_per_request: int = Field(default=300, ge=1, le=10_000)

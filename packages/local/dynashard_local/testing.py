@@ -17,7 +17,7 @@ import pytest
 from dynashard_local.process import Stack, running_stack
 
 LEASE_SECONDS = 3
-"""The lease of the topology: a change of a shard count takes seconds, not a minute."""
+"""The lease of the topology: a resize takes seconds, not a minute."""
 
 
 @pytest.fixture(scope="session")

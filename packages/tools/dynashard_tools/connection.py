@@ -46,9 +46,9 @@ class Backend:
         target: its description, the same in each command.
         timing: how long a published change takes to reach all readers.
         operation: the longest operation, in seconds.
-        worker: where changes of shard counts are carried out, for the message that no worker seems to run.
+        worker: where resizes are carried out, for the message that no worker seems to run.
         load: measures how busy the table is; None if nothing measures it.
-        concurrency: tasks of a change that its worker works on at a time, for estimates.
+        concurrency: tasks of a resize that its worker works on at a time, for estimates.
         endpoint: the URL of the local engine; None for a deployed environment.
         idempotency_table: returns the name of the table that no restore undoes.
     """

@@ -64,14 +64,14 @@ def found_mended_and_gone(world: Moving, kind: str, number: int = 1) -> None:
 def changed(world: Moving, count: int = 8) -> None:
     """Make a partition that has changed its count, with items and without a fault."""
     world.fill(Thing, 30, colour=lambda n: "red" if n % 2 else None, rank=lambda n: n)
-    world.change(ABC, count)
+    world.resize(ABC, count)
 
 
 def test_verification_finds_nothing_wrong_with_stored_items(world: Moving) -> None:
     changed(world)
     world.fill(Old, 10)
     world.fill(Event, 10)
-    world.change(index(Thing, "by_colour"), 8)
+    world.resize(index(Thing, "by_colour"), 8)
 
     report = verified(world)
 

@@ -1,4 +1,4 @@
-"""The loop of a local worker finishes every change, despite faults and kills."""
+"""The loop of a local worker finishes every resize, despite faults and kills."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -24,7 +24,7 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
 
 
 def run(world: Moving, resharder: Resharder, *, loops: int = 5000, workers: int = 3) -> list[str]:
-    """Drive until no change is left, and return the log."""
+    """Drive until no resize is left, and return the log."""
     left = iter(range(loops))
     logged: list[str] = []
 
@@ -45,7 +45,7 @@ def leap(world: Moving) -> Callable[[float], None]:
     return sleep
 
 
-def test_several_changes_are_carried_out_concurrently(world: Moving) -> None:
+def test_several_resizes_are_carried_out_concurrently(world: Moving) -> None:
     for tenant in ("abc", "b"):
         world.fill(Thing, 30, tenant=tenant)
     scopes = [partition(Thing), partition(Thing, "b"), partition(Event), whole(Old)]
@@ -59,7 +59,7 @@ def test_several_changes_are_carried_out_concurrently(world: Moving) -> None:
     assert (world.misplaced(Thing, 16), world.marks()) == ([], [])
 
 
-def test_a_change_requested_while_the_worker_runs_is_carried_out(world: Moving) -> None:
+def test_a_resize_requested_while_the_worker_runs_is_carried_out(world: Moving) -> None:
     world.fill(Thing, 10, colour=lambda _: "red")
     rounds = iter(range(2000))
 
@@ -132,7 +132,7 @@ def test_a_lasting_failure_is_logged_less_and_less_often_and_hinders_no_other_ch
     assert "move.v1.Thing:abc" in logged[0]
 
 
-def test_a_paused_change_waits_for_its_resumption(world: Moving) -> None:
+def test_a_paused_resize_waits_for_its_resumption(world: Moving) -> None:
     world.fill(Thing, 10)
     world.resharder.start(partition(Thing), 8)
     world.resharder.pause(partition(Thing))

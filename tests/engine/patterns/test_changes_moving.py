@@ -119,9 +119,9 @@ def test_every_item_that_only_moves_is_reported_once(worlds: tuple[Moving, Movin
     world, _ = worlds
     stream = streamed.on(world.table)
     world.fill(Thing, 30, colour=lambda n: f"colour {n % 2}", text=str)
-    world.change(partition(Thing), 32)
-    world.change(index(Thing, "by_colour"), 16)
-    world.change(partition(Thing), 1)
+    world.resize(partition(Thing), 32)
+    world.resize(index(Thing, "by_colour"), 16)
+    world.resize(partition(Thing), 1)
 
     changes = changes_of(records_of(stream), Thing)
 

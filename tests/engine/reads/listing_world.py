@@ -68,16 +68,16 @@ INDEXES = sorted(definition(Note).indexes)
 class Counts:
     """A topology whose counts a test sets. An entity that is declared unsharded stays so.
 
-    `change` has the phase and the target of the table's count, `index_change` those of the indexes' count.
+    `resize` has the phase and the target of the table's count, `index_resize` those of the indexes' count.
     """
 
     count: int = 16
     index_count: int = 4
     modulo_count: int = 6
-    change: tuple[Phase, int | None] = (Phase.STABLE, None)
-    index_change: tuple[Phase, int | None] = (Phase.STABLE, None)
+    resize: tuple[Phase, int | None] = (Phase.STABLE, None)
+    index_resize: tuple[Phase, int | None] = (Phase.STABLE, None)
     marks: bool = False
-    changes: int = 0
+    resizes: int = 0
 
     def view(self, entity: EntityDefinition[Any], partition: str) -> View:
         del partition
@@ -85,17 +85,17 @@ class Counts:
             return View(UNSHARDED)
         if not entity.shards.rule.powers_of_two:
             return View(self.modulo_count)
-        return View(self.count, *self.change, markers=self.marks, version=self._version)
+        return View(self.count, *self.resize, markers=self.marks, version=self._version)
 
     def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
         del entity
         if not index.shards:
             return View(UNSHARDED, markers=self.marks, version=self._version)
-        return View(self.index_count, *self.index_change, markers=self.marks, version=self._version)
+        return View(self.index_count, *self.index_resize, markers=self.marks, version=self._version)
 
     @property
     def _version(self) -> str:
-        return str(self.changes) if self.changes else ""
+        return str(self.resizes) if self.resizes else ""
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
         """Views are not cached."""

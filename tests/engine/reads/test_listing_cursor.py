@@ -1,4 +1,4 @@
-"""Cursors on the engine survive writes, other page sizes and changes of the shard count, but no other change."""
+"""Cursors on the engine survive writes, other page sizes and resizes, but no other change."""
 
 from random import Random
 from typing import Any

@@ -12,7 +12,7 @@ from dynashard import Filter, RetryPolicy
 from dynashard.runtime import Runtime
 from tests.depth import examples
 from tests.engine.reads.listing_world import INDEXES, ORDERS, Note, World, some_notes, tenant
-from tests.engine.repository.moving_world import Amid, Change
+from tests.engine.repository.moving_world import Amid, Resize
 
 pytestmark = pytest.mark.engine
 
@@ -44,34 +44,34 @@ def answers(note: Note, asked: dict[str, Any], key: str) -> bool:
     )
 
 
-def paged(change: Change, partition: dict[str, Any], limits: list[int], **asked: Any) -> list[Note]:
-    """Read all pages of a listing while the change continues between and during them."""
-    collection = change.world.collection(through=Amid(change.world.transport, change), retry_policy=WITHOUT_PAUSES)
+def paged(resize: Resize, partition: dict[str, Any], limits: list[int], **asked: Any) -> list[Note]:
+    """Read all pages of a listing while the resize continues between and during them."""
+    collection = resize.world.collection(through=Amid(resize.world.transport, resize), retry_policy=WITHOUT_PAUSES)
     items: list[Note] = []
     cursor: str | None = None
-    change.go_on(change.random.choice([0, 3, 12, 30]))
+    resize.go_on(resize.random.choice([0, 3, 12, 30]))
     for _ in range(3000):
-        limit = change.random.choice(limits)
+        limit = resize.random.choice(limits)
         page = collection.list(partition, limit=limit, cursor=cursor, **asked)
         assert len(page.items) <= limit
         items += page.items
         cursor = page.cursor
         if cursor is None:
             return items
-        change.go_on(change.random.choice([0, 0, 2, 20]))
+        resize.go_on(resize.random.choice([0, 0, 2, 20]))
     raise AssertionError("the listing does not end")
 
 
-def check(change: Change, items: list[Any], asked: dict[str, Any], index: str | None) -> None:
+def check(resize: Resize, items: list[Any], asked: dict[str, Any], index: str | None) -> None:
     """Check that lasting items were listed once, and that no other than matching items were listed."""
     came = Counter(item.id for item in items)
-    keys = {note.id: note.id if index is None else note.rank or "" for note in [*change.staying, *change.passing]}
-    listed = [n for n in [*change.staying, *change.passing] if index is None or n.group is not None]
+    keys = {note.id: note.id if index is None else note.rank or "" for note in [*resize.staying, *resize.passing]}
+    listed = [n for n in [*resize.staying, *resize.passing] if index is None or n.group is not None]
     asked_for = {note.id for note in listed if answers(note, asked, keys[note.id])}
     assert set(came) <= asked_for
     ties = Counter(keys[note.id] for note in listed)
     assert [key for key, times in came.items() if times > 1 and ties[keys[key]] <= REMEMBERED] == [], "twice"
-    missed = [note.id for note in change.staying if note.id in asked_for and not came[note.id]]
+    missed = [note.id for note in resize.staying if note.id in asked_for and not came[note.id]]
     assert missed == [], f"missed {missed}"
 
 
@@ -88,11 +88,11 @@ def test_a_listing_of_a_table_lists_lasting_items_once_while_its_count_changes(
 ) -> None:
     random, of = Random(seed), tenant()
     notes = notes_of(random, size if limits[0] > 1 else size // 4, of, 3)
-    change = Change(world, random, notes, index=False)
+    resize = Resize(world, random, notes, index=False)
 
-    items = paged(change, {"tenant": of}, limits, order=order, **asked)
+    items = paged(resize, {"tenant": of}, limits, order=order, **asked)
 
-    check(change, items, asked, None)
+    check(resize, items, asked, None)
     ids = [item.id for item in items]
     assert order != "ordered" or ids == sorted(ids, reverse=asked["direction"] == "desc")
 
@@ -132,10 +132,10 @@ def test_a_listing_of_an_index_lists_lasting_items_once_while_counts_change(
 ) -> None:
     random, of = Random(seed), tenant()
     notes = notes_of(random, size if limits[0] > 1 else size // 4, of, ranks)
-    change = Change(world, random, notes, index=own)
+    resize = Resize(world, random, notes, index=own)
 
-    items = paged(change, {"tenant": of, "group": "g"}, limits, order=order, index=index, **asked)
+    items = paged(resize, {"tenant": of, "group": "g"}, limits, order=order, index=index, **asked)
 
-    check(change, items, asked, index)
+    check(resize, items, asked, index)
     places = [item.rank or "" for item in items]
     assert order != "ordered" or places == sorted(places, reverse=asked["direction"] == "desc")

@@ -19,7 +19,7 @@ from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.depth import examples
 from tests.engine.reads.listing_world import INDEXES, Counts, Note, World, some_notes, tenant
-from tests.engine.repository.moving_world import Amid, Change, Leased
+from tests.engine.repository.moving_world import Amid, Leased, Resize
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
@@ -34,7 +34,7 @@ def notes_of(random: Random, size: int, of: str) -> list[Note]:
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> dict[str, Any]:
+def resizes(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "seed": draw(st.integers(0, 2**32)),
         "index": draw(st.sampled_from([None, None, *INDEXES])),
@@ -43,11 +43,11 @@ def changes(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def begun(world: World, seed: int, *, own: bool) -> tuple[Change, str]:
+def begun(world: World, seed: int, *, own: bool) -> tuple[Resize, str]:
     random, of = Random(seed), tenant()
-    change = Change(world, random, notes_of(random, 60, of), index=own)
-    change.go_on(random.choice([0, 3, 12, 30]))
-    return change, of
+    resize = Resize(world, random, notes_of(random, 60, of), index=own)
+    resize.go_on(random.choice([0, 3, 12, 30]))
+    return resize, of
 
 
 def listed(note: Note, index: str | None, filters: list[Filter]) -> bool:
@@ -60,13 +60,13 @@ def inside(key: str, asked: dict[str, str]) -> bool:
 
 
 @settings(max_examples=examples(12))
-@given(change=changes(), workers=st.sampled_from([1, 3]))
+@given(resize=resizes(), workers=st.sampled_from([1, 3]))
 def test_a_scan_returns_lasting_items_once_while_counts_change(
-    world: World, change: dict[str, Any], workers: int
+    world: World, resize: dict[str, Any], workers: int
 ) -> None:
-    index, filters = change["index"], change["filters"]
-    going_on, of = begun(world, change["seed"], own=change["own"] and index is not None)
-    # The consumer uses only the first layout, so it does not delay the change.
+    index, filters = resize["index"], resize["filters"]
+    going_on, of = begun(world, resize["seed"], own=resize["own"] and index is not None)
+    # The consumer uses only the first layout, so it does not delay the resize.
     going_on.counts.idle.add(get_ident())
     collection = world.collection(through=Amid(world.transport, going_on, page=9), retry_policy=WITHOUT_PAUSES)
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
@@ -81,12 +81,12 @@ def test_a_scan_returns_lasting_items_once_while_counts_change(
 
 
 @settings(max_examples=examples(12))
-@given(change=changes(), span=st.sampled_from([{}, {"prefix": "b"}, {"start": "a", "end": "b5"}]))
+@given(resize=resizes(), span=st.sampled_from([{}, {"prefix": "b"}, {"start": "a", "end": "b5"}]))
 def test_a_count_counts_lasting_items_once_while_counts_change(
-    world: World, change: dict[str, Any], span: dict[str, str]
+    world: World, resize: dict[str, Any], span: dict[str, str]
 ) -> None:
-    index, filters = change["index"], change["filters"]
-    going_on, of = begun(world, change["seed"], own=change["own"] and index is not None)
+    index, filters = resize["index"], resize["filters"]
+    going_on, of = begun(world, resize["seed"], own=resize["own"] and index is not None)
     going_on.left_to_come, going_on.passing = [], []
     asked: dict[str, Any] = {**span} if index is None else {}
     there = [n for n in going_on.present if listed(n, index, filters) and inside(n.id, asked)]
@@ -98,9 +98,9 @@ def test_a_count_counts_lasting_items_once_while_counts_change(
 
 def test_the_loads_of_shards_are_those_of_both_counts_while_items_move(world: World) -> None:
     notes = notes_of(Random(4), 60, "loads")
-    change = Change(world, Random(1), notes, index=False, counts=Leased(count=4))
-    stored = len(change.present)
-    moved = change.move_some(8, 10)
+    resize = Resize(world, Random(1), notes, index=False, counts=Leased(count=4))
+    stored = len(resize.present)
+    moved = resize.move_some(8, 10)
 
     loads = world.collection().shards({"tenant": "loads"})
 
@@ -112,13 +112,13 @@ def test_the_loads_of_shards_are_those_of_both_counts_while_items_move(world: Wo
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 def test_a_listing_follows_many_markers_with_one_request(world: World, order: str) -> None:
     notes = notes_of(Random(6), 60, f"marks {order}")
-    change = Change(world, Random(1), notes, index=False, counts=Leased(count=1))
-    assert change.move_some(2, 100) >= 15
+    resize = Resize(world, Random(1), notes, index=False, counts=Leased(count=1))
+    assert resize.move_some(2, 100) >= 15
     recording = RecordingTransport(world.transport)
 
     page = world.collection(through=recording).list({"tenant": f"marks {order}"}, order=order, limit=100)
 
-    assert sorted(item.id for item in page.items) == sorted(note.id for note in change.present)
+    assert sorted(item.id for item in page.items) == sorted(note.id for note in resize.present)
     assert (page.rounds, page.consumed.requests) == (2, 2)
     assert len(recording.requests) == 2
 
@@ -126,15 +126,15 @@ def test_a_listing_follows_many_markers_with_one_request(world: World, order: st
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 def test_an_entry_whose_index_key_changed_is_listed_only_under_the_new_one(world: World, order: str) -> None:
     notes = [Note(tenant=f"again {order}", id=f"{n:02d}", group="g", rank="b") for n in range(30)]
-    change = Change(world, Random(1), notes, index=False, counts=Leased(count=1, marks=True))
-    change.move_some(2, 100)
-    for note in change.present:
-        change.write_anew(note, rank="a" if int(note.id) % 2 else "c")
+    resize = Resize(world, Random(1), notes, index=False, counts=Leased(count=1, marks=True))
+    resize.move_some(2, 100)
+    for note in resize.present:
+        resize.write_anew(note, rank="a" if int(note.id) % 2 else "c")
 
     partition = {"tenant": f"again {order}", "group": "g"}
     items = [i for p in world.collection().pages(partition, index="by_rank", order=order, limit=4) for i in p.items]
 
-    assert sorted(item.id for item in items) == sorted(note.id for note in change.present)
+    assert sorted(item.id for item in items) == sorted(note.id for note in resize.present)
     assert {item.rank for item in items} == {"a", "c"}
     assert world.collection().count(partition, index="by_rank", start="b", end="c") == 0
 
@@ -144,37 +144,37 @@ def test_an_entry_whose_index_key_changed_is_listed_only_under_the_new_one(world
 def test_filters_apply_to_the_item_and_not_to_its_marker(world: World, index: str | None, order: str) -> None:
     of = f"filtered {index} {order}"
     notes = [Note(tenant=of, id=f"{n:02d}", group="g", rank="r", kept=n % 2 == 0) for n in range(30)]
-    change = Change(world, Random(1), notes, index=False, counts=Leased(count=2, marks=True))
-    change.move_some(8, 100)
-    for note in change.present:
-        change.write_anew(note, kept=not note.kept)
+    resize = Resize(world, Random(1), notes, index=False, counts=Leased(count=2, marks=True))
+    resize.move_some(8, 100)
+    for note in resize.present:
+        resize.write_anew(note, kept=not note.kept)
 
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
     asked: dict[str, Any] = {"index": index, "filters": KEPT}
     items = [i for p in world.collection().pages(partition, order=order, limit=4, **asked) for i in p.items]
 
-    assert sorted(item.id for item in items) == sorted(note.id for note in change.present if not note.kept)
+    assert sorted(item.id for item in items) == sorted(note.id for note in resize.present if not note.kept)
     assert world.collection().count(partition, **asked) == len(items)
 
 
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("index", ["by_rank", "by_rank_bare"])
-def test_a_cursor_from_before_a_whole_change_continues_among_equal_index_keys(
+def test_a_cursor_from_before_a_whole_resize_continues_among_equal_index_keys(
     world: World, index: str, order: str, direction: str
 ) -> None:
     of = f"asleep {index} {order} {direction}"
     notes = [Note(tenant=of, id=f"{n:02d}", group="g", rank="same") for n in range(9)]
-    change = Change(world, Random(1), notes, index=False, counts=Leased(count=2, index_count=1))
+    resize = Resize(world, Random(1), notes, index=False, counts=Leased(count=2, index_count=1))
     asked: dict[str, Any] = {"index": index, "order": order, "direction": direction, "limit": 3}
 
     first = world.collection().list({"tenant": of, "group": "g"}, **asked)
-    change.move_some(16, 100)
-    change.finish()
+    resize.move_some(16, 100)
+    resize.finish()
     pages = [first, *world.collection().pages({"tenant": of, "group": "g"}, cursor=first.cursor, **asked)]
 
-    assert change.counts.change[0] is Phase.STABLE
-    assert sorted(item.id for page in pages for item in page.items) == sorted(note.id for note in change.present)
+    assert resize.counts.resize[0] is Phase.STABLE
+    assert sorted(item.id for page in pages for item in page.items) == sorted(note.id for note in resize.present)
 
 
 class Asked(OneByOne):
@@ -199,16 +199,16 @@ class Asked(OneByOne):
 def test_the_view_is_requested_before_every_round_trip(world: World, index: str | None, order: str) -> None:
     of = f"asked {index} {order}"
     notes = [Note(tenant=of, id=f"{n:02d}", group="g", rank=f"{n:02d}") for n in range(60)]
-    change = Change(world, Random(1), notes, index=False, counts=Leased(count=2, index_count=2))
-    change.move_some(8, 100)
-    for note in change.present[:5]:
-        change.delete(note)
-    collection = world.collection(through=Asked(world.transport, change.counts))
+    resize = Resize(world, Random(1), notes, index=False, counts=Leased(count=2, index_count=2))
+    resize.move_some(8, 100)
+    for note in resize.present[:5]:
+        resize.delete(note)
+    collection = world.collection(through=Asked(world.transport, resize.counts))
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
 
     items = [i for p in collection.pages(partition, index=index, order=order, limit=7) for i in p.items]
 
-    assert sorted(item.id for item in items) == sorted(note.id for note in change.present)
+    assert sorted(item.id for item in items) == sorted(note.id for note in resize.present)
     assert len(list(collection.scan(partition, index=index))) == collection.count(partition, index=index) == len(items)
 
 
@@ -219,13 +219,13 @@ def test_more_equal_entries_than_a_cursor_remembers_are_listed_completely(
 ) -> None:
     of = f"ties {order} {direction}"
     notes = [Note(tenant=of, id=f"{n:03d}", group="g", rank="same") for n in range(150)]
-    change = Change(world, Random(1), notes, index=False, counts=Leased(count=4, index_count=2, marks=True))
-    change.move_some(16, 30)
+    resize = Resize(world, Random(1), notes, index=False, counts=Leased(count=4, index_count=2, marks=True))
+    resize.move_some(16, 30)
     asked: dict[str, Any] = {"index": "by_rank_bare", "order": order, "direction": direction, "limit": 45}
 
     seen = [i.id for page in world.collection().pages({"tenant": of, "group": "g"}, **asked) for i in page.items]
 
-    assert set(seen) == {note.id for note in change.present}
+    assert set(seen) == {note.id for note in resize.present}
 
 
 def test_a_throttle_is_reported_to_the_callback_before_the_caller_sees_it(world: World) -> None:

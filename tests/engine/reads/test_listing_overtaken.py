@@ -44,12 +44,12 @@ def listed_around(world: Moving, between: Any, **asked: Any) -> list[str]:
 @pytest.mark.parametrize("count", [2, 8])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("order", ORDERS)
-def test_entries_with_equal_sort_keys_are_listed_once_across_a_whole_change(
+def test_entries_with_equal_sort_keys_are_listed_once_across_a_whole_resize(
     world: Moving, order: str, direction: str, count: int
 ) -> None:
     things(client(world)).batch_write(put=[Thing(tenant="abc", id=each, rank=7) for each in IDS])
 
-    found = listed_around(world, lambda: world.change(ABC, count), index="by_rank", order=order, direction=direction)
+    found = listed_around(world, lambda: world.resize(ABC, count), index="by_rank", order=order, direction=direction)
 
     assert found == IDS
 

@@ -191,23 +191,23 @@ def test_fields_are_selected_without_stored_items(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "change"),
+    ("asked", "resize"),
     [
         ({"filters": KEPT}, {}),
         ({"order": "ordered"}, {}),
-        ({}, {"change": (Phase.MOVE, 32)}),
-        ({}, {"change": (Phase.SETTLE, 32)}),
-        ({"index": "by_rank"}, {"index_change": (Phase.MOVE, 8)}),
+        ({}, {"resize": (Phase.MOVE, 32)}),
+        ({}, {"resize": (Phase.SETTLE, 32)}),
+        ({"index": "by_rank"}, {"index_resize": (Phase.MOVE, 8)}),
         ({"index": "by_rank"}, {"marks": True}),
     ],
     ids=str,
 )
 def test_a_listing_that_needs_stored_items_reads_them(
-    world: World, asked: dict[str, Any], change: dict[str, Any]
+    world: World, asked: dict[str, Any], resize: dict[str, Any]
 ) -> None:
     world.counts, of = Counts(16), tenant()
     world.collection().batch_write(put=[Note(tenant=of, id=f"{n}", group="g", rank="r") for n in range(9)])
-    world.counts = Counts(16, **change)
+    world.counts = Counts(16, **resize)
     recording = RecordingTransport(world.transport)
 
     world.collection(through=recording).list({"tenant": of, **({"group": "g"} if "index" in asked else {})}, **asked)
@@ -221,8 +221,8 @@ def make_stale(world: World, note: Note) -> None:
     """Change a field in the keys of indexes as a version does that does not declare them."""
     entity = definition(Note)
     key = {"PK": {"S": home(entity, entity.key_of(note), world.counts.count)}, "SK": {"S": note.id}}
-    change = {"ExpressionAttributeNames": {"#rank": "rank"}, "ExpressionAttributeValues": {":rank": {"S": "r9"}}}
-    request = {"TableName": world.table, "Key": key, "UpdateExpression": "SET #rank = :rank", **change}
+    update = {"ExpressionAttributeNames": {"#rank": "rank"}, "ExpressionAttributeValues": {":rank": {"S": "r9"}}}
+    request = {"TableName": world.table, "Key": key, "UpdateExpression": "SET #rank = :rank", **update}
     world.transport.call("UpdateItem", request)
 
 

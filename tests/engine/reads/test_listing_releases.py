@@ -44,7 +44,7 @@ def test_a_cursor_of_format_3_continues_where_it_ended(listed: Open, case: Case)
 def check_continues(listed: Open, case: Case, release: str) -> None:
     [issued] = [each for each in kept(release, "cursors") if each["name"] == case.name]
 
-    # A change that had begun may have been aborted meanwhile.
+    # A resize that had begun may have been aborted meanwhile.
     for changing in {False, case.changing}:
         found = rest(listed(changing=changing), case, issued["cursor"])
 

@@ -32,7 +32,7 @@ from tests.engine.reads.listing_world import (
 )
 from tests.engine.reads.teams_world import INDEXES as BY_STATE
 from tests.engine.reads.teams_world import Copy, Incidents, Unstamped, asked
-from tests.engine.repository.moving_world import Amid, Change, Leased
+from tests.engine.repository.moving_world import Amid, Leased, Resize
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
@@ -166,11 +166,11 @@ def test_a_changing_partition_is_listed_with_unchanging_ones(
     random, moving, still = Random(seed), tenant(), f"{tenant()}-still"
     steady = PartlyFixedCounts(count=random.choice([1, 4, 16]), index_count=2, fixed=still)
     notes = [note.model_copy(update={"expires_at": None}) for note in some_notes(random, 24, of=moving)]
-    change = Change(world, random, notes, index=False, counts=steady)
-    others = [note.model_copy(update={"tenant": still}) for note in change.staying]
+    resize = Resize(world, random, notes, index=False, counts=steady)
+    others = [note.model_copy(update={"tenant": still}) for note in resize.staying]
     world.collection().batch_write(put=others)
     collection = world.collection(
-        through=Amid(world.transport, change), retry_policy=RetryPolicy(runtime=Runtime(sleep=lambda _: None))
+        through=Amid(world.transport, resize), retry_policy=RetryPolicy(runtime=Runtime(sleep=lambda _: None))
     )
     came: list[Note] = []
     cursor: str | None = None
@@ -187,11 +187,11 @@ def test_a_changing_partition_is_listed_with_unchanging_ones(
         cursor = page.cursor
         if cursor is None:
             break
-        change.go_on(random.choice([0, 0, 2, 20]))
+        resize.go_on(random.choice([0, 0, 2, 20]))
 
     times = Counter((item.tenant, item.id) for item in came)
     assert max(times.values()) == 1
-    assert {(note.tenant, note.id) for note in [*change.staying, *others]} <= set(times)
+    assert {(note.tenant, note.id) for note in [*resize.staying, *others]} <= set(times)
     ids = [item.id for item in came]
     assert order != "ordered" or ids == sorted(ids, reverse=direction == "desc")
 
@@ -210,9 +210,9 @@ def test_entries_of_several_index_partitions_are_listed_once_while_counts_change
     notes = [note.model_copy(update={"expires_at": None}) for note in some_notes(random, 30, of=of, ranks=40)]
     for note in notes:
         note.group = random.choice(["g", "h"])
-    change = Change(world, random, notes, index=own)
+    resize = Resize(world, random, notes, index=own)
     collection = world.collection(
-        through=Amid(world.transport, change), retry_policy=RetryPolicy(runtime=Runtime(sleep=lambda _: None))
+        through=Amid(world.transport, resize), retry_policy=RetryPolicy(runtime=Runtime(sleep=lambda _: None))
     )
     came: list[str] = []
     cursor: str | None = None
@@ -229,10 +229,10 @@ def test_entries_of_several_index_partitions_are_listed_once_while_counts_change
         cursor = page.cursor
         if cursor is None:
             break
-        change.go_on(random.choice([0, 0, 2, 20]))
+        resize.go_on(random.choice([0, 0, 2, 20]))
 
     assert max(Counter(came).values()) == 1
-    assert {note.id for note in change.staying} <= set(came)
+    assert {note.id for note in resize.staying} <= set(came)
 
 
 @settings(max_examples=examples(15))

@@ -166,8 +166,8 @@ def test_positions_by_shard_go_to_the_table_if_the_replica_has_other_shards(
 @pytest.mark.parametrize(
     "counts",
     [
-        Counts(4, 4, change=(Phase.PREPARE, 8)),
-        Counts(4, 4, index_change=(Phase.PREPARE, 8)),
+        Counts(4, 4, resize=(Phase.PREPARE, 8)),
+        Counts(4, 4, index_resize=(Phase.PREPARE, 8)),
         Counts(4, 4, marks=True),
     ],
     ids=["the table changes", "the replica changes", "marks are left"],

@@ -1,4 +1,4 @@
-"""A slow writer during a change of a shard count: its request is executed late, answered late, or never answered."""
+"""A slow writer during a resize: its request is executed late, answered late, or never answered."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from dynashard import Collection, Dynashard
 from dynashard.errors import DynashardError
-from dynashard.repository import late, reading
+from dynashard.repository import home_reader, late
 from dynashard.resharding import controller, job
 from dynashard.resharding.progress import Pass
 from dynashard.runtime import Runtime
@@ -37,7 +37,7 @@ def things(db: Dynashard) -> Collection[Thing]:
 
 
 def reach(world: Moving, stage: str) -> None:
-    """Advance the change of `ABC` to the end of a stage's work."""
+    """Advance the resize of `ABC` to the end of a stage's work."""
     if stage == "stable":
         world.finish(ABC)
         return
@@ -100,7 +100,7 @@ def _no_confirmation(stack: ExitStack) -> None:
 
 def _no_help(stack: ExitStack) -> None:
     """Without rule H: SETTLE reads only the new home."""
-    stack.enter_context(patch.object(reading, "settling", lambda _: False))
+    stack.enter_context(patch.object(home_reader, "settling", lambda _: False))
     stack.enter_context(patch.object(late, "move_stray_home", lambda *_: False))
 
 

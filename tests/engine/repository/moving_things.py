@@ -8,17 +8,17 @@ from dynashard.routing import home
 from dynashard.topology import Phase, View
 from tests.engine.stored_things import Note, World
 
-CHANGES = {"grow": (2, 8), "shrink": (4, 1), "adopt": (0, 4)}
+RESIZES = {"grow": (2, 8), "shrink": (4, 1), "adopt": (0, 4)}
 PHASES = (Phase.PREPARE, Phase.MOVE, Phase.SETTLE)
 IDENTITY = "2"
-"""The id of a note that moves under each of the changes."""
+"""The id of a note that moves under each of the resizes."""
 
 Stored = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Spot:
-    """The old and the new place of a note under a change."""
+    """The old and the new place of a note under a resize."""
 
     world: World
     count: int

@@ -1,4 +1,4 @@
-"""A change of a shard count whose steps happen between the requests of a listing.
+"""A resize whose steps happen between the requests of a listing.
 
 The steps are those of the controller and of the mover: phases follow one another only when the client has asked for its
 view since the last one, as leases have it; transactions show one item at a time, and other transactions meet a conflict
@@ -32,7 +32,7 @@ INDEX_COUNTS = [1, 2, 4, 8]
 
 @dataclass
 class Leased(Counts):
-    """Counts that record which clients have asked for them since the last change."""
+    """Counts that record which clients have asked for them since the last resize."""
 
     asked: set[int] = field(default_factory=set)
     clients: set[int] = field(default_factory=set)
@@ -64,7 +64,7 @@ class Leased(Counts):
         self.asked.add(get_ident())
 
 
-class Change:
+class Resize:
     """Changes the counts of a world, one after the other, as long as it is stepped.
 
     Attributes:
@@ -95,7 +95,7 @@ class Change:
         self.present = [*self.staying, *self.passing[:half]]
         world.collection().batch_write(put=self.present)
 
-    # Steps of the change.
+    # Steps of the resize.
 
     def step(self) -> None:
         """Take a step at random."""
@@ -130,22 +130,22 @@ class Change:
         if self.index:
             if phase is Phase.STABLE and target is not None:
                 counts.index_count, target = target, None
-            counts.index_change = (phase, target)
+            counts.index_resize = (phase, target)
         else:
             if phase is Phase.STABLE and target is not None:
                 counts.count, target = target, None
-            counts.change = (phase, target)
+            counts.resize = (phase, target)
         counts.marks = marks
         self.phases.append(phase)
         self._outdate_views()
 
     def _outdate_views(self) -> None:
-        self.counts.changes += 1
+        self.counts.resizes += 1
         self.counts.asked.clear()
 
     def _table_step(self) -> None:
         counts = self.counts
-        phase, target = counts.change
+        phase, target = counts.resize
         if not counts.known:
             return
         if phase is Phase.STABLE:
@@ -177,7 +177,7 @@ class Change:
 
     def _index_step(self) -> None:
         counts = self.counts
-        phase, target = counts.index_change
+        phase, target = counts.index_resize
         if not counts.known:
             return
         if phase is Phase.STABLE:
@@ -204,7 +204,7 @@ class Change:
         return len(moving)
 
     def finish(self) -> None:
-        """Finish the running change, with its sweep, while no client works."""
+        """Finish the running resize, with its sweep, while no client works."""
         with self.counts.nobody_working():
             while self.half or self.counts.marks:
                 self.settle_half()
@@ -212,7 +212,7 @@ class Change:
 
     def write_anew(self, note: Note, **fields: Any) -> None:
         """Change a note at its present place, as a writer does."""
-        target = self.counts.change[1]
+        target = self.counts.resize[1]
         live = [count for count in (self.counts.count, target) if count is not None and self._stored(note, count)]
         wire = self._wire(note.model_copy(update=fields))
         self._put({**wire, **self._key(note, live[0])})
@@ -233,7 +233,7 @@ class Change:
 
     def _moves(self, note: Note) -> bool:
         counts = self.counts
-        target = counts.change[1]
+        target = counts.resize[1]
         return target is not None and self._key(note, counts.count) != self._key(note, target)
 
     def _both(self, first: Callable[[], None], second: Callable[[], None]) -> None:
@@ -247,7 +247,7 @@ class Change:
     def _wire(self, note: Note) -> Wire:
         """Return the note as a writer stores it."""
         counts = self.counts
-        phase, target = counts.index_change
+        phase, target = counts.index_resize
         index_count = target if phase is Phase.MOVE and target is not None else counts.index_count
         wire: Wire = {TYPE: {"S": NOTE.name}, REV: {"S": uuid4().hex}, **NOTE.encode(note.__dict__)}
         for index in NOTE.indexes.values():
@@ -265,13 +265,13 @@ class Change:
             "UpdateItem",
             Key=key,
             UpdateExpression=f"SET {MOVED_TO} = :to REMOVE {EXPIRES_AT}",
-            ExpressionAttributeValues={":to": {"N": str(self.counts.change[1])}},
+            ExpressionAttributeValues={":to": {"N": str(self.counts.resize[1])}},
         )
 
     def _move(self, note: Note) -> None:
         counts = self.counts
         item = self._stored(note, counts.count)
-        target = counts.change[1]
+        target = counts.resize[1]
         assert item is not None
         assert target is not None
         copy = {**item, **self._key(note, target), MOVED_FROM: {"N": str(counts.count)}}
@@ -318,7 +318,7 @@ class Change:
 
     def delete(self, note: Note) -> None:
         """Delete a note at its present place, as a writer does."""
-        target = self.counts.change[1]
+        target = self.counts.resize[1]
         for count in {self.counts.count, self.counts.count if target is None else target}:
             if self._stored(note, count):
                 self._call("DeleteItem", Key=self._key(note, count))
@@ -328,7 +328,7 @@ class Change:
 
     def _create(self, note: Note) -> None:
         counts = self.counts
-        phase, target = counts.change
+        phase, target = counts.resize
         wire = self._wire(note)
         if phase not in (Phase.MOVE, Phase.SETTLE) or target is None or not self._moves(note):
             self._put({**wire, **self._key(note, counts.count)})
@@ -340,22 +340,22 @@ class Change:
 
 @dataclass
 class Amid(OneByOne):
-    """Takes a step of a change before and after every request.
+    """Takes a step of a resize before and after every request.
 
     Queries return at most `page` items, as if these were large.
     """
 
     inner: Transport
-    change: Change
+    resize: Resize
     page: int | None = None
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        self.change.step()
-        if operation == "TransactGetItems" and self.change.half:
-            self.change.settle_half()
+        self.resize.step()
+        if operation == "TransactGetItems" and self.resize.half:
+            self.resize.settle_half()
             raise TransactionConflictError("Another transaction holds the item.", operation=operation)
         if operation == "Query" and self.page is not None:
             request = {**request, "Limit": min(self.page, request.get("Limit", self.page))}
         answer = self.inner.call(operation, request, resend=resend)
-        self.change.step()
+        self.resize.step()
         return answer

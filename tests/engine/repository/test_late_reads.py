@@ -13,7 +13,7 @@ from tests.engine.resharding.resharding_world import ABC, Moving, Thing, moving_
 
 pytestmark = pytest.mark.engine
 
-CHANGES: Final = {"growing": 8, "shrinking": 2}
+RESIZES: Final = {"growing": 8, "shrinking": 2}
 STAGES: Final = ("move", "settle", "sweep", "stable")
 TENANT: Final = {"tenant": "abc"}
 
@@ -36,14 +36,14 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("name", READS)
-def test_a_late_read_finds_items_that_moved_meanwhile(world: Moving, name: str, change: str, stage: str) -> None:
+def test_a_late_read_finds_items_that_moved_meanwhile(world: Moving, name: str, resize: str, stage: str) -> None:
     operation, read = READS[name]
-    ids = moving_ids(4, CHANGES[change], 6)
+    ids = moving_ids(4, RESIZES[resize], 6)
     for each in ids:
         things(client(world)).create(Thing(tenant="abc", id=each))
-    world.resharder.start(ABC, CHANGES[change], survey=False)
+    world.resharder.start(ABC, RESIZES[resize], survey=False)
     world.until(ABC, "prepare")
     late = meanwhile(operation, lambda: reach(world, stage))
 
@@ -51,7 +51,7 @@ def test_a_late_read_finds_items_that_moved_meanwhile(world: Moving, name: str, 
 
 
 @pytest.mark.parametrize("name", READS)
-def test_a_read_that_is_late_without_a_change_is_not_sent_again(world: Moving, name: str) -> None:
+def test_a_read_that_is_late_without_a_resize_is_not_sent_again(world: Moving, name: str) -> None:
     operation, read = READS[name]
     things(client(world)).create(Thing(tenant="abc", id="a"))
 

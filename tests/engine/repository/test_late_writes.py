@@ -7,7 +7,7 @@ import pytest
 
 from dynashard import Create, Dynashard, Update
 from dynashard.errors import AlreadyExistsError, DynashardError, EngineUnavailableError, OutcomeUnknownError
-from dynashard.repository.relocation import relocation
+from dynashard.repository.markers import relocation
 from dynashard.testing.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 from dynashard.transport import Transport
 from dynashard_tools.verify import Declared, Report, Verifier
@@ -27,7 +27,7 @@ from tests.engine.resharding.resharding_world import ABC, ENTITIES, STAGES, Movi
 
 pytestmark = pytest.mark.engine
 
-CHANGES = {"growing": 8, "shrinking": 2}
+RESIZES = {"growing": 8, "shrinking": 2}
 
 
 @pytest.fixture
@@ -62,17 +62,17 @@ SCENES = [
     ("create", "", "growing"),
     ("create", "prepare", "shrinking"),
 ]
-"""The write, the stage of its view (none before the change), and the change."""
+"""The write, the stage of its view (none before the resize), and the resize."""
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize(("name", "begins", "change"), SCENES, ids=[" ".join(scene) for scene in SCENES])
+@pytest.mark.parametrize(("name", "begins", "resize"), SCENES, ids=[" ".join(scene) for scene in SCENES])
 def test_an_acknowledged_create_is_found_however_late_it_is_executed_or_answered(
-    world: Moving, name: str, how: str, begins: str, change: str
+    world: Moving, name: str, how: str, begins: str, resize: str
 ) -> None:
     operation, act = OPERATIONS[name]
-    to = CHANGES[change]
+    to = RESIZES[resize]
     for identity, stage in zip(moving_ids(4, to, len(STAGES)), STAGES, strict=True):
         if stage in ("pending", "prepare"):
             continue
@@ -94,7 +94,7 @@ def test_an_acknowledged_create_is_found_however_late_it_is_executed_or_answered
         world.finish(ABC)
         judged(world, identity, acknowledged=not unknown)
         assert (dict(verified(world).found), world.marks()) == ({}, []), stage
-        world.change(ABC, 4)
+        world.resize(ABC, 4)
         judged(world, identity, acknowledged=not unknown)
 
 
@@ -264,7 +264,7 @@ def test_a_create_in_settle_is_refused_by_a_late_item(world: Moving) -> None:
 
 
 def alone(world: Moving) -> None:
-    """A late create succeeds after the end of the change."""
+    """A late create succeeds after the end of the resize."""
     [identity] = moving_ids(4, 8, 1)
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "prepare")

@@ -1,4 +1,4 @@
-"""Every operation in every phase of a change, on every state of a key between its two homes."""
+"""Every operation in every phase of a resize, on every state of a key between its two homes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from dynashard.repository import Repository
 from dynashard.topology import Phase
 from dynashard.transport import metered
 from tests.engine.repository.moving_states import STATES, after, build, helped, home_of, states
-from tests.engine.repository.moving_things import CHANGES, IDENTITY, PHASES, Spot
+from tests.engine.repository.moving_things import IDENTITY, PHASES, RESIZES, Spot
 from tests.engine.stored_things import Note, World, person
 
 pytestmark = pytest.mark.engine
@@ -68,7 +68,7 @@ OPERATIONS: dict[str, tuple[Operation, str, Any, Any]] = {
 
 
 def cases(world: World, phase: Phase) -> Iterator[tuple[str, Spot, tuple[str, str]]]:
-    for name, (count, target) in CHANGES.items():
+    for name, (count, target) in RESIZES.items():
         for state in STATES[phase]:
             spot = Spot(world, count, target)
             build(spot, state)

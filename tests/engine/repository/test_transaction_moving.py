@@ -1,4 +1,4 @@
-"""Every step of a transaction in every phase of a change, on every state of a key."""
+"""Every step of a transaction in every phase of a resize, on every state of a key."""
 
 from collections.abc import Iterator
 from itertools import cycle
@@ -13,7 +13,7 @@ from dynashard.topology import Phase, View
 from dynashard.transport import metered
 from tests.engine.repository.moving_states import MARKS, STATES, after, build, helped, home_of
 from tests.engine.repository.moving_states import states as complete_states
-from tests.engine.repository.moving_things import CHANGES, IDENTITY, PHASES, Spot
+from tests.engine.repository.moving_things import IDENTITY, PHASES, RESIZES, Spot
 from tests.engine.stored_things import Note, World
 
 pytestmark = pytest.mark.engine
@@ -62,8 +62,8 @@ STEPS: dict[str, tuple[Step, str | None, str, str]] = {
 
 
 def cases(world: World, phase: Phase) -> Iterator[tuple[str, Spot, tuple[str, str]]]:
-    changes = cycle(CHANGES.items())
-    for state, (name, (count, target)) in zip(STATES[phase], changes, strict=False):
+    resizes = cycle(RESIZES.items())
+    for state, (name, (count, target)) in zip(STATES[phase], resizes, strict=False):
         for item in world.raw():
             world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": item["PK"], "SK": item["SK"]})
         spot = Spot(world, count, target)

@@ -1,4 +1,4 @@
-"""Random schedules of a change with transactions among the operations, judged against the truth about each key."""
+"""Random schedules of a resize with transactions among the operations, judged against the truth about each key."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""A change to 8 shards whose mover may begin, items that move, stray items, and processes that die."""
+"""A resize to 8 shards whose mover may begin, items that move, stray items, and processes that die."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,7 @@ def stored(sort: str, count: int = 4, **attributes: Wire) -> Wire:
 
 
 def in_move(world: Moving) -> None:
-    """Bring a change to 8 shards to the time when the mover may begin."""
+    """Bring a resize to 8 shards to the time when the mover may begin."""
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "move")
     world.clock.now = world.record(ABC.key).since + WAIT

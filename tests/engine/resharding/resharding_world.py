@@ -132,7 +132,7 @@ def index(model: type[Entity], name: str) -> Scope:
 
 ABC = partition(Thing)
 STAGES = ("pending", "prepare", "move", "settle", "sweep", "stable")
-"""The stages of a change, in their order; `stable` comes after its markers are swept."""
+"""The stages of a resize, in their order; `stable` comes after its markers are swept."""
 
 
 @dataclass
@@ -185,7 +185,7 @@ class Moving:
         return layer.collection(model)
 
     def step(self, key: str, resharder: Resharder | None = None, *, seconds: float = 1e9) -> Step:
-        """Advance a change by one step, with its work and its wait."""
+        """Advance a resize by one step, with its work and its wait."""
         resharder = resharder or self.resharder
         step = resharder.advance(key)
         for task in step.tasks:
@@ -196,7 +196,7 @@ class Moving:
         return step
 
     def until(self, scope: Scope, stage: str, resharder: Resharder | None = None) -> Status:
-        """Advance a change until a stage is published."""
+        """Advance a resize until a stage is published."""
         for _ in range(60):
             if stage_of(self.record(scope.key)) == stage:
                 return self.resharder.status(scope)
@@ -204,13 +204,13 @@ class Moving:
         raise AssertionError(f"never came to {stage}: {self.resharder.status(scope)}")
 
     def finish(self, scope: Scope, resharder: Resharder | None = None) -> Status:
-        """Advance a change until no work is left."""
+        """Advance a resize until no work is left."""
         for _ in range(60):
             if self.step(scope.key, resharder).kind == "done":
                 return self.resharder.status(scope)
         raise AssertionError(f"never ended: {self.resharder.status(scope)}")
 
-    def change(self, scope: Scope, to: int, **more: Any) -> Status:
+    def resize(self, scope: Scope, to: int, **more: Any) -> Status:
         """Change a count, from the request to the sweep."""
         self.resharder.start(scope, to, **more)
         return self.finish(scope)
@@ -271,6 +271,6 @@ class Moving:
 
 @contextmanager
 def moving_world(transport: Transport, table: str, *, segments: int = 3) -> Iterator[Moving]:
-    """Open a world on an empty table. With one segment a change takes half of the requests."""
+    """Open a world on an empty table. With one segment a resize takes half of the requests."""
     with topology_table_on(transport) as topology:
         yield Moving(transport, table, topology, segments)

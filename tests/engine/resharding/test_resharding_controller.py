@@ -20,7 +20,7 @@ MOVING = [ABC, whole(Thing)]
 
 
 def published(world: Moving, scope: Scope) -> list[tuple[str, float]]:
-    """Advance a change every 7 seconds, and return its stages with the times of their publication."""
+    """Advance a resize every 7 seconds, and return its stages with the times of their publication."""
     seen: list[tuple[str, float]] = []
     for _ in range(60):
         status = world.resharder.status(scope)

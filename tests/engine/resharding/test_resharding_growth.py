@@ -134,7 +134,7 @@ def test_a_count_that_changes_already_is_left_alone(growing: Growing) -> None:
     assert growing.world.finish(partition(Thing)).count == 16
 
 
-def test_of_two_processes_only_one_requests_a_change(growing: Growing) -> None:
+def test_of_two_processes_only_one_requests_a_resize(growing: Growing) -> None:
     other = Growing(growing.world)
     items = growing.items(Thing, reason=HOT)
     pauses: list[float] = []

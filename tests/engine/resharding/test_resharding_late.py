@@ -15,7 +15,7 @@ from tests.engine.resharding.resharding_world import ABC, WAIT, Moving, Old, Thi
 pytestmark = pytest.mark.engine
 
 
-CHANGES: dict[str, tuple[Scope, type[Thing | Old], int, int]] = {
+RESIZES: dict[str, tuple[Scope, type[Thing | Old], int, int]] = {
     "growing": (ABC, Thing, 4, 8),
     "shrinking": (ABC, Thing, 4, 2),
     "family": (whole(Thing), Thing, 4, 16),
@@ -23,10 +23,10 @@ CHANGES: dict[str, tuple[Scope, type[Thing | Old], int, int]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("stage", ["settle", "sweep"])
-def test_an_item_stored_late_is_moved_home(world: Moving, change: str, stage: str) -> None:
-    scope, model, old, new = CHANGES[change]
+def test_an_item_stored_late_is_moved_home(world: Moving, resize: str, stage: str) -> None:
+    scope, model, old, new = RESIZES[resize]
     late = strays(model, old, new)
     world.resharder.start(scope, new)
     world.until(scope, stage)
@@ -155,14 +155,14 @@ def test_a_worker_killed_at_any_request_is_continued_by_another_one(world: Movin
     assert (world.misplaced(Old, 2), world.marks(), world.resharder.poll()) == ([], [], [])
 
 
-# Late items before the next change.
+# Late items before the next resize.
 
 
 @pytest.mark.parametrize("count", [2, 8], ids=["growing", "shrinking"])
-def test_items_at_a_future_home_are_moved_home_before_a_change_begins(world: Moving, count: int) -> None:
+def test_items_at_a_future_home_are_moved_home_before_a_resize_begins(world: Moving, count: int) -> None:
     """Items were stored after the last sweep, at a home under the count to which the partition now returns."""
     to = 4
-    world.change(ABC, count)
+    world.resize(ABC, count)
     late = strays(Thing, to, count)
     for item in late:
         world.put(item)
@@ -178,9 +178,9 @@ def test_items_at_a_future_home_are_moved_home_before_a_change_begins(world: Mov
     assert world.misplaced(Thing, to) == []
 
 
-def test_a_change_does_not_begin_while_two_items_have_the_same_key(world: Moving) -> None:
+def test_a_resize_does_not_begin_while_two_items_have_the_same_key(world: Moving) -> None:
     [late] = strays(Thing, 4, 8, 1)
-    world.change(ABC, 8)
+    world.resize(ABC, 8)
     world.put(late)
     world.put(at_home(late, Thing, 8))
     world.resharder.start(ABC, 4)
@@ -196,7 +196,7 @@ def test_a_change_does_not_begin_while_two_items_have_the_same_key(world: Moving
     assert len(world.raw()) == 2
 
 
-def test_a_family_is_checked_only_after_a_change_that_met_late_items(world: Moving) -> None:
+def test_a_family_is_checked_only_after_a_resize_that_met_late_items(world: Moving) -> None:
     scope = whole(Thing)
 
     def works_before(resharder: Resharder, to: int) -> bool:

@@ -117,7 +117,7 @@ class LeaseMachine(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 1), eager=st.booleans())
     def a_controller_takes_a_step(self, at: int, eager: bool) -> None:  # noqa: FBT001 - drawn
-        """Advance a change, and wait as long as the step says or not at all."""
+        """Advance a resize, and wait as long as the step says or not at all."""
         step = self.controllers[at].advance(ABC.key)
         for task in step.tasks:
             while not self.controllers[at].work(ABC.key, task, seconds=1e9):
@@ -251,7 +251,7 @@ def test_phases_wait_for_a_raised_lease_from_the_moment_it_is_stored(moving: Mov
     assert moving.until(ABC, "prepare", worker).since == begun + TIMING.wait(30.0)
 
 
-def test_requesting_a_change_does_not_alter_the_stored_lease(moving: Moving) -> None:
+def test_requesting_a_resize_does_not_alter_the_stored_lease(moving: Moving) -> None:
     stored(moving, 5.0)
 
     for lease in (1.0, 90.0):

@@ -88,7 +88,7 @@ def test_an_expired_item_at_the_new_home_is_overwritten(world: Moving) -> None:
     assert [item[REV] for item in world.raw() if MOVED_TO not in item] == [{"S": "live"}]
 
 
-def test_two_live_items_of_one_key_stop_the_change_until_one_is_deleted(world: Moving) -> None:
+def test_two_live_items_of_one_key_stop_the_resize_until_one_is_deleted(world: Moving) -> None:
     sort, *others = movers(12)
     for other in others:
         world.put(stored(other, Rev={"S": "r"}))
@@ -137,7 +137,7 @@ def test_a_mover_left_over_from_an_earlier_change_moves_nothing_of_a_later_one(w
 
     def there_and_back_and_elsewhere() -> None:
         world.finish(ABC)
-        world.change(ABC, 4)
+        world.resize(ABC, 4)
         world.resharder.start(ABC, 2)
         world.until(ABC, "move")
         world.clock.now += WAIT

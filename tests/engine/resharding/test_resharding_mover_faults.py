@@ -21,7 +21,7 @@ EVERY: Final = 1 if profile() == "deep" else 4
 
 
 def whole_life(world: Moving, resharder: Resharder, name: str) -> None:
-    """Request a change, and advance it to its end."""
+    """Request a resize, and advance it to its end."""
     scope = partition(Old, name)
     with suppress(ReshardRefusedError):
         resharder.start(scope, 2, survey=False)
@@ -30,7 +30,7 @@ def whole_life(world: Moving, resharder: Resharder, name: str) -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
-def test_a_change_killed_at_any_request_is_continued_by_another_worker(world: Moving, answered: bool) -> None:  # noqa: FBT001 - a parameter
+def test_a_resize_killed_at_any_request_is_continued_by_another_worker(world: Moving, answered: bool) -> None:  # noqa: FBT001 - a parameter
     fields: dict[str, Any] = {"tenant": {"S": "x"}, "text": {"S": ""}}
     deaths = 0
     for request in range(1, 200, EVERY):

@@ -37,8 +37,8 @@ def test_a_resize_request_marks_the_family_before_anything_acts(world: Moving) -
     assert world.resharder.poll() == [ABC.key]
 
 
-def test_a_finished_change_leaves_its_family_inactive(world: Moving) -> None:
-    world.change(ABC, 8)
+def test_a_finished_resize_leaves_its_family_inactive(world: Moving) -> None:
+    world.resize(ABC, 8)
 
     assert world.record("move.v1.Thing").active == frozenset()
     assert world.resharder.busy() == []
@@ -46,7 +46,7 @@ def test_a_finished_change_leaves_its_family_inactive(world: Moving) -> None:
 
 
 def test_a_new_partition_starts_from_the_count_of_its_family(world: Moving) -> None:
-    world.change(whole(Thing), 16)
+    world.resize(whole(Thing), 16)
 
     status = world.resharder.start(ABC, 32)
 
@@ -71,7 +71,7 @@ def test_a_new_partition_starts_from_the_count_of_its_family(world: Moving) -> N
     ],
     ids=lambda value: value.key if isinstance(value, Scope) else str(value),
 )
-def test_an_impossible_change_is_refused_and_changes_nothing(world: Moving, scope: Scope, to: int, reason: str) -> None:
+def test_an_impossible_resize_is_refused_and_changes_nothing(world: Moving, scope: Scope, to: int, reason: str) -> None:
     with pytest.raises(ReshardRefusedError) as refused:
         world.resharder.start(scope, to)
 
@@ -85,7 +85,7 @@ def test_a_budget_of_0_is_refused(world: Moving) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES[:-1])
-def test_one_change_at_a_time(world: Moving, stage: str) -> None:
+def test_one_resize_at_a_time(world: Moving, stage: str) -> None:
     world.resharder.start(ABC, 8)
     world.until(ABC, stage)
 
@@ -121,7 +121,7 @@ def test_a_partition_cannot_get_its_own_count_while_all_change(world: Moving, st
 
 @pytest.mark.parametrize("scope", [*MOVING, partition(Event)], ids=["partition", "family", "random"])
 @pytest.mark.parametrize("stage", ["pending", "prepare"])
-def test_an_abort_before_anything_moves_ends_the_change(world: Moving, scope: Scope, stage: str) -> None:
+def test_an_abort_before_anything_moves_ends_the_resize(world: Moving, scope: Scope, stage: str) -> None:
     world.fill(Thing, 10)
     before = world.raw()
     count = world.resharder.status(scope).count
@@ -136,7 +136,7 @@ def test_an_abort_before_anything_moves_ends_the_change(world: Moving, scope: Sc
     assert still == [scope.key]
     assert world.resharder.poll() == []
     assert world.raw() == before
-    assert world.change(scope, 8).count == 8
+    assert world.resize(scope, 8).count == 8
 
 
 @pytest.mark.sampled(3)
@@ -171,10 +171,10 @@ def test_an_abort_after_items_moved_moves_them_back(world: Moving, scope: Scope,
 
 
 @pytest.mark.parametrize("asked", ["abort", "pause", "resume"])
-def test_pause_and_abort_without_a_change_are_refused(world: Moving, asked: str) -> None:
+def test_pause_and_abort_without_a_resize_are_refused(world: Moving, asked: str) -> None:
     with pytest.raises(ReshardRefusedError) as never:
         getattr(world.resharder, asked)(ABC)
-    world.change(ABC, 8)
+    world.resize(ABC, 8)
     with pytest.raises(ReshardRefusedError) as over:
         getattr(world.resharder, asked)(ABC)
 
@@ -182,7 +182,7 @@ def test_pause_and_abort_without_a_change_are_refused(world: Moving, asked: str)
 
 
 @pytest.mark.parametrize("stage", STAGES[:-1])
-def test_a_paused_change_does_nothing_until_it_is_resumed(world: Moving, stage: str) -> None:
+def test_a_paused_resize_does_nothing_until_it_is_resumed(world: Moving, stage: str) -> None:
     world.fill(Thing, 10)
     world.resharder.start(ABC, 8)
     world.until(ABC, stage)
@@ -234,9 +234,9 @@ def test_partitions_of_one_family_start_at_once(world: Moving) -> None:
     assert [status.target for status in world.resharder.busy()] == [8, 16]
 
 
-def test_a_change_can_go_without_a_survey(world: Moving) -> None:
+def test_a_resize_can_go_without_a_survey(world: Moving) -> None:
     world.fill(Thing, 40)
 
-    status = world.change(ABC, 8, survey=False)
+    status = world.resize(ABC, 8, survey=False)
 
     assert (status.total, status.swept_marks) == (None, status.moved)

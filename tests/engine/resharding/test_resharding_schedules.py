@@ -1,4 +1,4 @@
-"""Random schedules of a change, judged against the truth about each key; `make check-reshard` runs many more."""
+"""Random schedules of a resize, judged against the truth about each key; `make check-reshard` runs many more."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -30,7 +30,7 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
 
 
 def policy(world: Moving, reports: list[Report]) -> Growth:
-    """Return a policy of a process that requests changes on the engine, without a random wait."""
+    """Return a policy of a process that requests resizes on the engine, without a random wait."""
     return growth_of(world.resharder, settings=GrowthSettings(wait_low=0.0, wait_high=0.0), report=reports.append)
 
 
@@ -68,7 +68,7 @@ def test_a_long_change_that_starts_by_itself_is_declined_and_nothing_moves(world
     assert world.marks() == []
 
 
-def test_the_same_change_begins_if_an_operator_starts_it(world: Moving) -> None:
+def test_the_same_resize_begins_if_an_operator_starts_it(world: Moving) -> None:
     world.fill(Thing, 40)
     worker = world.new(most_seconds=1.0)
 
@@ -89,7 +89,7 @@ def test_items_that_callers_create_meanwhile_count(world: Moving) -> None:
     assert "by itself it may take at most 10 minutes" in ended.declined
 
 
-def test_a_declined_change_is_reported_with_its_command_and_not_requested_again_for_an_hour(world: Moving) -> None:
+def test_a_declined_resize_is_reported_with_its_command_and_not_requested_again_for_an_hour(world: Moving) -> None:
     world.fill(Thing, 40)
     worker, reports = world.new(most_seconds=1.0), list[Report]()
     growth, scope = policy(world, reports), partition(Thing)
@@ -160,7 +160,7 @@ def narrowed(world: Moving) -> Scope:
     """Let a log grow, and be quiet until its count waits to be halved; its items have not expired."""
     scope = partition(Event)
     world.fill(Event, 8)
-    world.change(scope, 4, cause="throttle")
+    world.resize(scope, 4, cause="throttle")
     world.fill(Event, 30)
     world.clock.now += DAY
     [report] = shrink_quiet(world.resharder, settings=GrowthSettings())
@@ -200,7 +200,7 @@ def test_a_log_whose_items_do_not_expire_is_not_halved_by_itself(
 ) -> None:
     scope = partition(Event)
     world.fill(Event, 8)
-    world.change(scope, 4, cause="throttle")
+    world.resize(scope, 4, cause="throttle")
     world.clock.now += DAY
     monkeypatch.setattr(definition(Event), "expires", None)
 
@@ -224,7 +224,7 @@ def ahead(world: Moving, seconds: float) -> Resharder:
 
 @pytest.mark.parametrize(("model", "to"), [(Thing, 8), (Event, 8)], ids=["calculated", "random"])
 @pytest.mark.parametrize("steps", [1, 2, 4])
-def test_a_worker_whose_clock_was_ahead_for_a_moment_delays_a_change_by_one_wait(
+def test_a_worker_whose_clock_was_ahead_for_a_moment_delays_a_resize_by_one_wait(
     world: Moving, model: type[Thing | Event], to: int, steps: int
 ) -> None:
     scope = partition(model)

@@ -1,4 +1,4 @@
-"""Malformed markers, and rows without what the layer stores, neither stop a change nor are harmed by it."""
+"""Malformed markers, and rows without what the layer stores, neither stop a resize nor are harmed by it."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def odd_items(sorts: list[str]) -> list[Wire]:
     return made + [{**item, **odd} for item, odd in zip(whole[len(lacking) :], wrong, strict=True)]
 
 
-def test_damaged_markers_and_odd_items_survive_a_change_and_do_not_stop_it(world: Moving) -> None:
+def test_damaged_markers_and_odd_items_survive_a_resize_and_do_not_stop_it(world: Moving) -> None:
     sorts = movers(9 + len(DAMAGED))
     items = odd_items(sorts[:9])
     markers = [marker(sort, each) for sort, each in zip(sorts[9:], DAMAGED, strict=True)]
@@ -44,7 +44,7 @@ def test_damaged_markers_and_odd_items_survive_a_change_and_do_not_stop_it(world
     for row in (*items, *markers):
         world.put(row)
 
-    ended = world.change(ABC, 8, survey=False)
+    ended = world.resize(ABC, 8, survey=False)
 
     rows = {row[SK]["S"]: row for row in world.raw()}
     assert ended.stage == "stable"

@@ -1,4 +1,4 @@
-"""Two releases carry out one change: members of its records that one of them does not know, or has not stored."""
+"""Two releases carry out one resize: members of its records that one of them does not know, or has not stored."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,16 +24,16 @@ def store(world: Moving, item: dict[str, Any]) -> None:
 
 
 def extend(world: Moving) -> None:
-    """Give each record and each change a member that only a newer release knows, as that release would."""
+    """Give each record and each resize a member that only a newer release knows, as that release would."""
     for item in stored(world):
-        change = {"change": {"M": {**item["change"]["M"], **NEWER}}} if "M" in item.get("change", {}) else {}
-        store(world, {**item, **change, **NEWER})
+        resize = {"change": {"M": {**item["change"]["M"], **NEWER}}} if "M" in item.get("change", {}) else {}
+        store(world, {**item, **resize, **NEWER})
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("scope", [ABC, whole(Thing)], ids=["one partition", "all partitions"])
 @pytest.mark.parametrize("stage", CHANGING)
-def test_a_change_that_another_release_began_ends_and_keeps_its_members(world: Moving, scope: Any, stage: str) -> None:
+def test_a_resize_that_another_release_began_ends_and_keeps_its_members(world: Moving, scope: Any, stage: str) -> None:
     world.fill(Thing, 40)
     world.resharder.start(scope, 8)
     world.until(scope, stage)
@@ -44,7 +44,7 @@ def test_a_change_that_another_release_began_ends_and_keeps_its_members(world: M
     assert (status.stage, status.count) == ("stable", 8)
     assert world.misplaced(Thing, 8) == []
     assert [item["partition"]["S"] for item in stored(world) if item.get("newer") != NEWER["newer"]] == []
-    assert world.record(scope.key).change["newer"] == "of a newer release"
+    assert world.record(scope.key).resize["newer"] == "of a newer release"
 
 
 def test_the_lease_and_an_abort_keep_the_members_of_another_release(world: Moving) -> None:
@@ -89,7 +89,7 @@ def test_progress_of_a_pass_that_only_another_release_knows_is_begun_again(world
     assert world.misplaced(Thing, 8) == []
 
 
-def test_a_change_that_lacks_what_every_release_stores_is_refused_by_name(world: Moving) -> None:
+def test_a_resize_that_lacks_what_every_release_stores_is_refused_by_name(world: Moving) -> None:
     world.resharder.start(ABC, 8)
     [item] = [each for each in stored(world) if each["partition"]["S"] == ABC.key]
     del item["change"]["M"]["tasks"]

@@ -49,7 +49,7 @@ def test_two_topologies_are_refused(wire: Transport) -> None:
 
 def test_connections_to_named_tables_follow_moved_items(world: Moving) -> None:
     world.fill(Thing, 40)
-    world.change(ABC, 8)
+    world.resize(ABC, 8)
 
     db = Dynashard(
         world.inner,
@@ -70,8 +70,8 @@ def declared(world: Moving) -> Any:
 
 def test_declared_counts_hold_while_the_table_agrees(world: Moving) -> None:
     world.fill(Thing, 10)
-    world.change(ABC, 8)
-    world.change(ABC, 4)
+    world.resize(ABC, 8)
+    world.resize(ABC, 4)
 
     assert declared(world).count({"tenant": "abc"}) == 10
     assert declared(world).count({"tenant": "other"}) == 0
@@ -90,17 +90,17 @@ def test_declared_counts_are_refused_if_the_table_has_others(world: Moving, stag
     assert things.count({"tenant": "other"}) == 0
 
 
-def test_declared_counts_are_refused_when_a_lease_after_the_change_begins(world: Moving) -> None:
+def test_declared_counts_are_refused_when_a_lease_after_the_resize_begins(world: Moving) -> None:
     things = declared(world)
     things.count({"tenant": "abc"})
-    world.change(ABC, 8)
+    world.resize(ABC, 8)
 
     with pytest.raises(ConfigurationError, match="has 8"):
         things.count({"tenant": "abc"})
 
 
 def test_declared_counts_of_an_index_are_refused_too(world: Moving) -> None:
-    world.change(index(Thing, "by_colour"), 8)
+    world.resize(index(Thing, "by_colour"), 8)
 
     with pytest.raises(ConfigurationError, match=r"index by_colour of .* is declared with 2"):
         declared(world).list({"tenant": "abc", "colour": "red"}, index="by_colour")

@@ -1,4 +1,4 @@
-"""A `Dynashard` grows by throttles on its own: it requests the change, and a thread of the process carries it out."""
+"""A `Dynashard` grows by throttles on its own: it requests the resize, and a thread of the process carries it out."""
 
 import logging
 from collections.abc import Iterator

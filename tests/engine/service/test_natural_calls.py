@@ -158,7 +158,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "update set a text": (lambda u, t: u.update("ada", "department", tenant_id=t), "write the new values by field"),
     "update twice": (
         lambda u, t: u.update("ada", {"department": "x"}, tenant_id=t, department="y"),
-        "department is changed twice",
+        "department is updated twice",
     ),
     "update remove a text": (lambda u, t: u.update("ada", tenant_id=t, remove="department"), "remove=['department']"),
     "list without anything": (lambda u, _: u.list(), "tenant_id is part of the key and must be given"),

@@ -187,7 +187,7 @@ def test_a_count_is_left_alone_for_the_cooldown_after_it_changed(world: GrowthWo
     assert world.requests() == {partition(Reading).key: (4, "throttle")}
 
 
-def test_a_change_that_an_operator_aborted_is_not_requested_again_at_once(world: GrowthWorld) -> None:
+def test_a_resize_that_an_operator_aborted_is_not_requested_again_at_once(world: GrowthWorld) -> None:
     world.throttle_twice(world.api(), "meters")
     world.work()
     world.clock.now += 3600
@@ -227,7 +227,7 @@ def test_a_hot_partition_is_not_read_through_before_it_changes(world: GrowthWorl
     record = world.record(partition(Meter))
 
     assert record is not None
-    assert record.change["survey"] is False
+    assert record.resize["survey"] is False
 
 
 def test_growth_stops_at_the_ceiling(world: GrowthWorld, capsys: pytest.CaptureFixture[str]) -> None:

@@ -135,7 +135,7 @@ def deployed(wire: Transport, table: str, engine_url: str, monkeypatch: pytest.M
     entries = (handler._settings, handler._transport, handler._resharder)
     with topology_table_on(wire) as topology:
         LeasedTopology(wire, topology).view(definition(User), "")
-        grown = Record("user.v1.User:abc", 32, Decimal(int(time.time() - 2 * DAY)), 30.0, change={"cause": "throttle"})
+        grown = Record("user.v1.User:abc", 32, Decimal(int(time.time() - 2 * DAY)), 30.0, resize={"cause": "throttle"})
         put_by_hand(wire, topology, grown)
         for name, value in {
             "TABLE_NAME": table,

@@ -36,7 +36,7 @@ from dynashard_serving.environment import LONGEST_SECONDS
 from dynashard_serving.idempotency import KEPT_SECONDS
 from tests.engine.repository.late_world import outcome
 from tests.engine.repository.moving_states import build
-from tests.engine.repository.moving_things import CHANGES, PHASES, Spot
+from tests.engine.repository.moving_things import PHASES, RESIZES, Spot
 from tests.engine.serving.idempotent_scene import (
     KEY,
     NOTE,
@@ -91,7 +91,7 @@ FAULTS: dict[str, tuple[list[Fault], bool]] = {
 def test_a_repeated_create_makes_one_item_and_none_after_its_delete(scene: Scene, fault: str, phase: Phase) -> None:
     plan, may_be_unknown = FAULTS[fault]
     world = scene.world
-    for name, (count, target) in CHANGES.items():
+    for name, (count, target) in RESIZES.items():
         for state in STATES[phase]:
             spot, key = Spot(world, count, target), f"{name} {state}"
             build(spot, state)
@@ -127,7 +127,7 @@ WHEN = ("after the answer", "after the repeat", "after the delete")
 @pytest.mark.parametrize("settled", [True, False])
 def test_a_late_request_creates_no_second_item(scene: Scene, *, settled: bool, when: str, phase: Phase) -> None:
     world = scene.world
-    for name, (count, target) in CHANGES.items():
+    for name, (count, target) in RESIZES.items():
         spot, held = Spot(world, count, target), StoredItem()
         build(spot, ("nothing", "nothing"))
         spot.enter(phase)
@@ -216,7 +216,7 @@ def test_an_expired_record_is_ignored(scene: Scene) -> None:
 
 @pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])
 def test_a_refusal_is_not_remembered(scene: Scene, phase: Phase) -> None:
-    for name, (count, target) in CHANGES.items():
+    for name, (count, target) in RESIZES.items():
         spot = Spot(scene.world, count, target)
         build(spot, ("live", "nothing") if phase is not Phase.SETTLE else ("mark", "live"))
         spot.enter(phase)

@@ -69,7 +69,7 @@ def test_an_answered_item_is_found_however_late_it_was_stored(
         moving.finish(ABC)
         judged(moving, identity, acknowledged=True)
         assert thing(moving, records, identity, []) == (again[0], True)
-        moving.change(ABC, 4)
+        moving.resize(ABC, 4)
         judged(moving, identity, acknowledged=True)
 
 

@@ -1,4 +1,4 @@
-"""The plug-in of pytest: empty tables, faults, time that jumps, and changes of shard counts on demand."""
+"""The plug-in of pytest: empty tables, faults, time that jumps, and resizes on demand."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A stack for changes of shard counts: its engine, its tables and a worker.
+"""A stack for resizes: its engine, its tables and a worker.
 
 The test controls time, so the worker's waits end at once.
 """
@@ -70,7 +70,7 @@ class ReshardWorld:
         )
 
     def bring_to(self, scope: Scope, stage: str) -> Status:
-        """Advance a change to a stage."""
+        """Advance a resize to a stage."""
         resharder = self.resharder()
         for _ in range(100):
             status = resharder.status(scope)
@@ -80,7 +80,7 @@ class ReshardWorld:
         raise AssertionError(f"{scope.key} never came to {stage}: {status}")
 
     def go_on(self) -> None:
-        """Advance each running change by one step, and the clock by their waits."""
+        """Advance each running resize by one step, and the clock by their waits."""
         resharder = self.resharder()
         seconds = [self._step(resharder, key) for key in resharder.poll()]
         self.pass_by(max(seconds, default=0.0))

@@ -52,7 +52,7 @@ def refused(ended: Outcome) -> str:
     return line
 
 
-def test_waiting_for_a_change_ends_when_the_new_count_is_stable(world: ReshardWorld) -> None:
+def test_waiting_for_a_resize_ends_when_the_new_count_is_stable(world: ReshardWorld) -> None:
     written = fill(world.layer().collection(User), "abc", 60)
 
     with world.between_looks(world.go_on):
@@ -149,7 +149,7 @@ def test_a_wrong_argument_is_refused_in_one_line(world: ReshardWorld) -> None:
     assert world.resharder().busy() == []
 
 
-def test_a_request_during_a_change_is_refused_in_one_line_with_the_remedy(world: ReshardWorld) -> None:
+def test_a_request_during_a_resize_is_refused_in_one_line_with_the_remedy(world: ReshardWorld) -> None:
     world.resharder().start(partition("abc"), 32)
     running = world.run("reshard", "start", "users", "abc", "--to", "64")
     index = world.run("reshard", "start", "users", "--index", "by_manager", "--to", "8")
@@ -157,14 +157,14 @@ def test_a_request_during_a_change_is_refused_in_one_line_with_the_remedy(world:
     not_swept = world.run("reshard", "start", "users", "abc", "--to", "64")
     quiet = world.run("reshard", "abort", "users", "xyz")
 
-    assert "a change of user.v1.User:abc to 32 is under way already" in refused(running)
+    assert "a resize of user.v1.User:abc to 32 is under way already" in refused(running)
     assert "`dynashard reshard status user.v1.User abc --watch` watches it" in running.err
     assert "partitions of user.v1.User are changing" in refused(index)
     assert "not swept yet" in refused(not_swept)
-    assert "no change of user.v1.User:xyz is under way" in refused(quiet)
+    assert "no resize of user.v1.User:xyz is under way" in refused(quiet)
 
 
-def test_an_abort_before_anything_moves_ends_the_change_at_once(world: ReshardWorld) -> None:
+def test_an_abort_before_anything_moves_ends_the_resize_at_once(world: ReshardWorld) -> None:
     world.resharder().start(partition("abc"), 32)
     world.bring_to(partition("abc"), "prepare")
 
@@ -176,7 +176,7 @@ def test_an_abort_before_anything_moves_ends_the_change_at_once(world: ReshardWo
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("stage", ["move", "settle", "sweep"])
-def test_a_later_abort_finishes_the_change_and_reverts_it(world: ReshardWorld, stage: str) -> None:
+def test_a_later_abort_finishes_the_resize_and_reverts_it(world: ReshardWorld, stage: str) -> None:
     users = world.layer().collection(User)
     written = fill(users, "abc", 30)
     world.resharder().start(partition("abc"), 32)
@@ -194,15 +194,15 @@ def test_a_later_abort_finishes_the_change_and_reverts_it(world: ReshardWorld, s
     assert ids(world.layer().collection(User), "abc") == sorted(written)
 
 
-def test_waiting_for_an_aborted_change_fails(world: ReshardWorld) -> None:
+def test_waiting_for_an_aborted_resize_fails(world: ReshardWorld) -> None:
     with world.between_looks(lambda: world.resharder().abort(partition("abc"))):
         ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--create", "--wait")
 
     assert (ended.status, ended.out) == (1, "")
-    assert "the change to 32 shards was called off; it ends with 16 shards" in ended.err
+    assert "the resize to 32 shards was called off; it ends with 16 shards" in ended.err
 
 
-def test_ctrl_c_ends_the_wait_and_not_the_change(world: ReshardWorld) -> None:
+def test_ctrl_c_ends_the_wait_and_not_the_resize(world: ReshardWorld) -> None:
     process = world.command_line.start("reshard", "start", "users", "abc", "--to", "32", "--create", "--wait")
     assert process.stderr is not None
     assert "moves no items" in process.stderr.readline()
@@ -212,12 +212,12 @@ def test_ctrl_c_ends_the_wait_and_not_the_change(world: ReshardWorld) -> None:
 
     _, errors = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 130
-    assert "the changes continue" in errors
+    assert "the resizes continue" in errors
     assert "Traceback" not in errors
     assert world.resharder().status(partition("abc")).target == 32
 
 
-def test_a_paused_change_does_nothing_until_it_is_resumed(world: ReshardWorld) -> None:
+def test_a_paused_resize_does_nothing_until_it_is_resumed(world: ReshardWorld) -> None:
     world.resharder().start(partition("abc"), 32)
     world.bring_to(partition("abc"), "move")
 
@@ -232,7 +232,7 @@ def test_a_paused_change_does_nothing_until_it_is_resumed(world: ReshardWorld) -
     assert world.bring_to(partition("abc"), "stable").count == 32
 
 
-def test_waiting_for_a_failed_change_ends_with_its_error(world: ReshardWorld) -> None:
+def test_waiting_for_a_failed_resize_ends_with_its_error(world: ReshardWorld) -> None:
     with world.between_looks(lambda: world.resharder().pause(partition("abc"), error="two items have one key")):
         ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--create", "--wait")
 
@@ -278,7 +278,7 @@ def test_all_can_be_aborted_at_once(world: ReshardWorld) -> None:
 
     assert ended.status == 0
     assert ended.out.count("called off; 16 shards as before") == 2
-    assert "no change of user.v1.User is under way" in refused(again)
+    assert "no resize of user.v1.User is under way" in refused(again)
 
 
 def test_an_index_changes_by_its_name(world: ReshardWorld) -> None:
@@ -296,7 +296,7 @@ def test_an_index_changes_by_its_name(world: ReshardWorld) -> None:
     assert len(listed.items) == 20
 
 
-def test_a_change_resumed_after_a_long_pause_is_not_overdue(world: ReshardWorld) -> None:
+def test_a_resize_resumed_after_a_long_pause_is_not_overdue(world: ReshardWorld) -> None:
     world.behind = 1000.0
     world.resharder().start(partition("abc"), 32)
     world.resharder().pause(partition("abc"))
@@ -327,7 +327,7 @@ def test_status_shows_everything_that_is_changing(world: ReshardWorld) -> None:
     assert [(each["count"], each["stage"]) for each in orjson.loads(one.out)] == [(16, "stable")]
 
 
-def test_a_change_without_a_worker_is_reported(world: ReshardWorld) -> None:
+def test_a_resize_without_a_worker_is_reported(world: ReshardWorld) -> None:
     fresh = world.run("reshard", "start", "users", "def", "--to", "32", "--create")
     world.behind = 1000.0
     world.resharder().start(partition("abc"), 32)
@@ -341,7 +341,7 @@ def test_a_change_without_a_worker_is_reported(world: ReshardWorld) -> None:
     assert due.err == ""
 
 
-def test_watching_ends_when_no_change_is_left(world: ReshardWorld) -> None:
+def test_watching_ends_when_no_resize_is_left(world: ReshardWorld) -> None:
     world.resharder().start(partition("abc"), 32)
 
     with world.between_looks(world.go_on):

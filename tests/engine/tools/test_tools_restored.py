@@ -1,4 +1,4 @@
-"""Restored tables: `verify` checks them before they are used, and a change that was under way continues."""
+"""Restored tables: `verify` checks them before they are used, and a resize that was under way continues."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,7 +65,7 @@ def restored(world: ReshardWorld) -> ReshardWorld:
 
 @contextmanager
 def moving(world: ReshardWorld) -> Iterator[None]:
-    """Bring a change of the tenant's count to where a part of its items has moved."""
+    """Bring a resize of the tenant's count to where a part of its items has moved."""
     world.resharder().start(SCOPE, 64, survey=False)
     world.bring_to(SCOPE, "move")
     for _ in range(40):
@@ -80,7 +80,7 @@ def moving(world: ReshardWorld) -> Iterator[None]:
 BEFORE = [f"u{number:02}" for number in range(30)]
 
 
-def test_tables_of_one_moment_continue_the_change_that_was_under_way(world: ReshardWorld) -> None:
+def test_tables_of_one_moment_continue_the_resize_that_was_under_way(world: ReshardWorld) -> None:
     fill(world, *BEFORE)
     with moving(world):
         copied(world, world.table)

@@ -67,8 +67,8 @@ def test_counts_are_those_of_the_topology_table_with_their_history(
     command_line: CommandLine, topology: TopologyTable
 ) -> None:
     first = first_record(FAMILY, 16, now=1_000_000.0, lease=30.0)
-    changed = first.changed(2_000_000.0, count=32)
-    put(topology, changed.changed(3_000_000.0, phase=Phase.MOVE, target=64, active=frozenset({FAMILY})))
+    changed = first.revised(2_000_000.0, count=32)
+    put(topology, changed.revised(3_000_000.0, phase=Phase.MOVE, target=64, active=frozenset({FAMILY})))
     put(topology, first_record(f"{FAMILY}|GSI2", 8, now=1.0, lease=30.0))
 
     shown = command_line.run("topology", FAMILY, "--json")

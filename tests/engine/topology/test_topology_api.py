@@ -151,7 +151,7 @@ def test_each_partition_with_its_own_count_costs_one_more_read(world: World) -> 
     records = TopologyTable(world.wire, world.topology)
     family = records.find(FAMILY)
     assert family is not None
-    records.save((family, replace(family.changed(world.clock.now), differ_since=world.clock.now)))
+    records.save((family, replace(family.revised(world.clock.now), differ_since=world.clock.now)))
     world.clock.now += LEASE
     world.topology_calls()
 
@@ -168,7 +168,7 @@ def test_a_count_that_was_changed_is_followed_by_items_and_lists_alike(world: Wo
     records = TopologyTable(wire, world.topology)
     family = records.find(FAMILY)
     assert family is not None
-    records.save((family, family.changed(world.clock.now, count=64)))
+    records.save((family, family.revised(world.clock.now, count=64)))
     world.clock.now += LEASE
     world.calls()
 

@@ -63,18 +63,18 @@ def client(wire: Transport, table: str) -> Client:
     return Client(wire, table)
 
 
-def change(wire: Transport, table: str, key: str = FAMILY, **fields: Any) -> Record:
+def resize(wire: Transport, table: str, key: str = FAMILY, **fields: Any) -> Record:
     """Change a record as a controller does."""
     records = TopologyTable(wire, table)
     was = records.find(key)
     assert was is not None
-    records.save((was, new := was.changed(Clock().now, **fields)))
+    records.save((was, new := was.revised(Clock().now, **fields)))
     return new
 
 
 def part(wire: Transport, table: str, partition: str = ONE, count: int = 32, lease: float = LEASE) -> None:
     """Give a logical partition a record of its own."""
-    change(wire, table, differ_since=Clock().now)
+    resize(wire, table, differ_since=Clock().now)
     put_by_hand(wire, table, first_record(partition, count, now=Clock().now, lease=lease))
 
 
@@ -139,7 +139,7 @@ def test_a_bare_index_of_a_sharded_entity_may_have_markers(client: Client, wire:
     by_name = THING.indexes["by_name"]
     assert client.topology.index_view(THING, by_name) == View(UNSHARDED, expires=client.clock.now + LEASE)
 
-    change(wire, table, active=frozenset({ONE}))
+    resize(wire, table, active=frozenset({ONE}))
     client.clock.now += LEASE
 
     assert client.topology.index_view(THING, by_name).markers
@@ -161,10 +161,10 @@ def test_one_read_a_lease_serves_entity_and_indexes(client: Client) -> None:
     assert sent == [0, 0, 1, 0, 0, 1, 0, 0, 1]
 
 
-def test_a_change_is_seen_when_the_lease_ends_and_not_before(client: Client, wire: Transport, table: str) -> None:
+def test_a_resize_is_seen_when_the_lease_ends_and_not_before(client: Client, wire: Transport, table: str) -> None:
     client.count()
-    change(wire, table, phase=Phase.PREPARE, target=16, active=frozenset({FAMILY}))
-    change(wire, table, INDEX, phase=Phase.MOVE, target=8)
+    resize(wire, table, phase=Phase.PREPARE, target=16, active=frozenset({FAMILY}))
+    resize(wire, table, INDEX, phase=Phase.MOVE, target=8)
 
     client.clock.now += LEASE - 0.001
     assert client.topology.view(THING, ONE).stable
@@ -177,10 +177,10 @@ def test_a_change_is_seen_when_the_lease_ends_and_not_before(client: Client, wir
 
 def test_the_familys_record_may_shorten_the_lease(client: Client, wire: Transport, table: str) -> None:
     client.count()
-    change(wire, table, lease=5.0)
+    resize(wire, table, lease=5.0)
     client.clock.now += LEASE
     client.count()
-    change(wire, table, count=64)
+    resize(wire, table, count=64)
 
     client.clock.now += 5
 
@@ -193,8 +193,8 @@ def test_the_familys_lease_overrides_those_of_its_indexes_and_partitions(
 ) -> None:
     client.count()
     part(wire, table, lease=lease)
-    change(wire, table, INDEX, lease=lease)
-    change(wire, table, lease=7.0)
+    resize(wire, table, INDEX, lease=lease)
+    resize(wire, table, lease=7.0)
     client.clock.now += LEASE
 
     expires = client.clock.now + 7
@@ -205,10 +205,10 @@ def test_the_familys_lease_overrides_those_of_its_indexes_and_partitions(
 
 def test_no_record_prolongs_a_lease(client: Client, wire: Transport, table: str) -> None:
     client.count()
-    change(wire, table, lease=900.0)
+    resize(wire, table, lease=900.0)
     client.clock.now += LEASE
     client.count()
-    change(wire, table, count=64)
+    resize(wire, table, count=64)
 
     client.clock.now += LEASE
 
@@ -255,11 +255,11 @@ def test_a_partition_without_a_record_follows_its_family(client: Client, wire: T
     part(wire, table)
     client.clock.now += LEASE
     client.count(OTHER)
-    change(wire, table, count=16, active=frozenset({FAMILY}))
+    resize(wire, table, count=16, active=frozenset({FAMILY}))
 
     client.clock.now += LEASE
 
-    assert client.topology.view(THING, OTHER) == View(16, expires=client.clock.now + LEASE, markers=True, changed=True)
+    assert client.topology.view(THING, OTHER) == View(16, expires=client.clock.now + LEASE, markers=True, resized=True)
     assert client.topology.view(THING, ONE) == View(32, expires=client.clock.now + LEASE, markers=True)
 
 
@@ -270,7 +270,7 @@ def test_a_refresh_reads_the_record_at_once(client: Client, wire: Transport, tab
         part(wire, table)
         client.clock.now += LEASE
         client.count()
-    change(wire, table, ONE if own else FAMILY, phase=Phase.MOVE, target=64)
+    resize(wire, table, ONE if own else FAMILY, phase=Phase.MOVE, target=64)
     assert client.topology.view(THING, ONE).stable
 
     client.topology.refresh(THING, ONE)
@@ -280,7 +280,7 @@ def test_a_refresh_reads_the_record_at_once(client: Client, wire: Transport, tab
 
 def test_a_read_that_outlasts_its_lease_is_not_used(wire: Transport, table: str) -> None:
     def late() -> None:
-        change(wire, table, count=64)
+        resize(wire, table, count=64)
         slow.clock.now += LEASE
 
     Client(wire, table).count()

@@ -174,7 +174,7 @@ class TopologyMachine(RuleBasedStateMachine):
             return
         # Only the family's record sets the lease.
         given = lease if key == FAMILY else was.lease
-        new = was.changed(self.processes[at].clock(), count=next(self.counts), lease=given)
+        new = was.revised(self.processes[at].clock(), count=next(self.counts), lease=given)
         assert new.updated > was.updated
         if self.saved("PutItem", happens, (was, new), stale=was != self.records[key]):
             self.records[key] = new
@@ -185,7 +185,7 @@ class TopologyMachine(RuleBasedStateMachine):
         was = self.last_seen(writer, FAMILY, look="has not looked" not in happens)
         if was is None:
             return
-        family = was.changed(self.now, differ_since=self.now)
+        family = was.revised(self.now, differ_since=self.now)
         own = first_record(ONE, was.count, now=self.now, lease=was.lease)
         stale = was != self.records[FAMILY]
         if self.saved("TransactWriteItems", happens, (was, family), (None, own), stale=stale):
@@ -194,16 +194,16 @@ class TopologyMachine(RuleBasedStateMachine):
             self.differ_since = self.now
 
     def saved(
-        self, operation: str, happens: frozenset[str], *changes: tuple[Record | None, Record], stale: bool
+        self, operation: str, happens: frozenset[str], *updates: tuple[Record | None, Record], stale: bool
     ) -> bool:
         """Save changes, and return whether they were made: all are, unless the writer had an outdated record."""
         faults = [repeated(operation)] if "loses the answer" in happens else []
         table = TopologyTable(FaultyTransport(self.wire, faults), self.name)
         if not stale:
-            table.save(*changes)
+            table.save(*updates)
             return True
         with pytest.raises(TopologyChangedError):
-            table.save(*changes)
+            table.save(*updates)
         return False
 
     @invariant()

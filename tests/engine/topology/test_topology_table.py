@@ -1,4 +1,4 @@
-"""The topology table: only a writer that has seen the latest record changes it."""
+"""The topology table: only a writer that has seen the latest record updates it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -68,8 +68,8 @@ def stored(table: TopologyTable, key: str) -> Record:
 
 def test_a_record_is_read_as_it_was_stored(wire: Transport, name: str) -> None:
     table = TopologyTable(wire, name)
-    change = {"id": "x", "back_to": None, "budget": 12, "tasks": ["a", "b"], "paused": False}
-    record = first("put", phase=Phase.MOVE, target=16, swept=False, change=change, differ_since=NOW, active={"put"})
+    resize = {"id": "x", "back_to": None, "budget": 12, "tasks": ["a", "b"], "paused": False}
+    record = first("put", phase=Phase.MOVE, target=16, swept=False, resize=resize, differ_since=NOW, active={"put"})
 
     assert table.create(record) == record
     assert table.find("put") == record
@@ -138,7 +138,7 @@ def test_a_change_of_the_latest_record_is_saved(wire: Transport, name: str) -> N
     table = TopologyTable(wire, name)
     was = table.create(first("saved"))
 
-    table.save((was, new := was.changed(NOW, phase=Phase.PREPARE, target=16)))
+    table.save((was, new := was.revised(NOW, phase=Phase.PREPARE, target=16)))
 
     assert table.find("saved") == new
 
@@ -148,10 +148,10 @@ def test_a_change_of_an_outdated_record_is_refused(wire: Transport, name: str, n
     table = TopologyTable(wire, name)
     key = f"latest-{now}"
     was = table.create(first(key))
-    table.save((was, latest := was.changed(now, target=16)))
+    table.save((was, latest := was.revised(now, target=16)))
 
     with pytest.raises(TopologyChangedError, match=f"{key} was changed meanwhile; read it again"):
-        table.save((was, was.changed(NOW + 5, target=4)))
+        table.save((was, was.revised(NOW + 5, target=4)))
     assert table.find(key) == latest
 
 
@@ -170,7 +170,7 @@ def test_saving_does_not_restore_a_deleted_record(wire: Transport, name: str) ->
 
     for was in (gone, replace(gone, updated=gone.updated * 0)):
         with pytest.raises(TopologyChangedError):
-            table.save((was, was.changed(NOW, target=16)))
+            table.save((was, was.revised(NOW, target=16)))
     assert table.find("gone") is None
 
 
@@ -180,9 +180,9 @@ def test_a_record_put_by_hand_without_a_time_can_be_changed_once(wire: Transport
     put_by_hand(wire, name, was_zero := first("zero", updated=stored(table, "hand").updated))
 
     for was in (stored(table, "hand"), was_zero):
-        table.save((was, new := was.changed(NOW, count=16)))
+        table.save((was, new := was.revised(NOW, count=16)))
         with pytest.raises(TopologyChangedError):
-            table.save((was, was.changed(NOW, count=4)))
+            table.save((was, was.revised(NOW, count=4)))
         assert table.find(was.key) == new
 
 
@@ -195,7 +195,7 @@ def test_several_records_are_changed_together(wire: Transport, name: str) -> Non
     family, partition = two("together")
     table.create(family)
 
-    table.save((family, changed := family.changed(NOW, active=frozenset({partition.key}))), (None, partition))
+    table.save((family, changed := family.revised(NOW, active=frozenset({partition.key}))), (None, partition))
 
     assert table.read([family.key, partition.key]) == {family.key: changed, partition.key: partition}
 
@@ -204,55 +204,55 @@ def test_of_several_records_none_is_changed_if_one_was_meanwhile(wire: Transport
     table = TopologyTable(wire, name)
     family, partition = two("none")
     table.create(family)
-    table.save((family, latest := family.changed(NOW, target=16)))
+    table.save((family, latest := family.revised(NOW, target=16)))
 
     with pytest.raises(TopologyChangedError, match=f"{family.key}, {partition.key} was changed"):
-        table.save((family, family.changed(NOW, swept=False)), (None, partition))
+        table.save((family, family.revised(NOW, swept=False)), (None, partition))
     assert table.read([family.key, partition.key]) == {family.key: latest}
 
 
-def changes_of(name: str, several: bool) -> tuple[list[tuple[Record | None, Record]], Record]:  # noqa: FBT001
+def updates_of(name: str, several: bool) -> tuple[list[tuple[Record | None, Record]], Record]:  # noqa: FBT001
     family, partition = two(name)
-    new = family.changed(NOW, change={"units": 0.1, "pair": (1, 2)})
+    new = family.revised(NOW, resize={"units": 0.1, "pair": (1, 2)})
     return [(family, new), (None, partition)][: 1 + several], family
 
 
 @pytest.mark.parametrize("several", [False, True])
 def test_a_change_whose_answer_was_lost_recognises_itself(wire: Transport, name: str, several: bool) -> None:  # noqa: FBT001
     operation = "TransactWriteItems" if several else "PutItem"
-    changes, family = changes_of(f"lost-{several}", several)
+    updates, family = updates_of(f"lost-{several}", several)
     put_by_hand(wire, name, family)
     faulty = FaultyTransport(wire, [repeated(operation)])
 
-    TopologyTable(faulty, name).save(*changes)
+    TopologyTable(faulty, name).save(*updates)
 
     assert not faulty.waiting
-    assert stored(TopologyTable(wire, name), family.key).updated == changes[0][1].updated
+    assert stored(TopologyTable(wire, name), family.key).updated == updates[0][1].updated
 
 
 @pytest.mark.parametrize("several", [False, True])
 def test_a_change_that_another_continued_has_an_unknown_outcome(wire: Transport, name: str, several: bool) -> None:  # noqa: FBT001
     operation = "TransactWriteItems" if several else "PutItem"
-    changes, family = changes_of(f"overtaken-{several}", several)
+    updates, family = updates_of(f"overtaken-{several}", several)
     put_by_hand(wire, name, family)
-    later = changes[0][1].changed(NOW, target=32)
+    later = updates[0][1].revised(NOW, target=32)
     faulty = FaultyTransport(wire, [meanwhile_repeated(operation, lambda: put_by_hand(wire, name, later))])
 
     with pytest.raises(OutcomeUnknownError, match="read it again"):
-        TopologyTable(faulty, name).save(*changes)
+        TopologyTable(faulty, name).save(*updates)
     assert stored(TopologyTable(wire, name), family.key).target == 32
 
 
 @pytest.mark.parametrize("several", [False, True])
 def test_a_change_that_lost_a_race_is_refused(wire: Transport, name: str, several: bool) -> None:  # noqa: FBT001
     operation = "TransactWriteItems" if several else "PutItem"
-    changes, family = changes_of(f"race-{several}", several)
+    updates, family = updates_of(f"race-{several}", several)
     put_by_hand(wire, name, family)
-    theirs = family.changed(NOW, target=32)
+    theirs = family.revised(NOW, target=32)
     faulty = FaultyTransport(wire, [meanwhile(operation, lambda: TopologyTable(wire, name).save((family, theirs)))])
 
     with pytest.raises(TopologyChangedError, match="read it again"):
-        TopologyTable(faulty, name).save(*changes)
+        TopologyTable(faulty, name).save(*updates)
     assert stored(TopologyTable(wire, name), family.key) == theirs
 
 
@@ -284,7 +284,7 @@ def test_the_own_records_of_a_family_are_its_partitions_and_indexes(wire: Transp
 def test_the_own_records_are_read_page_by_page(wire: Transport, own_name: str) -> None:
     keys = {f"a:{number}" for number in range(8)}
     for key in keys:
-        put_by_hand(wire, own_name, first(key, change={"text": "x" * 300_000}))
+        put_by_hand(wire, own_name, first(key, resize={"text": "x" * 300_000}))
     counting = FaultyTransport(wire)
 
     assert {record.key for record in TopologyTable(counting, own_name).own("a")} == keys

@@ -1,4 +1,4 @@
-"""Changes of shard counts move and rewrite items as they stand, with what only another version declares."""
+"""Resizes move and rewrite items as they stand, with what only another version declares."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +27,7 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
 
 
 def test_a_move_keeps_what_another_version_has_stored(world: Moving) -> None:
-    world.change(ABC, 8)
+    world.resize(ABC, 8)
 
     items = world.raw()
     assert len(items) == 20
@@ -50,10 +50,10 @@ def test_writes_during_a_move_keep_it(world: Moving, stage: str) -> None:
     assert all(item.items() >= THEIRS.items() for item in items)
 
 
-def test_a_change_of_an_index_keeps_it(world: Moving) -> None:
+def test_a_resize_of_an_index_keeps_it(world: Moving) -> None:
     before = {item["SK"]["S"]: item["GSI2PK"] for item in world.raw()}
 
-    world.change(index(Thing, "by_colour"), 8)
+    world.resize(index(Thing, "by_colour"), 8)
 
     items = world.raw()
     assert any(item["GSI2PK"] != before[item["SK"]["S"]] for item in items)

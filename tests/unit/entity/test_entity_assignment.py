@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from dynashard import Entity, EntityDefinition, Key, Registry, definition
 from dynashard.errors import InvalidValueError
-from dynashard.repository.changes import check_changes
+from dynashard.repository.updates import check_updates
 
 pytestmark = pytest.mark.unit
 
@@ -121,7 +121,7 @@ def test_sum_of_values_of_a_narrowed_field_needs_a_check(entity: EntityDefinitio
 def test_an_added_value_has_the_type_of_its_field(
     entity: EntityDefinition[Everything], field: str, given: Any, added: Any
 ) -> None:
-    changes = check_changes(entity, {}, remove=(), add={field: given})
+    changes = check_updates(entity, {}, remove=(), add={field: given})
 
     assert changes.add == {field: added}
     assert type(changes.add[field]) is type(added)
@@ -132,7 +132,7 @@ def test_a_sum_that_its_field_cannot_hold_is_refused(
     entity: EntityDefinition[Everything], field: str, given: Any
 ) -> None:
     with pytest.raises(InvalidValueError):
-        check_changes(entity, {}, remove=(), add={field: given})
+        check_updates(entity, {}, remove=(), add={field: given})
 
 
 def test_a_recursive_entity_is_decoded(entity: EntityDefinition[Everything]) -> None:

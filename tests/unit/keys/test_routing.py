@@ -116,7 +116,7 @@ class Changing(Counted):
 
 
 @pytest.mark.parametrize("phase", Phase)
-def test_an_item_moves_if_its_home_under_the_target_of_a_change_is_another(phase: Phase) -> None:
+def test_an_item_moves_if_its_home_under_the_target_of_a_resize_is_another(phase: Phase) -> None:
     entity = definition(Thing)
     router = Router(Changing(phase))
     keys = [entity.key_of({"tenant": "abc", "id": str(n)}) for n in range(100)]

@@ -31,15 +31,15 @@ class Item(Entity, name="merged.v1.Item", key=Key("{of}", "{id}"), indexes=[_BY_
 
 
 INDEX = definition(Item).indexes["by_sort"]
-CHANGES = [(1, 2), (2, 1), (2, 8), (8, 2), (4, 8), (4, 2)]
+RESIZES = [(1, 2), (2, 1), (2, 8), (8, 2), (4, 8), (4, 2)]
 
 
 class ChangingIndex:
     """Index entries, some of them placed by the old count and others by the new one."""
 
-    def __init__(self, random: Random, change: tuple[int, int], size: int, ranks: int, cut: int | None) -> None:
+    def __init__(self, random: Random, resize: tuple[int, int], size: int, ranks: int, cut: int | None) -> None:
         self.random = random
-        self.old, self.new = change
+        self.old, self.new = resize
         self.sorts = {f"item-{n}": f"k{random.randrange(ranks):04d}" for n in range(size)}
         self.left = list(self.sorts)
         random.shuffle(self.left)
@@ -66,7 +66,7 @@ class ChangingIndex:
         view = View(self.old, Phase.MOVE, self.new)
         return Layout(
             index_streams(INDEX, "p", view),
-            replace(reading(SLOT, forward=forward), change=f"{self.old}>{self.new}"),
+            replace(reading(SLOT, forward=forward), resize=f"{self.old}>{self.new}"),
             hash_of=hash_of,
             moving=True,
             identity=lambda _, sort: sort,
@@ -96,7 +96,7 @@ def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int],
 @settings(max_examples=examples(80))
 @given(
     seed=st.integers(0, 2**32),
-    change=st.sampled_from(CHANGES),
+    resize=st.sampled_from(RESIZES),
     size=st.integers(0, 80),
     ranks=st.sampled_from([1, 5, 1000]),
     cut=st.sampled_from([None, None, 1, 3]),
@@ -107,7 +107,7 @@ def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int],
 )
 def test_every_entry_is_listed_although_all_move_meanwhile(
     seed: int,
-    change: tuple[int, int],
+    resize: tuple[int, int],
     size: int,
     *,
     ranks: int,
@@ -117,7 +117,7 @@ def test_every_entry_is_listed_although_all_move_meanwhile(
     limits: list[int],
     budget: int,
 ) -> None:
-    index = ChangingIndex(Random(seed), change, size, ranks, cut)
+    index = ChangingIndex(Random(seed), resize, size, ranks, cut)
 
     brought = pages(index, order=order, forward=forward, limits=limits, budget=budget)
 
@@ -133,9 +133,9 @@ def test_every_entry_is_listed_although_all_move_meanwhile(
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_thousand_entries_that_all_tie_are_listed_to_the_end(order: str, change: tuple[int, int]) -> None:
-    index = ChangingIndex(Random(3), change, 1000, 1, None)
+@pytest.mark.parametrize("resize", RESIZES)
+def test_a_thousand_entries_that_all_tie_are_listed_to_the_end(order: str, resize: tuple[int, int]) -> None:
+    index = ChangingIndex(Random(3), resize, 1000, 1, None)
     index.transport.before = lambda: None
 
     brought = pages(index, order=order, forward=True, limits=[50], budget=2000)

@@ -59,12 +59,12 @@ def extended(kind: str, record: dict[str, Any]) -> dict[str, Any]:
     """Return a stored record as a newer release has it: with a member more, and one more of its change."""
     if kind == "pointers":
         return {"M": {**record["M"], "newer": NEWER}}
-    change = (
+    resize = (
         {"change": {"M": {**record["change"]["M"], "newer": NEWER}}}
         if "change" in record and kind == "topology"
         else {}
     )
-    return {**record, **change, "newer": NEWER}
+    return {**record, **resize, "newer": NEWER}
 
 
 @pytest.mark.parametrize("name", ["create", "put", "update", "delete", "pings"])

@@ -7,7 +7,7 @@ import pytest
 
 from dynashard.entity import Revision, revision_in
 from dynashard.repository.evidence import Proof, gone, judge, lineage
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.write import Kind, Write
 from dynashard.schema import BORN, PREV, REV
 
 pytestmark = pytest.mark.unit
@@ -39,10 +39,10 @@ FOUND = [
 WRITES = {
     "create": Write(Kind.CREATE, None, "PutItem", 0, {}, revision="mine"),  # type: ignore[arg-type]
     "put": Write(Kind.UPSERT, None, "PutItem", 0, {}, revision="mine"),  # type: ignore[arg-type]
-    "update": Write(Kind.CHANGE, None, "UpdateItem", 0, revision="mine"),  # type: ignore[arg-type]
-    "cas": Write(Kind.CHANGE, None, "PutItem", 0, {}, if_match=awaited("born"), revision="mine"),  # type: ignore[arg-type]
-    "delete": Write(Kind.CHANGE, None, "DeleteItem", 0),  # type: ignore[arg-type]
-    "cdel": Write(Kind.CHANGE, None, "DeleteItem", 0, if_match=awaited("born")),  # type: ignore[arg-type]
+    "update": Write(Kind.ALTER, None, "UpdateItem", 0, revision="mine"),  # type: ignore[arg-type]
+    "cas": Write(Kind.ALTER, None, "PutItem", 0, {}, if_match=awaited("born"), revision="mine"),  # type: ignore[arg-type]
+    "delete": Write(Kind.ALTER, None, "DeleteItem", 0),  # type: ignore[arg-type]
+    "cdel": Write(Kind.ALTER, None, "DeleteItem", 0, if_match=awaited("born")),  # type: ignore[arg-type]
 }
 
 
@@ -78,7 +78,7 @@ def test_an_item_without_a_revision_is_gone_only_for_a_delete_that_read_one() ->
     adopted = {"text": {"S": "stored before this layer was used"}}
 
     assert gone(WRITES["cdel"], adopted)
-    assert not gone(Write(Kind.CHANGE, None, "DeleteItem", 0, if_match=""), adopted)  # type: ignore[arg-type]
+    assert not gone(Write(Kind.ALTER, None, "DeleteItem", 0, if_match=""), adopted)  # type: ignore[arg-type]
 
 
 def test_a_compare_and_set_keeps_three_predecessors_and_the_birth() -> None:

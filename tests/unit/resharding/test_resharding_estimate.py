@@ -1,8 +1,8 @@
-"""What a change takes, by how much is stored and what the mover may take."""
+"""What a resize takes, by how much is stored and what the mover may take."""
 
 import pytest
 
-from dynashard.resharding.estimate import Change, Sample, Stored, estimate, lasting, stored_from
+from dynashard.resharding.estimate import EffortInputs, Sample, Stored, estimate, lasting, stored_from
 from dynashard.resharding.progress import Pass
 from dynashard.resharding.rates import Course
 from dynashard.resharding.share import Share
@@ -14,7 +14,7 @@ DOUBLED = Course(4, 8, workers=4)
 
 
 def test_half_of_640000_items_move_when_4_shards_become_8() -> None:
-    found = estimate(Change(DOUBLED, 4, waits=315.0), Stored(640_000, 640_000 * KB), Share())
+    found = estimate(EffortInputs(DOUBLED, 4, waits=315.0), Stored(640_000, 640_000 * KB), Share())
 
     assert (found.items, found.write_units) == (320_000, 1_600_000)
     # 80,000 items of each shard: 100 moved and 200 swept a second, and three reads at 600 units a second.
@@ -25,15 +25,15 @@ def test_half_of_640000_items_move_when_4_shards_become_8() -> None:
 
 
 def test_a_million_items_of_one_shard_take_more_than_two_hours() -> None:
-    found = estimate(Change(Course(1, 2, workers=1), 1), Stored(1_000_000, 1_000_000 * KB), Share())
+    found = estimate(EffortInputs(Course(1, 2, workers=1), 1), Stored(1_000_000, 1_000_000 * KB), Share())
 
     assert 2 * 3600 < found.seconds < 2.5 * 3600
 
 
 def test_a_larger_share_takes_less_time_and_the_same_units() -> None:
-    change, stored = Change(DOUBLED, 4), Stored(640_000, 640_000 * KB)
+    resize, stored = EffortInputs(DOUBLED, 4), Stored(640_000, 640_000 * KB)
 
-    fifth, half = (estimate(change, stored, Share(part)) for part in (0.2, 0.5))
+    fifth, half = (estimate(resize, stored, Share(part)) for part in (0.2, 0.5))
 
     assert fifth.seconds == pytest.approx(2.5 * half.seconds, rel=0.01)
     assert (fifth.write_units, fifth.dollars) == (half.write_units, half.dollars)
@@ -42,14 +42,14 @@ def test_a_larger_share_takes_less_time_and_the_same_units() -> None:
 def test_a_budget_below_the_share_bounds_all_tasks_together() -> None:
     stored = Stored(640_000, 640_000 * KB)
 
-    bounded = estimate(Change(Course(4, 8, workers=4, budget=160.0), 4), stored, Share())
+    bounded = estimate(EffortInputs(Course(4, 8, workers=4, budget=160.0), 4), stored, Share())
 
     assert bounded.seconds == pytest.approx(1_600_000 / 160, rel=0.1)
 
 
 def test_items_that_callers_create_during_the_waits_move_too() -> None:
     """Four full shards take 4,000 items a second, half of which have another home."""
-    creating = Change(DOUBLED, 4, creating=0.5, creating_seconds=100.0)
+    creating = EffortInputs(DOUBLED, 4, creating=0.5, creating_seconds=100.0)
 
     found = estimate(creating, Stored(), Share())
 
@@ -59,20 +59,20 @@ def test_items_that_callers_create_during_the_waits_move_too() -> None:
 def test_entries_in_indexes_take_as_many_units_as_the_item() -> None:
     stored = Stored(1000, 1000 * KB)
 
-    plain, indexed = (estimate(Change(DOUBLED, 4, entries=entries), stored, Share()) for entries in (0, 2))
+    plain, indexed = (estimate(EffortInputs(DOUBLED, 4, entries=entries), stored, Share()) for entries in (0, 2))
 
     assert indexed.write_units == 3 * plain.write_units
 
 
 @pytest.mark.parametrize(("origin", "target", "shards", "moved"), [(8, 4, 4, 1000), (0, 4, 1, 1000), (1, 4, 1, 750)])
 def test_a_smaller_count_moves_all_of_the_removed_shards(origin: int, target: int, shards: int, moved: int) -> None:
-    found = estimate(Change(Course(origin, target, workers=4), shards), Stored(1000, 1000 * KB), Share())
+    found = estimate(EffortInputs(Course(origin, target, workers=4), shards), Stored(1000, 1000 * KB), Share())
 
     assert found.items == moved
 
 
-def test_without_moves_a_change_takes_its_waits() -> None:
-    found = estimate(Change(Course(4, 8, 1), 0, waits=122.0), Stored(), Share())
+def test_without_moves_a_resize_takes_its_waits() -> None:
+    found = estimate(EffortInputs(Course(4, 8, 1), 0, waits=122.0), Stored(), Share())
 
     assert (found.seconds, found.write_units, found.dollars) == (122.0, 0, 0.0)
     assert found.text.startswith("moves no items, ")
@@ -100,7 +100,7 @@ def test_counted_shards_stand_for_the_others() -> None:
 def test_a_count_that_was_cut_short_is_a_lower_bound() -> None:
     stored = stored_from([Sample(60_000, 60_000 * KB, complete=False)], 4, most=2_000_000)
 
-    found = estimate(Change(DOUBLED, 4), stored, Share())
+    found = estimate(EffortInputs(DOUBLED, 4), stored, Share())
 
     assert (stored.items, stored.error, found.items, found.most) == (240_000, None, 120_000, 1_000_000)
     assert "moves at least 120,000 items and at most 1,000,000, " in found.text

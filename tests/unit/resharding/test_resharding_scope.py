@@ -1,4 +1,4 @@
-"""The scope of a change, and the keys of its records."""
+"""The scope of a resize, and the keys of its records."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 UNITS = 100.0
 """Write units of each request: large items make few requests of many units."""
-CHANGE_SECONDS = 240.0
+RESIZE_SECONDS = 240.0
 """Four waits of a minute."""
 _TICK = 0.1
 _ANSWER_SECONDS = 0.1
@@ -39,7 +39,7 @@ _HOT = "TableWriteKeyRangeThroughputExceeded"
 
 @dataclass
 class Slow(World):
-    """A topology whose changes take their time."""
+    """A topology whose resizes take their time."""
 
     ends: dict[str, tuple[float, int]] = field(default_factory=dict)
     asked_at: list[float] = field(default_factory=list)
@@ -51,10 +51,10 @@ class Slow(World):
         self.asked.append((scope.key, target))
         self.asked_at.append(self.now)
         self.counts[scope.key] = CountState(state.count, state.changed, busy=True)
-        self.ends[scope.key] = (self.now + CHANGE_SECONDS, target)
+        self.ends[scope.key] = (self.now + RESIZE_SECONDS, target)
         return None
 
-    def finish_changes(self) -> None:
+    def finish_resizes(self) -> None:
         for key in [key for key, (at, _) in self.ends.items() if at <= self.now]:
             self.counts[key] = CountState(self.ends.pop(key)[1], self.now, busy=False)
 
@@ -116,7 +116,7 @@ class Loop:
             admitted = throttled = 0
             for _ in range(round(1 / _TICK)):
                 self.world.now += _TICK
-                self.world.finish_changes()
+                self.world.finish_resizes()
                 more, refused = self._tick()
                 admitted, throttled = admitted + more, throttled + refused
             self.history.append((self.world.now - START, admitted, throttled))

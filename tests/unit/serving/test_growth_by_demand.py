@@ -6,7 +6,7 @@ import pytest
 
 from dynashard import Shards
 from dynashard.growth.terms import GrowthEvent
-from tests.unit.serving.growth_loop import CHANGE_SECONDS, Loop
+from tests.unit.serving.growth_loop import RESIZE_SECONDS, Loop
 
 pytestmark = pytest.mark.unit
 
@@ -49,7 +49,7 @@ def test_a_demand_that_rises_is_followed_without_waiting_for_the_whole_cooldown(
     first, second = loop.world.asked_at[:2]
     assert targets[0] in {2, 4}
     assert loop.count(HOT) in {16, 32}
-    assert 60 <= second - first - CHANGE_SECONDS < 300
+    assert 60 <= second - first - RESIZE_SECONDS < 300
 
 
 def test_a_demand_just_above_one_shard_takes_two() -> None:

@@ -131,7 +131,7 @@ def test_callers_that_wait_for_their_retries_still_show_that_all_shards_are_too_
     assert world.asked == [(PARTITION, 4)]
 
 
-def test_a_change_in_progress_is_looked_at_again_after_a_minute() -> None:
+def test_a_resize_in_progress_is_looked_at_again_after_a_minute() -> None:
     world = World(counts={PARTITION: CountState(1, START - DAY, busy=True)})
     process = Process(world)
     process.throttle(40)

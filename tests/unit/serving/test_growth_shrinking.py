@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
     [
         (record("thing.v1.Thing:abc", 64), 32),
         (record("thing.v1.Thing|GSI1", 16), 8),
-        (record("thing.v1.Thing:abc", 64, change={"cause": "throttle"}), 32),
+        (record("thing.v1.Thing:abc", 64, resize={"cause": "throttle"}), 32),
         (record("thing.v1.Thing:abc", 64, age=DAY - 1), None),
         (record("thing.v1.Thing:abc", 16), None),
         (record("thing.v1.Thing|GSI1", 4), None),
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.unit
         (record("thing.v1.Thing:abc", 0), None),
         (record("thing.v1.Thing:abc", 64, target=128), None),
         (record("thing.v1.Thing:abc", 64, swept=False), None),
-        (record("thing.v1.Thing:abc", 64, change={"cause": "operator"}), None),
+        (record("thing.v1.Thing:abc", 64, resize={"cause": "operator"}), None),
     ],
     ids=[
         "partition", "index", "grown by itself", "not long enough", "declared", "index as declared", "whole family",

@@ -32,7 +32,7 @@ class Throttling(RuleBasedStateMachine):
         self.modes = modes
         self.thing = definition(declare(shards=self.SHARDS, indexes=INDEXES))
         self.draws = 0
-        self.changes: list[tuple[float, str, int]] = []
+        self.resizes: list[tuple[float, str, int]] = []
         self.world.ask = self.ask  # type: ignore[method-assign]
         self.processes = [
             self.world.process(mode=mode, waits=at != 2, random=0.3 * at) for at, mode in enumerate(modes)
@@ -43,7 +43,7 @@ class Throttling(RuleBasedStateMachine):
     def ask(self, scope: Scope, target: int, _creating: float) -> object:
         assert self.modes[self.caller] == "on"
         World.ask(self.world, scope, target, _creating)
-        self.changes.append((self.world.now, scope.key, target))
+        self.resizes.append((self.world.now, scope.key, target))
         return None
 
     @rule(
@@ -84,7 +84,7 @@ class Throttling(RuleBasedStateMachine):
     @invariant()
     def a_cooldown_lies_between_two_changes(self) -> None:
         for key in {key for _, key, _ in getattr(self, "changes", [])}:
-            times = [at for at, changed, _ in self.changes if changed == key]
+            times = [at for at, changed, _ in self.resizes if changed == key]
             assert all(later - earlier >= self.COOLDOWN for earlier, later in pairwise(times))
 
 

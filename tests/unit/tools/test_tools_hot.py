@@ -46,12 +46,12 @@ def users(*shards: int) -> Hot:
     return Hot(place, {f"user.v1.User:abc:{shard}": 100 for shard in shards or (3,)})
 
 
-def status(**changes: Any) -> Status:
+def status(**resizes: Any) -> Status:
     basic: dict[str, Any] = {
         "key": "user.v1.User:abc", "entity": "user.v1.User", "partition": "user.v1.User:abc", "index": None,
         "phase": "stable", "stage": "stable", "count": 16, "target": None, "swept": True,
     }  # fmt: skip
-    return Status(**(basic | changes))
+    return Status(**(basic | resizes))
 
 
 def text(template: str) -> str:

@@ -38,11 +38,11 @@ DONE = replace(SWEEPING, stage="stable", swept=True)
         (replace(PENDING, seconds_left=3661.4), "16 shards -> 32; waits to begin; about 1:01:01 left"),
     ],
 )
-def test_a_change_is_shown_in_one_line(status: Status, said: str) -> None:
+def test_a_resize_is_shown_in_one_line(status: Status, said: str) -> None:
     assert line(status) == f"user.v1.User abc: {said}"
 
 
-def test_a_change_is_named_as_commands_name_it() -> None:
+def test_a_resize_is_named_as_commands_name_it() -> None:
     everything = replace(PENDING, key="user.v1.User", partition=None)
     index = replace(everything, key="user.v1.User|GSI2", index="GSI2")
 
@@ -160,7 +160,7 @@ def test_watching_ends_at_once_when_a_record_cannot_be_used() -> None:
 
 
 @pytest.mark.parametrize("status", [PENDING, MOVING, SWEEPING])
-def test_a_change_without_progress_is_reported_once(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_resize_without_progress_is_reported_once(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(status)
 
     screen.watch().until(lambda _: screen.now > BEGUN + 3 * (WAIT + GRACE))

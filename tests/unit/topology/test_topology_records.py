@@ -1,4 +1,4 @@
-"""Topology records: their content, their changes, and their stored form."""
+"""Topology records: their content, their resizes, and their stored form."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -30,7 +30,7 @@ records = st.builds(
     since=clocks,
     target=st.none() | counts,
     swept=st.booleans(),
-    change=st.dictionaries(st.text(min_size=1), st.integers() | st.text() | st.none() | st.booleans(), max_size=3),
+    resize=st.dictionaries(st.text(min_size=1), st.integers() | st.text() | st.none() | st.booleans(), max_size=3),
     differ_since=st.none() | clocks,
     active=st.frozensets(st.text(min_size=1), max_size=3),
     former_lease=st.just(0.0) | st.floats(0.1, 900),
@@ -94,12 +94,12 @@ def test_a_record_is_busy_until_its_markers_are_swept() -> None:
 
 @given(st.lists(st.tuples(clocks, counts), max_size=40))
 def test_updates_rise_and_the_history_keeps_the_newest_counts_with_any_clocks(
-    changes: list[tuple[float, int]],
+    resizes: list[tuple[float, int]],
 ) -> None:
     record = first_record("a", 8, now=EPOCH, lease=30)
     expected = [8]
-    for now, count in changes:
-        changed = record.changed(now, count=count)
+    for now, count in resizes:
+        changed = record.revised(now, count=count)
         if count != record.count:
             expected.append(count)
         assert changed.updated > record.updated
@@ -114,7 +114,7 @@ def test_the_history_is_bounded() -> None:
     record = first_record("a", 1, now=EPOCH, lease=30)
 
     for number in range(100):
-        record = record.changed(EPOCH + 60 * number, count=2 + number % 2)
+        record = record.revised(EPOCH + 60 * number, count=2 + number % 2)
 
     assert len(record.history) == TOPOLOGY_HISTORY_LENGTH
     assert min(record.history) == f"{EPOCH + 60 * 80:.0f}:2"
@@ -123,7 +123,7 @@ def test_the_history_is_bounded() -> None:
 def test_the_history_has_the_time_of_each_count() -> None:
     record = first_record("a", 8, now=EPOCH, lease=30)
 
-    record = record.changed(EPOCH + 60.9, count=16).changed(EPOCH + 70, phase=Phase.STABLE, count=16)
+    record = record.revised(EPOCH + 60.9, count=16).revised(EPOCH + 70, phase=Phase.STABLE, count=16)
 
     assert record.history == {"1780000000:8", "1780000060:16"}
 

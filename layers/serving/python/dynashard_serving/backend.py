@@ -97,7 +97,7 @@ def _growth(
     observer: GrowthObserver,
     open_load: OpenLoad | None,
 ) -> GrowthOptions:
-    """Return how counts grow in a function: it requests changes, and the reshard function carries them out."""
+    """Return how counts grow in a function: it requests resizes, and the reshard function carries them out."""
     return GrowthOptions(
         settings=settings.growth,
         drives=False,

@@ -38,7 +38,7 @@ class TableSettings:
         growth_mode: whether shard counts grow by themselves: `on`, `dry_run` (only reported) or `off`.
         growth_cooldown_seconds: how long a count is left alone after it changed.
         growth_quiet_seconds: how long a count must be unchanged before it shrinks; not below the cooldown.
-        growth_most_minutes: how long a change may be expected to take that starts by itself and moves items.
+        growth_most_minutes: how long a resize may be expected to take that starts by itself and moves items.
         growth_mover_share: the part of each shard's units that moving items may take.
         endpoint: URL of DynamoDB, None for the region's own.
         transport: what signs and sends requests to DynamoDB: `botocore` or `direct`.

@@ -1,4 +1,4 @@
-"""Items, keys and changes as callers type them: by keywords, as mappings, or as an item that was read.
+"""Items, keys and updates as callers type them: by keywords, as mappings, or as an item that was read.
 
 Everything here returns what `Repository` takes, or raises an `InputError` that says what to write. Calls with a mapping
 of the key, or with an item, pass by it on their way, because reads of single items are the hot path.
@@ -95,7 +95,7 @@ def item_named(entity: EntityDefinition[E], verb: str, item: Any, fields: Mappin
         raise InvalidValueError(f"{entity.name}: {place}: {first['msg']}{near}{more}", field=place or None) from error
 
 
-def changes_named(
+def updates_named(
     entity: EntityDefinition[Any], key: Any, fields: Mapping[str, Any], *given: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Part the keywords of an update into fields of its key and new values; return both, with the values of `given`.
@@ -112,7 +112,7 @@ def changes_named(
         if part is not None and not isinstance(part, Mapping):
             raise InvalidValueError(f"set is {_shown(part)}; write the new values by field, such as set={{...}}")
         if twice := values.keys() & (part or {}).keys():
-            raise InvalidValueError(f"{min(twice)} is changed twice", field=min(twice))
+            raise InvalidValueError(f"{min(twice)} is updated twice", field=min(twice))
         values.update(part or {})
     return own, values
 

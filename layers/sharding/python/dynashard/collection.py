@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from dynashard import reads
-from dynashard.arguments import changes_named, check_revision, item_named, key_named, names_of, several
+from dynashard.arguments import check_revision, item_named, key_named, names_of, several, updates_named
 from dynashard.entity import Entity, OutOfLine
 from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError
 from dynashard.nearest import hint
@@ -122,7 +122,7 @@ class Collection(Repository[E]):
     def update(
         self,
         key: Any = None,
-        changes: Mapping[str, Any] | None = None,
+        updates: Mapping[str, Any] | None = None,
         /,
         *,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
@@ -132,12 +132,12 @@ class Collection(Repository[E]):
         handling: str | None = None,
         **fields: Any,
     ) -> E:
-        """Change some fields of a live item: `update(user, department="legal")`; see `Repository.update`.
+        """Update some fields of a live item: `update(user, department="legal")`; see `Repository.update`.
 
         New values are given by keywords, in a mapping after the key, or in `set`.
         """
         check_revision(if_match)
-        own, values = changes_named(self._entity, key, fields, changes, set)
+        own, values = updates_named(self._entity, key, fields, updates, set)
         key = key_named(self._entity, "update", key, (), own)
         remove = names_of("remove", remove)
         return super().update(key, set=values, remove=remove, add=add, if_match=if_match, handling=handling)

@@ -22,7 +22,7 @@ class Placement:
         name: its name in declarations.
         joiner: the text between logical partition and sort key in the hashed text.
         first: number of the first shard in stored keys; the others follow without gaps.
-        powers_of_two: whether counts must be powers of two, so that a change moves as few keys as possible.
+        powers_of_two: whether counts must be powers of two, so that a resize moves as few keys as possible.
         hash: from the hashed text to an integer. A shard's number depends on it and the count alone.
         fixed: whether a key has one home. If not, writers choose a shard and readers look in all of them.
     """

@@ -11,9 +11,9 @@ from dynashard.topology import Phase, Topology, View
 
 
 class Places(NamedTuple):
-    """The stored partition keys of an item under a view: `old` by the present count, `new` by the target of a change.
+    """The stored partition keys of an item under a view: `old` by the present count, `new` by the target of a resize.
 
-    They are equal if no change moves the key.
+    They are equal if no resize moves the key.
     """
 
     view: View
@@ -22,7 +22,7 @@ class Places(NamedTuple):
 
     @property
     def moving(self) -> bool:
-        """Whether the key's item has another home after the change that is under way."""
+        """Whether the key's item has another home after the resize that is under way."""
         return self.old != self.new
 
 

@@ -60,7 +60,7 @@ TOPOLOGY_KEY: Final = "partition"
 `<family>:<fields>` for a single one, `<family>|<slot>` for an index."""
 TOPOLOGY_COUNT: Final = "number_of_shards"
 TOPOLOGY_UPDATED: Final = "last_updated"
-"""Epoch seconds of the last change of the record, never the same twice. Conditional updates compare them."""
+"""Epoch seconds of the last update of the record, never the same twice. Conditional updates compare them."""
 TOPOLOGY_HISTORY: Final = "shard_history"
 """String set of `epoch:count`, the newest ones."""
 TOPOLOGY_PHASE: Final = "phase"
@@ -74,15 +74,15 @@ TOPOLOGY_FORMER_LEASE: Final = "former_lease"
 TOPOLOGY_LOWERED: Final = "lease_lowered_at"
 """Epoch seconds when the lowered lease was seen in the record: nobody was given the former one after that."""
 TOPOLOGY_SWEPT: Final = "swept"
-TOPOLOGY_CHANGE: Final = "change"
-"""Map with the controller's data about the change that is under way."""
+TOPOLOGY_RESIZE: Final = "change"
+"""Map with the controller's data about the resize that is under way."""
 TOPOLOGY_DIFFER: Final = "partitions_differ_since"
 """Epoch seconds since when single logical partitions may have records of their own."""
 TOPOLOGY_ACTIVE: Final = "changing"
 """String set of the records of the family that are changing or not swept yet."""
 TOPOLOGY_ATTRIBUTES: Final = frozenset(
     {TOPOLOGY_KEY, TOPOLOGY_COUNT, TOPOLOGY_UPDATED, TOPOLOGY_HISTORY, TOPOLOGY_PHASE, TOPOLOGY_SINCE, TOPOLOGY_TARGET}
-    | {TOPOLOGY_LEASE, TOPOLOGY_FORMER_LEASE, TOPOLOGY_LOWERED, TOPOLOGY_SWEPT, TOPOLOGY_CHANGE, TOPOLOGY_DIFFER}
+    | {TOPOLOGY_LEASE, TOPOLOGY_FORMER_LEASE, TOPOLOGY_LOWERED, TOPOLOGY_SWEPT, TOPOLOGY_RESIZE, TOPOLOGY_DIFFER}
     | {TOPOLOGY_ACTIVE}
 )
 """What a record of the topology table has. Attributes of other names belong to another release."""

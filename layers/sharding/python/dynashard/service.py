@@ -47,7 +47,7 @@ class Dynashard:
         throttled: called with each throttle that outlasted retries, in the caller's thread, before the error is raised;
             may not raise. `dynashard.growth.requests.growth_of(...).throttled` makes counts grow by it.
         operation_seconds: how long one operation may take, with all of its requests and pauses; at most
-            `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
+            `TOPOLOGY_OPERATION_SECONDS` of the backend, for which resizes wait.
 
     Attributes:
         store: the table and how to reach it, for packages that do more than collections do.
@@ -97,7 +97,7 @@ class Dynashard:
             topology = topology.over(transport, lease=lease, runtime=runtime)
         elif topology is None:
             raise ConfigurationError(
-                'name the table of shard counts, topology_table="...": declared counts do not hold after a change. '
+                'name the table of shard counts, topology_table="...": declared counts do not hold after a resize. '
                 "For a table without one, say topology=declared_counts(topology_table=None)"
             )
         self._transport = transport
@@ -154,7 +154,7 @@ class Dynashard:
 
     @classmethod
     def _at(cls, here: "Location", more: Mapping[str, Any]) -> Self:
-        # A worker of the backend carries changes out.
+        # A worker of the backend carries resizes out.
         arguments: dict[str, Any] = {"growth": GrowthOptions(drives=False), **here, **more}
         opened = cls(**arguments)
         opened._owned = here["transport"]
@@ -163,7 +163,7 @@ class Dynashard:
     def close(self) -> None:
         """End the thread of growth, and close the sockets and threads of `local` and `deployed`.
 
-        A transport that was passed in stays open. A change of a shard count that is under way waits for the next
+        A transport that was passed in stays open. A resize that is under way waits for the next
         driver. Takes at most about 3 seconds.
         """
         self._growth.close()

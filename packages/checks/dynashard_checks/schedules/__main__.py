@@ -1,4 +1,4 @@
-"""`python -m dynashard_checks.schedules`: explore random schedules of changes of shard counts."""
+"""`python -m dynashard_checks.schedules`: explore random schedules of resizes."""
 
 import sys
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from dynashard import Filter, RetryPolicy
-from dynashard.entity import Handling, definition
+from dynashard.entity import WriteGuarantee, definition
 from dynashard.errors import DynashardError
 from dynashard.exactly_once import TransactedWrites
 from dynashard.reads.cursor import CursorCodec
@@ -63,7 +63,7 @@ class Client:
         self._known: dict[Key, Any] = {}
 
     def write(self) -> None:
-        """Write a few items at once, before the change continues."""
+        """Write a few items at once, before the resize continues."""
         for _ in range(self._random.choice((1, 1, 2, 3))):
             self.operate(self._random.choice(("create", "create", "put")))
 
@@ -157,7 +157,7 @@ class Client:
             operation.deleted(key)
 
     def _guarded(self, if_match: str | None) -> bool:
-        return if_match is None and definition(self._traffic.model).handling is Handling.GUARDED
+        return if_match is None and definition(self._traffic.model).guarantee is WriteGuarantee.GUARDED
 
     def _do_get(self) -> None:
         key = self._key()

@@ -1,7 +1,7 @@
 """`make check-reshard`: run and check random schedules of clients, movers and a controller on the real engine.
 
 This is deterministic simulation testing: at every call to the database another actor may continue. A seed determines
-the whole schedule: the change, all operations, faults and kills. docs/proof.md says what it shows.
+the whole schedule: the resize, all operations, faults and kills. docs/proof.md says what it shows.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def run_mutant(wire: LeanWire, seed: int, mutant: Mutant) -> None:
 def caught(wire: LeanWire, mutant: str, seeds: Sequence[int]) -> Catch | None:
     """Return the first schedule that catches a mutant; None if none of these seeds does.
 
-    The schedules are of the kind that shows the mutant: races at a stage of a change, or writers of one key.
+    The schedules are of the kind that shows the mutant: races at a stage of a resize, or writers of one key.
     """
     with broken(mutant):
         for number, seed in enumerate(seeds, 1):

@@ -5,7 +5,7 @@ so the model has all stored items of each key. It derives the key's value from t
 
 - a key has at most one live copy, except within a transaction that is being applied;
 - only clients change the value of a key, and only as their current operation says;
-- a mover, sweeper or index change does not change any attribute of a key's value.
+- a mover, sweeper or index resize does not change any attribute of a key's value.
 
 This is possible if every request is executed within the time that its sender was allowed. If requests may run later, an
 item can be stored where no client reads, so the stored items do not determine a key's value. Then the model only keeps

@@ -2,7 +2,7 @@
 
 In other schedules a request is executed within the time that its sender was allowed, and the waits of the protocol rely
 on this. Here it may be executed at any time after it was sent: after its sender has got an unknown outcome, after it
-was sent again, and long after the change of the shard count has ended. An answer may also come after the sender's view
+was sent again, and long after the resize has ended. An answer may also come after the sender's view
 has expired. Only a `BatchWriteItem` is executed within its time: it has no conditions, so it does not promise more
 (docs/decisions/0024-batches-have-no-conditions.md).
 """
@@ -24,7 +24,7 @@ _HELD_TURNS: Final = (0, 0, 1, 3, 10, 30)
 _THROTTLED_AFTER_LOSS: Final = 0.3
 """The share of requests soon after a lost one that are throttled, because trouble often lasts."""
 _PLAIN_WRITES: Final = frozenset({"PutItem", "UpdateItem"})
-"""Writes of one item, which go to its old home before the change has reached MOVE."""
+"""Writes of one item, which go to its old home before the resize has reached MOVE."""
 _DELAYS: Final = (0.0, 1.0, 10.0, 40.0, 70.0, 130.0, 190.0, 250.0, 310.0, 400.0)
 """How many seconds late a request is executed: up to several phases."""
 
@@ -34,7 +34,7 @@ class LateFaults(Faults):
     """Draws the faults of requests, which include late execution.
 
     Attributes:
-        strays: whether only clients' writes of one item meet a fault. They are executed at a later stage of the change,
+        strays: whether only clients' writes of one item meet a fault. They are executed at a later stage of the resize,
             with or without an answer.
     """
 
@@ -78,7 +78,7 @@ class LateDatabase(Database):
     """The database of schedules with late requests.
 
     Attributes:
-        delay: lets an actor wait until a later stage of the change; None for a wait of some seconds.
+        delay: lets an actor wait until a later stage of the resize; None for a wait of some seconds.
     """
 
     delay: Callable[[Actor], None] | None = None

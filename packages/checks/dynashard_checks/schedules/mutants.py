@@ -7,8 +7,8 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynashard.repository.follow_markers import StoredItems
-from dynashard.repository.writes import Write
-from dynashard.repository.writing import HomeWriter
+from dynashard.repository.home_writer import HomeWriter
+from dynashard.repository.write import Write
 from dynashard.resharding import Timing, controller
 from dynashard.resharding.context import Context
 from dynashard.routing import Places
@@ -26,10 +26,10 @@ def _no_prepare(stack: ExitStack) -> None:
     """Publish MOVE without PREPARE."""
     publish = controller._Controller._publish
 
-    def skip(self: Any, *change: Any, **fields: Any) -> Any:
+    def skip(self: Any, *resize: Any, **fields: Any) -> Any:
         if fields.get("phase") is Phase.PREPARE:
             fields["phase"] = Phase.MOVE
-        return publish(self, *change, **fields)
+        return publish(self, *resize, **fields)
 
     stack.enter_context(patch.object(controller._Controller, "_publish", skip))
 
@@ -45,8 +45,8 @@ def _eager_mover(stack: ExitStack) -> None:
             phases[id(self)] = records[0].phase
         return records
 
-    def hurry(self: Any, change: Any) -> float:
-        return 0.0 if self._record.phase is Phase.MOVE else left(self, change)
+    def hurry(self: Any, resize: Any) -> float:
+        return 0.0 if self._record.phase is Phase.MOVE else left(self, resize)
 
     def hurry_mover(self: Context, *times: Any) -> float:
         return 0.0 if phases.get(id(self)) is Phase.MOVE else left_of_mover(self, *times)
@@ -79,7 +79,7 @@ class Mutant:
 
     Attributes:
         apply: applies it until the stack is closed.
-        stages: the stage of a change at which it is most likely to show; None if no count changes.
+        stages: the stage of a resize at which it is most likely to show; None if no count changes.
         kind: the kind of schedules.
         late: whether their requests may be executed at any later time.
     """

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from dynashard.errors import ThrottledError, TransactionCanceledError
 from dynashard.repository import evidence, items
 from dynashard.repository.evidence import Proof
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.write import Kind, Write
 from dynashard.transactions import Transaction
 from dynashard.transport.attempts import RetryState
 

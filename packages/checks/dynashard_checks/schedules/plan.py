@@ -10,14 +10,14 @@ from dynashard.entity import EntityDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.resharding import Scope
 from dynashard.routing import home
-from dynashard_checks.schedules.changes import scope_of
 from dynashard_checks.schedules.entities import TENANT, AdoptedNote, Event, GuardedNote, Note, OnceNote, StampedNote
 from dynashard_checks.schedules.history import Key
+from dynashard_checks.schedules.resizes import scope_of
 
 KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "family")
 """The kinds of schedules.
 
-In a "race" several clients write a few keys around one stage of the change. The others change the count of a partition
+In a "race" several clients write a few keys around one stage of the resize. The others change the count of a partition
 with calculated ("grow", "shrink") or random placement, adopt unsharded items, or change the count of an index or a
 family.
 """
@@ -34,11 +34,11 @@ CALM: Final[Mapping[str, type[Any]]] = {"calm": Note, "guarded": GuardedNote, "e
 _MOVING: Final = {"race": 5, "strays": 2, **dict.fromkeys(CALM, 1)}
 """How many keys move, for kinds in which it is not drawn."""
 _PREPARE: Final = 3
-"""The stage of a change at which PREPARE is published."""
+"""The stage of a resize at which PREPARE is published."""
 INDEX_COUNT: Final = 2
-"""The count of a sharded index that the change does not concern."""
+"""The count of a sharded index that the resize does not concern."""
 _STAGES: Final = (1, 2, 3, 4, 5, 6, 7)
-"""The stages of a change at which clients may start: its phases and times of work, counted from 1."""
+"""The stages of a resize at which clients may start: its phases and times of work, counted from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +49,19 @@ class Plan:
         seed: determines the plan and all later draws.
         kind: the kind of the schedule, such as one of `KINDS`.
         model: the entity.
-        scope: the scope of the change.
-        origin, target: the counts before and after the change.
-        index_origin: the count of the index before the change, if the change is one of an index.
+        scope: the scope of the resize.
+        origin, target: the counts before and after the resize.
+        index_origin: the count of the index before the resize, if the resize is one of an index.
         keys: the keys that clients use.
         clients, bursts: how many clients there are, and how often each does a few operations.
         movers: how many movers there are.
-        operator: whether an operator pauses or aborts the change.
+        operator: whether an operator pauses or aborts the resize.
         fault_rate, kill_rate: how often a request fails, and how often its process is killed.
-        stages: the stage of the change at which the clients start; None if it is not requested yet.
+        stages: the stage of the resize at which the clients start; None if it is not requested yet.
         filled: the share of keys that are live at the start.
         large: whether an item has 400 KB.
         some_expire: whether some items expire.
-        late: whether requests may be executed at any later time, even after the change.
+        late: whether requests may be executed at any later time, even after the resize.
     """
 
     seed: int
@@ -91,7 +91,7 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
     Args:
         seed: determines all draws.
         kind: the kind of the schedule; drawn if None.
-        stages: the stage of the change at which the clients start; drawn if None.
+        stages: the stage of the resize at which the clients start; drawn if None.
         late: whether requests may be executed at any later time; drawn if None.
     """
     random = Random(seed)
@@ -130,11 +130,11 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
 
 @dataclass(slots=True)
 class _Layout:
-    """An entity with its counts before and after the change.
+    """An entity with its counts before and after the resize.
 
     Attributes:
-        one_partition: whether the change concerns one logical partition only.
-        index: the index that the change concerns; None for a change of the table.
+        one_partition: whether the resize concerns one logical partition only.
+        index: the index that the resize concerns; None for a resize of the table.
     """
 
     model: type[Any]

@@ -1,6 +1,6 @@
 """Run a schedule to its end, and check all answers and the stored items.
 
-A schedule has a layout, a change of the shard count, clients, faults and kills. Its plan is drawn from a seed, and the
+A schedule has a layout, a resize, clients, faults and kills. Its plan is drawn from a seed, and the
 same seed always gives the same schedule.
 """
 
@@ -21,7 +21,6 @@ from dynashard.topology.records import Record, encode, first_record
 from dynashard.transport.interface import Wire
 from dynashard_checks.linearizability.checker import check
 from dynashard_checks.linearizability.listings import Listing, misses_and_doubles
-from dynashard_checks.schedules.changes import Change, Kills
 from dynashard_checks.schedules.clients import Client
 from dynashard_checks.schedules.database import Database, Faults
 from dynashard_checks.schedules.entities import GROUP, TENANT
@@ -29,6 +28,7 @@ from dynashard_checks.schedules.history import History, Key
 from dynashard_checks.schedules.late import LateDatabase, LateFaults
 from dynashard_checks.schedules.plan import CALM, INDEX_COUNT, Plan, planned
 from dynashard_checks.schedules.requests import KEYS
+from dynashard_checks.schedules.resizes import Kills, Resize
 from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Scheduler
 from dynashard_checks.schedules.traffic import LEASE, OPERATION, SKEW, Traffic, kinds_of
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY, LeanWire, wiped
@@ -90,11 +90,11 @@ class Schedule:
         self._traffic.some_expire = plan.some_expire or self._traffic.random_placement
         self._traffic.all_expire = self._traffic.random_placement and plan.target < plan.origin
         self._ended = 0
-        self._change = Change(
+        self._resize = Resize(
             self._database, plan.model, plan.scope, plan.target, self._kills, begun=plan.stages is not None
         )
         if plan.kind == "strays" and isinstance(self._database, LateDatabase):
-            self._database.delay = self._change.delay
+            self._database.delay = self._resize.delay
 
     def run(self) -> Outcome:
         """Run the schedule to its end.
@@ -119,7 +119,7 @@ class Schedule:
             listings=self._traffic.listings,
             gave_up=self._traffic.gave_up,
             kills=self._kills.struck,
-            refused=tuple(self._change.refused),
+            refused=tuple(self._resize.refused),
         )
 
     def _tick(self) -> None:
@@ -151,7 +151,7 @@ class Schedule:
         faults, kills = self._database.faults, self._kills
         kept = faults.rate, kills.rate
         faults.rate = kills.rate = 0.0
-        self._scheduler.spawn("leader", lambda actor: self._change.run_to_stage(actor, stages=stages))
+        self._scheduler.spawn("leader", lambda actor: self._resize.run_to_stage(actor, stages=stages))
         self._scheduler.run()
         faults.rate, kills.rate = kept
 
@@ -209,21 +209,21 @@ class Schedule:
         for number in range(plan.clients):
             scheduler.spawn(f"client{number}", self._client if number or plan.kind != "strays" else self._writer)
         if plan.kind in CALM:
-            self._change.over = True
+            self._resize.over = True
             return
-        scheduler.spawn("controller", self._change.control)
+        scheduler.spawn("controller", self._resize.control)
         for number in range(plan.movers):
-            scheduler.spawn(f"mover{number}", self._change.move)
+            scheduler.spawn(f"mover{number}", self._resize.move)
         if plan.operator:
-            scheduler.spawn("operator", self._change.interfere)
+            scheduler.spawn("operator", self._resize.interfere)
 
     def _writer(self, actor: Actor) -> None:
         client = Client(self._traffic, actor)
         client.write()
-        client.run(self._plan.bursts, self._change)
+        client.run(self._plan.bursts, self._resize)
 
     def _client(self, actor: Actor) -> None:
-        Client(self._traffic, actor).run(self._plan.bursts, self._change)
+        Client(self._traffic, actor).run(self._plan.bursts, self._resize)
 
     # Final checks.
 
@@ -261,8 +261,8 @@ class Schedule:
     def _may_miss(self, listing: Listing) -> bool:
         """Return whether a listing may miss an item that a late request has stored at an old place.
 
-        A listing during a change that narrows the layout does not read such places, but reads of single keys find these
-        items. A listing that begins after the change must return them.
+        A listing during a resize that narrows the layout does not read such places, but reads of single keys find these
+        items. A listing that begins after the resize must return them.
         """
         plan = self._plan
         narrowed = plan.target < plan.origin or plan.origin == UNSHARDED
@@ -276,15 +276,15 @@ class Schedule:
             raise AnomalyError(f"the model differs from the table: {self._history.items} is {stored}")
 
     def _check_records(self) -> int:
-        """Check that the change has ended, and return the count."""
+        """Check that the resize has ended, and return the count."""
         entity = definition(self._plan.model)
         table = TopologyTable(self._wire, TOPOLOGY)
         records = table.read([self._plan.scope.key, family_of(entity)])
         record = records.get(self._plan.scope.key) or records[family_of(entity)]
         if not _is_stable(record) or records[family_of(entity)].active:
-            raise AnomalyError(f"the change has not ended: {records}")
-        if record.count != self._plan.target and not self._plan.operator and not self._change.refused:
-            raise AnomalyError(f"the change has not reached {self._plan.target}: {record}")
+            raise AnomalyError(f"the resize has not ended: {records}")
+        if record.count != self._plan.target and not self._plan.operator and not self._resize.refused:
+            raise AnomalyError(f"the resize has not reached {self._plan.target}: {record}")
         return record.count
 
     def _check_places(self, final: int) -> None:
@@ -376,7 +376,7 @@ def run_seed(
         wire: the connection to an engine with empty tables.
         seed: determines the whole schedule.
         kind: the kind of the schedule; drawn if None.
-        stages: the stage of the change at which the clients start; drawn if None.
+        stages: the stage of the resize at which the clients start; drawn if None.
         late: whether requests may be executed at any later time; drawn if None.
         trace: gets a line for each request and event.
 

@@ -223,7 +223,7 @@ class TransactingSchedule(Schedule):
         self._traffic.kinds = (_WRITERS, _READERS)
 
     def _client(self, actor: Actor) -> None:
-        TransactingClient(self._traffic, actor).run(self._plan.bursts, self._change)
+        TransactingClient(self._traffic, actor).run(self._plan.bursts, self._resize)
 
 
 def run_transactions(wire: LeanWire, seed: int, *, trace: list[str] | None = None) -> Outcome:

@@ -3,7 +3,7 @@
 With a domain that adopts (`make soak-adoption`), the items are stored under the bare partition key first.
 
 Clients must see no error. Every listing must return each item that existed throughout exactly once. Writes must be
-about as fast as without a change. At the end the stored items are compared with the acknowledged writes.
+about as fast as without a resize. At the end the stored items are compared with the acknowledged writes.
 """
 
 import argparse
@@ -87,7 +87,7 @@ class Soak:
         with self._at_work(stop):
             self._window("quiet", lambda: time.sleep(self._plan.before))
             for count in self._plan.counts:
-                self._window("changing", lambda count=count: self._change(count))  # type: ignore[misc]
+                self._window("changing", lambda count=count: self._resize(count))  # type: ignore[misc]
                 self._window("quiet", lambda: time.sleep(self._plan.before))
         self._compare()
         return self._report(time.monotonic() - started)
@@ -159,7 +159,7 @@ class Soak:
         self._findings.window = name
         work()
 
-    def _change(self, count: int) -> None:
+    def _resize(self, count: int) -> None:
         budget = ["--budget", str(self._plan.budget)] if self._plan.budget else []
         started = time.monotonic()
         command = self._stack.command("reshard", "start", "users", _TENANT, "--to", str(count), *budget, "--json")
@@ -169,7 +169,7 @@ class Soak:
             time.sleep(1)
             status = self._resharder.status(self._scope)
             if status.error:
-                raise RuntimeError(f"the change stopped: {status.error}")
+                raise RuntimeError(f"the resize stopped: {status.error}")
             if status.count == count and status.swept and status.target is None:
                 break
         self._say(
@@ -229,7 +229,7 @@ def main() -> int:
     parser.add_argument("--items", type=int, default=200_000)
     parser.add_argument("--counts", default="64,16", help="shard counts to change to, one after the other (from 16)")
     parser.add_argument(
-        "--before", type=float, default=45, help="seconds of work without a change, before and after each"
+        "--before", type=float, default=45, help="seconds of work without a resize, before and after each"
     )
     parser.add_argument("--lease", type=int, default=2, help="seconds")
     parser.add_argument("--budget", type=float, default=1500, help="write units per second of the mover")

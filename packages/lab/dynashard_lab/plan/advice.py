@@ -93,8 +93,8 @@ def _needed(plan: Plan) -> str:
         return f"Keep Shards({declared}){where}: it is the smallest count that suffices."
     if declared and declared > count:
         return f"Shards({declared}){where} is enough; {count} would do, with cheaper ordered pages."
-    change = " Stored data changes its count by `dynashard reshard start`, not by the declaration." if declared else ""
-    return f"Declare shards={wanted}{where}.{change}"
+    resize = " Stored data changes its count by `dynashard reshard start`, not by the declaration." if declared else ""
+    return f"Declare shards={wanted}{where}.{resize}"
 
 
 def _modulo_needed(plan: Plan, where: str) -> str:

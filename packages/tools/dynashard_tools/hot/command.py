@@ -27,7 +27,7 @@ MOST_MINUTES: Final = 24 * 60
 """The longest window of one report of CloudWatch."""
 _SHOWN: Final = 20
 _GROWTH: Final = "throttle"
-"""The cause of changes that the growth policy requests."""
+"""The cause of resizes that the growth policy requests."""
 _MANY: Final = 10
 """Throttled partitions above which the table itself is likely the cause."""
 

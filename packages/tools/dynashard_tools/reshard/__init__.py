@@ -1,1 +1,1 @@
-"""`dynashard reshard`: changes of shard counts, begun, watched and called off by hand."""
+"""`dynashard reshard`: resizes, begun, watched and called off by hand."""

@@ -21,7 +21,7 @@ from dynashard_tools.reshard.scopes import all_scopes, busy_of, named_scope, own
 from dynashard_tools.reshard.watch import report_no_worker, wait_for, watch_until
 
 reshard = typer.Typer(
-    help="Change shard counts during normal traffic, and watch the changes.", no_args_is_help=True, add_completion=False
+    help="Change shard counts during normal traffic, and watch the resizes.", no_args_is_help=True, add_completion=False
 )
 
 _WATCH: Final = "`dynashard reshard status {} --watch` watches it"
@@ -59,13 +59,13 @@ def start(
 ) -> None:
     """Request another shard count. A worker carries it out; with --wait this returns when the count is stable.
 
-    First it prints on standard error what the change is expected to take: items, units, dollars and time at the mover's
+    First it prints on standard error what the resize is expected to take: items, units, dollars and time at the mover's
     share. On a terminal it asks whether to start, unless --yes is given; a script without a terminal is not asked.
 
     A PARTITION without items is refused, because its name may be mistyped; --create changes the count of one that is
     still to be filled.
 
-    Ctrl-C ends the waiting, not the change. Exit status: 0 when the change is requested, with --wait when it is stable.
+    Ctrl-C ends the waiting, not the resize. Exit status: 0 when the resize is requested, with --wait when it is stable.
     """
     wanted = _wanted(entity, partition, index, everything=everything)
     backend = open_backend(environment)
@@ -102,7 +102,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Continue until nothing is under way.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how far changes have come; of an entity, a partition or an index also when none is under way.
+    """Show how far resizes have come; of an entity, a partition or an index also when none is under way.
 
     Exit status: 0, whether something is under way or not.
     """
@@ -134,13 +134,13 @@ def _called_off(status: Status) -> str:
     if status.back_to is None:
         return f"{arguments(status)}: called off; {shards(status.count)} as before"
     return (
-        f"{arguments(status)}: items are moving already, so the change cannot stop here. It is brought to its end, "
+        f"{arguments(status)}: items are moving already, so the resize cannot stop here. It is brought to its end, "
         f"swept, and then changed back to {shards(status.back_to)}; {_WATCH.format(arguments(status))}"
     )
 
 
 def _add(name: str, act: Callable[[Resharder, Scope], Status], describe: Callable[[Status], str], text: str) -> None:
-    """Add a command that acts on a change, or on all changes of an entity."""
+    """Add a command that acts on a resize, or on all resizes of an entity."""
 
     def command(
         entity: EntityName,
@@ -155,7 +155,7 @@ def _add(name: str, act: Callable[[Resharder, Scope], Status], describe: Callabl
         resharder = open_backend(environment).resharder()
         chosen = [resharder.scope(each.key) for each in busy_of(resharder, entity)] if everything else [wanted]
         if not chosen:
-            raise CommandError(f"no change of {wanted.family} is under way")
+            raise CommandError(f"no resize of {wanted.family} is under way")
         done, refused = _each(resharder, chosen, lambda scope: act(resharder, scope))
         _print(done, as_json=as_json, many=everything, describe=describe)
         _raise(refused)
@@ -167,10 +167,10 @@ _add(
     "abort",
     Resharder.abort,
     _called_off,
-    "Take a change back: at once before it moves items; later it is completed, swept, and changed back.",
+    "Take a resize back: at once before it moves items; later it is completed, swept, and changed back.",
 )
-_add("pause", Resharder.pause, line, "Pause a change until it is resumed. Nothing is lost, and traffic continues.")
-_add("resume", Resharder.resume, line, "Resume a paused change, also one that was paused by an error.")
+_add("pause", Resharder.pause, line, "Pause a resize until it is resumed. Nothing is lost, and traffic continues.")
+_add("resume", Resharder.resume, line, "Resume a paused resize, also one that was paused by an error.")
 
 
 @reshard.command(name="halt")
@@ -180,7 +180,7 @@ def halt_command(
     """Stop the executions of a deployed environment just before its stacks are removed; see `make destroy`.
 
     Changes keep their progress, and a later deployment continues them. A deployment that stays starts the executions
-    again within 15 minutes: to stop a change for longer, pause it.
+    again within 15 minutes: to stop a resize for longer, pause it.
     """
     stopped = halt(environment_named(environment).client("stepfunctions"), environment, time.sleep)
     if as_json:

@@ -1,4 +1,4 @@
-"""Prints what a change of a shard count is expected to take, and asks on a terminal whether to start it."""
+"""Prints what a resize is expected to take, and asks on a terminal whether to start it."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -26,20 +26,20 @@ def require_consent(
     terminal: Callable[[], bool] = lambda: sys.stdin.isatty() and sys.stderr.isatty(),
     ask: Callable[[str], bool] = lambda text: typer.confirm(text, err=True),
 ) -> None:
-    """Print the estimate of each change on standard error; on a terminal, ask whether to start unless `yes` is set.
+    """Print the estimate of each resize on standard error; on a terminal, ask whether to start unless `yes` is set.
 
     Without a terminal nobody can answer, so nobody is asked: a script has decided.
 
     Raises:
         CommandError: the answer was no; nothing was started.
 
-    Cost: as `Resharder.estimate` for each change, of the first five.
+    Cost: as `Resharder.estimate` for each resize, of the first five.
     """
     lines = [_line(resharder, scope, to, budget, share) for scope in scopes[:_MOST]]
     for line in filter(None, lines):
         typer.echo(line, err=True)
     if len(scopes) > _MOST:
-        typer.echo(f"and {len(scopes) - _MOST:,} more changes, which were not estimated", err=True)
+        typer.echo(f"and {len(scopes) - _MOST:,} more resizes, which were not estimated", err=True)
     if not any(lines):
         return
     if not yes and terminal() and not ask("Start?"):
@@ -47,7 +47,7 @@ def require_consent(
 
 
 def _line(resharder: Resharder, scope: Scope, to: int, budget: float | None, share: float | None) -> str | None:
-    """Return an estimate as a line; None if the change cannot start, which its start reports."""
+    """Return an estimate as a line; None if the resize cannot start, which its start reports."""
     try:
         estimate = resharder.estimate(scope, to, budget=budget, share=share)
     except ReshardRefusedError:

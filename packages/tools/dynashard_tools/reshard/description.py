@@ -1,4 +1,4 @@
-"""Describes in one line how far a change of a shard count has come."""
+"""Describes in one line how far a resize has come."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,12 +24,12 @@ _STAGES: Final = {
 
 
 def arguments(status: Status) -> str:
-    """Return the arguments that name a change on the command line: `user.v1.User abc`."""
+    """Return the arguments that name a resize on the command line: `user.v1.User abc`."""
     return " ".join(_words(status))
 
 
 def name_of(scope: Scope) -> str:
-    """Return the arguments that name what a change concerns; as `arguments`."""
+    """Return the arguments that name what a resize concerns; as `arguments`."""
     return " ".join(_words_of(scope.entity, scope.partition, scope.index.slot if scope.index else None))
 
 
@@ -54,8 +54,8 @@ def shards(count: int) -> str:
     return "unsharded" if count == UNSHARDED else f"{count} shards" if count != 1 else "1 shard"
 
 
-def change(status: Status) -> str:
-    """Describe a change: `16 shards -> 32`; the count alone without a change."""
+def resize(status: Status) -> str:
+    """Describe a resize: `16 shards -> 32`; the count alone without a resize."""
     if status.target is None:
         return shards(status.count)
     return f"{shards(status.count)} -> {status.target}"
@@ -97,9 +97,9 @@ def left(status: Status) -> str:
 
 def line(status: Status) -> str:
     """Describe all of it in one line."""
-    parts = [change(status), stage(status), waits(status), amounts(status), left(status)]
+    parts = [resize(status), stage(status), waits(status), amounts(status), left(status)]
     if status.declined:
-        parts.append(f"the last change that began by itself was declined: {status.declined}")
+        parts.append(f"the last resize that began by itself was declined: {status.declined}")
     if status.back_to is not None:
         parts.append(f"will be changed back to {shards(status.back_to)}")
     if status.error:
@@ -108,32 +108,32 @@ def line(status: Status) -> str:
 
 
 def reached(status: Status) -> str:
-    """Describe a change that has reached its count, and what continues in the background."""
+    """Describe a resize that has reached its count, and what continues in the background."""
     name, spent = arguments(status), amounts(replace(status, stage="stable"))
     done = f"{name}: {shards(status.count)}, in force everywhere" + (f"; {spent}" if spent else "")
     if status.stage != "sweep":
         return f"{done}. Nothing continues in the background."
     return (
         f"{done}. The relocation markers of moved items are being deleted in the background; until that is over, no "
-        f"other change can start. `dynashard reshard status {name} --watch` watches it."
+        f"other resize can start. `dynashard reshard status {name} --watch` watches it."
     )
 
 
 def waits(status: Status) -> str:
-    """Describe what a change waits for, and until when; empty while it works."""
+    """Describe what a resize waits for, and until when; empty while it works."""
     if status.waits_for == "clients" and status.until is not None:
         at = datetime.fromtimestamp(status.until, UTC)
         return f"waits until {at:%H:%M:%S} UTC for every client to know it"
     if status.waits_for == "empty_shards":
         return (
             f"waits until the shards from {status.target} on are empty: their items must expire or be deleted; "
-            "a throttle of this partition, or `dynashard reshard abort`, takes the change back"
+            "a throttle of this partition, or `dynashard reshard abort`, takes the resize back"
         )
     return "waits for a worker to see it" if status.waits_for == "worker" else ""
 
 
 def overdue(status: Status, now: float) -> bool:
-    """Whether a step of the change should have been taken long ago, so that no worker seems to run.
+    """Whether a step of the resize should have been taken long ago, so that no worker seems to run.
 
     The wait follows the stored lease, not the settings of this process. `now` is in epoch seconds.
     """

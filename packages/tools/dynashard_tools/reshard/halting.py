@@ -1,4 +1,4 @@
-"""Stops what carries out changes of shard counts in an account, so that its stack can be removed.
+"""Stops what carries out resizes in an account, so that its stack can be removed.
 
 Step Functions removes a state machine only when none of its executions runs, and one that waits may wait for long.
 Until then its name, which is fixed, cannot be used again.
@@ -23,7 +23,7 @@ def machine_name(environment: str) -> str:
 def halt(client: Any, environment: str, sleep: Callable[[float], None]) -> list[str]:
     """Stop the running executions of an environment, and return their names; none if it has no state machine.
 
-    All progress is in the topology table, so a later deployment continues the changes.
+    All progress is in the topology table, so a later deployment continues the resizes.
 
     Args:
         client: boto3's client of Step Functions.

@@ -1,4 +1,4 @@
-"""Finds what a change of a shard count concerns: a whole entity, one of its partitions, or an index."""
+"""Finds what a resize concerns: a whole entity, one of its partitions, or an index."""
 
 from typing import Any
 
@@ -71,6 +71,6 @@ def require_items(backend: Backend, entity: str, partition: str) -> None:
 
 
 def busy_of(resharder: Resharder, entity: str) -> list[Status]:
-    """Return the changes of an entity that are requested, under way or not swept. Cost: as `Resharder.busy`."""
+    """Return the resizes of an entity that are requested, under way or not swept. Cost: as `Resharder.busy`."""
     family = family_of(definition(exposed(entity).entity))
     return [status for status in resharder.busy() if resharder.scope(status.key).family == family]

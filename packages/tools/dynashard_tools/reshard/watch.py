@@ -1,4 +1,4 @@
-"""Watches changes of shard counts until they end, with a bar for each on a terminal, and lines elsewhere."""
+"""Watches resizes until they end, with a bar for each on a terminal, and lines elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from dynashard.errors import DynashardError
 from dynashard.resharding import Resharder, Status
 from dynashard_tools.connection import Backend
 from dynashard_tools.failure import CommandError, on_interrupt
-from dynashard_tools.reshard.description import GRACE, amounts, arguments, change, left, overdue, shards, stage
+from dynashard_tools.reshard.description import GRACE, amounts, arguments, left, overdue, resize, shards, stage
 
 _EVERY: Final = 1.0
 """Seconds between two polls."""
@@ -25,11 +25,11 @@ Show = Callable[[Sequence[Status]], None]
 
 
 def wait_for(backend: Backend, resharder: Resharder, begun: Sequence[Status], to: int) -> Sequence[Status]:
-    """Wait until all of these changes have reached their count.
+    """Wait until all of these resizes have reached their count.
 
     Raises:
         CommandError: one was called off, or has failed.
-        CommandInterruptedError: Ctrl-C; the changes continue.
+        CommandInterruptedError: Ctrl-C; the resizes continue.
     """
     scopes = [resharder.scope(each.key) for each in begun]
 
@@ -48,7 +48,7 @@ def _require_reachable(status: Status, to: int) -> None:
     name = arguments(status)
     if status.back_to is not None or (status.target is None and status.count != to):
         back = status.count if status.back_to is None else status.back_to
-        raise CommandError(f"{name}: the change to {shards(to)} was called off; it ends with {shards(back)}")
+        raise CommandError(f"{name}: the resize to {shards(to)} was called off; it ends with {shards(back)}")
     if status.paused and status.error:
         raise CommandError(f"{name}: {status.error}. When the cause is fixed: `dynashard reshard resume {name}`")
 
@@ -63,16 +63,16 @@ def watch_until(
     """Watch until `over` returns true; `show` replaces what is shown on standard error.
 
     Raises:
-        CommandInterruptedError: Ctrl-C; the changes continue.
+        CommandInterruptedError: Ctrl-C; the resizes continue.
     """
     hint = "`dynashard reshard status --watch` watches them, `dynashard reshard abort` takes one back"
-    with on_interrupt(lambda: f"the changes continue. {hint}"), nullcontext(show) if show else _shown() as shown:
+    with on_interrupt(lambda: f"the resizes continue. {hint}"), nullcontext(show) if show else _shown() as shown:
         return Watch(poll, shown, worker=backend.worker).until(over)
 
 
 @dataclass
 class Watch:
-    """Polls changes once a second, and shows them. `worker` is for the message that no worker seems to run."""
+    """Polls resizes once a second, and shows them. `worker` is for the message that no worker seems to run."""
 
     poll: Callable[[], Sequence[Status]]
     show: Show
@@ -119,13 +119,13 @@ class Watch:
 
 
 def report_no_worker(worker: str) -> None:
-    """Print that no worker seems to carry changes out."""
+    """Print that no worker seems to carry resizes out."""
     typer.echo(f"no worker seems to run: the next step is overdue. {worker[0].upper()}{worker[1:]}", err=True)
 
 
 @contextmanager
 def _shown() -> Iterator[Show]:
-    """Show changes on standard error."""
+    """Show resizes on standard error."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines().show
@@ -143,7 +143,7 @@ class _Lines:
 
     def show(self, seen: Sequence[Status]) -> None:
         for status in seen:
-            line = f"{arguments(status)}: {change(status)}; {stage(status)}"
+            line = f"{arguments(status)}: {resize(status)}; {stage(status)}"
             if self._last.get(status.key) != line:
                 self._last[status.key] = line
                 typer.echo(line, err=True)
@@ -156,7 +156,7 @@ class _Bars:
 
     def show(self, seen: Sequence[Status]) -> None:
         for status in seen:
-            name = f"{arguments(status)}: {change(status)}"
+            name = f"{arguments(status)}: {resize(status)}"
             if status.key not in self._tasks:
                 self._tasks[status.key] = self._progress.add_task(name, total=None, stage="", done="", left="")
             total, completed = bar_of(status)

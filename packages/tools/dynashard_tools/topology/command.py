@@ -75,7 +75,7 @@ def _partition(model: type[Entity], text: str, environment: str | None, plot: Pa
     _show_shards(shards)
     scope = "a count of its own" if own else "the count of all partitions without their own"
     line = f"{total(shards)}; {shown(count.count)} shards, {scope}"
-    typer.echo(f"{line}; {count.change}" if count.change else line)
+    typer.echo(f"{line}; {count.resize}" if count.resize else line)
     _show_history(count)
 
 
@@ -88,30 +88,30 @@ def _show_counts(found: list[EntityFacts]) -> None:
     table = Table("entity", "placement", "shards", "declared", "change", "shards of indexes")
     for each in found:
         shards = each.entity.shards
-        indexes = ", ".join(f"{name} {_with_change(count)}" for name, count in each.indexes.items())
+        indexes = ", ".join(f"{name} {_with_resize(count)}" for name, count in each.indexes.items())
         declared = str(each.common.declared or "unsharded")
         placement = shards.placement if shards else ""
         table.add_row(
-            each.entity.name, placement, shown(each.common.count), declared, each.common.change or "none", indexes
+            each.entity.name, placement, shown(each.common.count), declared, each.common.resize or "none", indexes
         )
     _print(table)
 
 
-def _with_change(count: Count) -> str:
-    return f"{shown(count.count)} ({count.change})" if count.change else shown(count.count)
+def _with_resize(count: Count) -> str:
+    return f"{shown(count.count)} ({count.resize})" if count.resize else shown(count.count)
 
 
 def _show_more(found: EntityFacts, *, named: bool) -> None:
     if named:
         _show_history(found.common)
     if found.marks:
-        typer.echo(f"a change of {found.entity.name} is under way or not swept: relocation markers may be stored")
+        typer.echo(f"a resize of {found.entity.name} is under way or not swept: relocation markers may be stored")
     if not found.partitions:
         return
     table = Table(f"partition of {found.entity.name}", "shards", "change", "since")
     for name, count in list(found.partitions.items())[:_LISTED]:
         at = count.history[-1][0] if count.history else None
-        table.add_row(name, shown(count.count), count.change or "none", "" if at is None else _time(at))
+        table.add_row(name, shown(count.count), count.resize or "none", "" if at is None else _time(at))
     _print(table)
     if len(found.partitions) > _LISTED:
         typer.echo(f"and {len(found.partitions) - _LISTED:,} more: --json has all")

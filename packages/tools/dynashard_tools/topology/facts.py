@@ -37,8 +37,8 @@ class Count:
         return sorted((int(at), int(count)) for at, _, count in pairs)
 
     @property
-    def change(self) -> str:
-        """The change that is under way, in words; empty without one."""
+    def resize(self) -> str:
+        """The resize that is under way, in words; empty without one."""
         record = self.record
         if record is None or not record.busy:
             return ""

@@ -51,7 +51,7 @@ class Counts:
         return known.get(key) or known.get(family)
 
     def changing(self, entity: EntityDefinition[Any], partition: str, *, fresh: bool = False) -> str | None:
-        """Return the key of the record whose change concerns a partition; None without a change."""
+        """Return the key of the record whose resize concerns a partition; None without a resize."""
         record = self.record(entity, partition, fresh=fresh)
         return record.key if record is not None and under_way(record) else None
 

@@ -10,7 +10,7 @@ from dynashard.repository import Store
 from dynashard.repository.batch import wire_key
 from dynashard.repository.conditions import is_live, is_marker, moved_to
 from dynashard.repository.late import stored_at
-from dynashard.repository.relocation import relocation
+from dynashard.repository.markers import relocation
 from dynashard.routing import home, logical_partition_of, shard_keys
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import Record
@@ -61,7 +61,7 @@ class Homes:
         return bool(place != home(entity, ItemKey(partition, item[SK]["S"]), count))
 
     def _moving(self, record: Record | None) -> bool:
-        return record is not None and (record.busy or "back_to" in record.change)
+        return record is not None and (record.busy or "back_to" in record.resize)
 
     def _home(self, entity: EntityDefinition[Any], item: Wire) -> tuple[str, int]:
         partition = logical_partition_of(entity, item[PK]["S"])
@@ -98,7 +98,7 @@ class Homes:
         place, count = self._home(entity, mark)
         sort, stored = mark[SK]["S"], mark[PK]["S"]
         if stored != place:
-            detail = f"it points to {moved_to(mark)} shards, and the change has ended"
+            detail = f"it points to {moved_to(mark)} shards, and the resize has ended"
             mended = self.mend and self._delete(stored, sort, mark[MOVED_TO]["N"])
             return Finding(Kind.MARKER, key_text(mark), detail, mended=mended, changes=_removed(mark))
         partition = logical_partition_of(entity, stored)

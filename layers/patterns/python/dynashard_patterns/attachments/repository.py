@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from dynashard.codec import require_fits
-from dynashard.entity import Handling, ItemKey, revision_in
+from dynashard.entity import ItemKey, WriteGuarantee, revision_in
 from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
@@ -30,11 +30,11 @@ from dynashard.errors import (
 from dynashard.repository import KeyLike, Repository, Written
 from dynashard.repository.batch import Reading
 from dynashard.repository.batches import Outcome
-from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.retry_policy import map_concurrently, unsettled
 from dynashard.repository.store import E, read_operation, write_operation
-from dynashard.repository.writes import Done, Kind, Write
+from dynashard.repository.updates import FieldUpdates, check_updates, fields_after
+from dynashard.repository.write import Done, Kind, Write
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pointer import Pointer, pointers, pointers_left
 from dynashard_patterns.attachments.sweep import Swept, sweep
@@ -88,7 +88,7 @@ class AttachmentRepository(Repository[E]):
                 return self._item_write(Kind.CREATE, item, attributes, created=None)
             created = self._stored_stamp(current) if entity.created_fields else None
             at = revision_in(current)
-            return self._item_write(Kind.CHANGE, item, attributes, created=created, if_match=at, over=over)
+            return self._item_write(Kind.ALTER, item, attributes, created=created, if_match=at, over=over)
 
         with self._versions(entity.key_of(item), self._named(item)) as fresh:
             write, current, _ = self._swap(item, fresh, if_match, write_of)
@@ -106,7 +106,7 @@ class AttachmentRepository(Repository[E]):
         if_match: str | None = None,
         handling: str | None = None,
     ) -> E:
-        """Change some fields of a live item; see `Repository.update`.
+        """Update some fields of a live item; see `Repository.update`.
 
         Cost: as there if no attachment is named.
         """
@@ -116,8 +116,8 @@ class AttachmentRepository(Repository[E]):
             return super().update(key, set=set, remove=remove, add=add, if_match=if_match, handling=handling)
         if clash := attachments & (add or {}).keys():
             raise InvalidValueError(f"{min(clash)} is an attachment: nothing can be added to it", field=min(clash))
-        changes = check_changes(self._entity, set or {}, remove=remove, add=add or {})
-        rest = Changes({n: v for n, v in changes.set.items() if n not in attachments}, changes.add)
+        updates = check_updates(self._entity, set or {}, remove=remove, add=add or {})
+        rest = FieldUpdates({n: v for n, v in updates.set.items() if n not in attachments}, updates.add)
         item_key = self._entity.key_of(key)
 
         def write_of(current: Wire | None, attributes: Mapping[str, Wire | None]) -> Write:
@@ -127,7 +127,7 @@ class AttachmentRepository(Repository[E]):
             after, before = fields_after(self._entity, read, rest), objects_read(self._entity, current, read)
             return self._update_write(item_key, rest, after, revision_in(current), attributes, before=before)
 
-        with self._versions(item_key, {n: v for n, v in changes.set.items() if n in attachments}) as fresh:
+        with self._versions(item_key, {n: v for n, v in updates.set.items() if n in attachments}) as fresh:
             _, _, done = self._swap(key, fresh, if_match, write_of)
         return self._entity.decode(done.attributes or {})
 
@@ -138,10 +138,10 @@ class AttachmentRepository(Repository[E]):
         If that is interrupted, readers no longer see the item, and a sweep removes the rest.
         """
         item_key, options = self._entity.key_of(key), {"ReturnValues": "ALL_OLD"}
-        if self._no_transactions(handling) is Handling.GUARDED and if_match is None:
+        if self._no_transactions(handling) is WriteGuarantee.GUARDED and if_match is None:
             current = self._read(key, Reading(consistent=True))
             if_match = None if current is None else revision_in(current)
-        write = Write(Kind.CHANGE, item_key, "DeleteItem", self._store.now(), options=options, if_match=if_match)
+        write = Write(Kind.ALTER, item_key, "DeleteItem", self._store.now(), options=options, if_match=if_match)
         done = self._do(write, key)
         self._fields.take_away(item_key, pointers_left(done.attributes, self._entity.attachments))
 
@@ -177,10 +177,10 @@ class AttachmentRepository(Repository[E]):
         """Remove what interrupted writes, deletes and expired items have left; see `sweep.sweep`."""
         return sweep(self._store, self._entity, grace=grace, dry=dry)
 
-    def _no_transactions(self, handling: str | None) -> Handling:
+    def _no_transactions(self, handling: str | None) -> WriteGuarantee:
         """The level of a write; raises for one that an entity with attachments cannot have."""
         level = self._level(handling)
-        if level is Handling.EXACTLY_ONCE:
+        if level is WriteGuarantee.EXACTLY_ONCE:
             raise InvalidQueryError(
                 f"{self._entity.name} has attachments, and their writes are not one transaction; use guarded",
                 field="handling",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from dynashard.entity import Handling
+from dynashard.entity import WriteGuarantee
 from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.limits import MAX_TAGS
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
@@ -42,8 +42,8 @@ def preferred_handling(headers: Mapping[str, str]) -> str | None:
     for name, value in preferences(headers):
         if name != HANDLING or not value or value.lower() in _OTHERS:
             continue
-        if value.lower() not in tuple(Handling):
-            raise ProblemError("malformed_header", f"Prefer: handling is one of {', '.join(Handling)}.")
+        if value.lower() not in tuple(WriteGuarantee):
+            raise ProblemError("malformed_header", f"Prefer: handling is one of {', '.join(WriteGuarantee)}.")
         return value.lower()
     return None
 

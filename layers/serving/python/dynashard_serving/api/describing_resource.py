@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from dynashard.entity import Handling
+from dynashard.entity import WriteGuarantee
 from dynashard_serving.api.asynchronous import PREFERENCE
 from dynashard_serving.api.attachments import INCLUDE
 from dynashard_serving.api.bodies import MERGE_PATCH
@@ -135,7 +135,7 @@ def _with_minimal(responses: Schema) -> Schema:
 
 
 def _levels(resource: Resource) -> str:
-    levels = [level for level in Handling if level is not Handling.EXACTLY_ONCE or transacted(resource)]
+    levels = [level for level in WriteGuarantee if level is not WriteGuarantee.EXACTLY_ONCE or transacted(resource)]
     return "|".join(levels)
 
 

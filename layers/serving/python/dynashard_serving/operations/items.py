@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from dynashard.entity import Entity, Handling
+from dynashard.entity import Entity, WriteGuarantee
 from dynashard.errors import (
     AlreadyExistsError,
     RevisionMismatchError,
@@ -173,7 +173,7 @@ def _tries(read: Callable[[], Any]) -> Iterator[Any]:
 
 def _of_what_was_read(handling: str | None) -> str | None:
     """The level of a write on the revision that was just read: that is what guarded is."""
-    return Handling.PLAIN if handling == Handling.GUARDED else handling
+    return WriteGuarantee.PLAIN if handling == WriteGuarantee.GUARDED else handling
 
 
 def _contended() -> WriteContendedError:

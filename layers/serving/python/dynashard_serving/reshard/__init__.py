@@ -1,1 +1,1 @@
-"""Changes of shard counts: what asks for them, what starts them, and the steps that carry them through."""
+"""Resizes: what asks for them, what starts them, and the steps that carry them through."""

@@ -1,4 +1,4 @@
-"""Start an execution of the state machine for each requested change in the stream of the topology table."""
+"""Start an execution of the state machine for each requested resize in the stream of the topology table."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import DynamoDBRecord, StreamRecord
 
 from dynashard.schema import (
-    TOPOLOGY_CHANGE,
     TOPOLOGY_COUNT,
     TOPOLOGY_KEY,
+    TOPOLOGY_RESIZE,
     TOPOLOGY_SWEPT,
     TOPOLOGY_TARGET,
     TOPOLOGY_UPDATED,
@@ -52,11 +52,11 @@ class Dispatcher:
         except Exception as error:
             self.log(f"no execution could be started for {key}: {error}")
             raise
-        self.log(f"{'started' if begun else 'already started'}: the change of {key}")
+        self.log(f"{'started' if begun else 'already started'}: the resize of {key}")
 
 
 def wanted(change: StreamRecord) -> Image | None:
-    """Return the present record, if this write of it asks for work: a change that begins, or resumes after a pause.
+    """Return the present record, if this write of it asks for work: a resize that begins, or resumes after a pause.
 
     Other items of the table, such as the progress of tasks, have no count.
     """
@@ -68,10 +68,10 @@ def wanted(change: StreamRecord) -> Image | None:
 
 
 def busy(image: Image) -> bool:
-    """Whether a change is wanted, under way or not swept."""
+    """Whether a resize is wanted, under way or not swept."""
     return TOPOLOGY_TARGET in image or image.get(TOPOLOGY_SWEPT) is False
 
 
 def paused(image: Image) -> bool:
-    """Whether an operator or an error has paused the change."""
-    return bool(image.get(TOPOLOGY_CHANGE, {}).get("paused"))
+    """Whether an operator or an error has paused the resize."""
+    return bool(image.get(TOPOLOGY_RESIZE, {}).get("paused"))

@@ -1,4 +1,4 @@
-"""Which execution of the state machine carries a change: its name, its input, and how it is started once."""
+"""Which execution of the state machine carries a resize: its name, its input, and how it is started once."""
 
 import json
 import re
@@ -21,7 +21,7 @@ class Executions:
     machine: str
 
     def start(self, key: str, stamp: str) -> bool:
-        """Start the execution of the change that a record was given by one write of it.
+        """Start the execution of the resize that a record was given by one write of it.
 
         Args:
             key: the record's key.

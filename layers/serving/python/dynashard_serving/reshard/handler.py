@@ -37,7 +37,7 @@ logger = open_logger(RESHARD)
 
 @without_traceback
 def advance(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """State machine: bring a change forward, and say what comes next."""
+    """State machine: bring a resize forward, and say what comes next."""
     with _until_answer(context):
         return _steps().advance(event["input"])
 
@@ -51,7 +51,7 @@ def work(event: Mapping[str, Any], context: object) -> bool:
 
 @without_traceback
 def stop(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """State machine: pause a change that has failed, and keep why."""
+    """State machine: pause a resize that has failed, and keep why."""
     with _until_answer(context):
         return _steps().stop(event["input"])
 
@@ -72,7 +72,7 @@ def operate(event: Any, context: object) -> dict[str, Any]:
 
 @without_traceback
 def watch(event: object, _context: object) -> list[str]:
-    """Schedule: find changes without a driver and changes that take long; with `look: shrink`, quiet counts."""
+    """Schedule: find resizes without a driver and resizes that take long; with `look: shrink`, quiet counts."""
     if isinstance(event, Mapping) and event.get("look") == "shrink":
         settings, transport = _settings(), _transport()
         load = cloudwatch(settings.environment, transport, settings.table)
@@ -89,7 +89,7 @@ def watch(event: object, _context: object) -> list[str]:
 
 
 def write_metrics(environment: str, seen: Seen) -> None:
-    """Write metrics about the changes that are not complete into the log."""
+    """Write metrics about the resizes that are not complete into the log."""
     metrics = open_metrics(environment)
     metrics.add_metric(names.RESHARDS_RUNNING, MetricUnit.Count, seen.running)
     metrics.add_metric(names.RESHARDS_PAUSED, MetricUnit.Count, seen.paused)

@@ -15,7 +15,7 @@ class Settings(TableSettings):
 
     Attributes:
         topology_skew_seconds: how far two clocks may be apart.
-        concurrency: tasks of one change that are worked on at once.
+        concurrency: tasks of one resize that are worked on at once.
         table_stream: ARN of the stream of the table of items, for the watch; empty if nobody looks at it.
         slice_seconds: how long a function works on a task before it hands over to the next.
     """

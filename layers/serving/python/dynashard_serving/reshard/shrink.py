@@ -12,7 +12,7 @@ from dynashard_serving.reshard.settings import Settings
 def shrink(
     settings: Settings, resharder: Resharder, *, log: Callable[[str], None], load: LoadSource | None = None
 ) -> list[str]:
-    """Request half of the counts that were quiet, and log and return a line for each change or refusal.
+    """Request half of the counts that were quiet, and log and return a line for each resize or refusal.
 
     Cost: as `dynashard.growth.requests.shrink_quiet`.
     """

@@ -35,7 +35,7 @@ class Steps:
         self._events = events
 
     def advance(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Bring a record's change forward if its time has come, and say what comes next.
+        """Bring a record's resize forward if its time has come, and say what comes next.
 
         Args:
             data: the execution's: `key` of the record, `run`, `part`, and the last `step`.
@@ -72,7 +72,7 @@ class Steps:
         return complete
 
     def stop(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Pause a change whose step has failed for good, with the reason. An operator can look and resume it."""
+        """Pause a resize whose step has failed for good, with the reason. An operator can look and resume it."""
         reason = reason_of(data["error"])
         self._log(f"{data['key']}: paused, because {reason}")
         self._resharder.pause(self._resharder.scope(data["key"]), error=reason)

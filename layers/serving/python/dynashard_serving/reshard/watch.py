@@ -1,4 +1,4 @@
-"""Find changes without a driver and start them again; report how far changes have come."""
+"""Find resizes without a driver and start them again; report how far resizes have come."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from dynashard.resharding import Resharder, Status
 from dynashard_serving.reshard.executions import Executions, beginning_of
 
 GRACE_SECONDS: Final = 300.0
-"""A change that was just asked for, or resumed, is started by the stream."""
+"""A resize that was just asked for, or resumed, is started by the stream."""
 _HOUR: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The changes that are not complete.
+    """The resizes that are not complete.
 
     Attributes:
         running, paused: how many there are.
@@ -32,14 +32,14 @@ class Seen:
     percent: float | None = None
 
 
-def seen_in(changes: Sequence[Status], now: float) -> Seen:
-    """Sum up the changes that are not complete, at a time in epoch seconds."""
-    running = [each for each in changes if not each.paused]
-    started = [each.started for each in changes if each.started is not None]
+def seen_in(resizes: Sequence[Status], now: float) -> Seen:
+    """Sum up the resizes that are not complete, at a time in epoch seconds."""
+    running = [each for each in resizes if not each.paused]
+    started = [each.started for each in resizes if each.started is not None]
     shares = [100.0 * min(1.0, each.moved / each.total) for each in running if each.total]
     return Seen(
         running=len(running),
-        paused=len(changes) - len(running),
+        paused=len(resizes) - len(running),
         handled=sum(each.moved + each.late + each.swept_marks for each in running),
         units=sum(each.read_units + each.write_units for each in running),
         hours=max(0.0, now - min(started, default=now)) / _HOUR,
@@ -49,7 +49,7 @@ def seen_in(changes: Sequence[Status], now: float) -> Seen:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Looks after the changes of all entities. `measure` takes what it has seen, each time."""
+    """Looks after the resizes of all entities. `measure` takes what it has seen, each time."""
 
     resharder: Resharder
     executions: Executions
@@ -58,9 +58,9 @@ class Watch:
     log: Callable[[str], None]
 
     def look(self) -> list[str]:
-        """Start an execution for each change that should have one and has none. Returns the keys of their records.
+        """Start an execution for each resize that should have one and has none. Returns the keys of their records.
 
-        Cost: 1 read unit an entity and 2 or more a change; a call of Step Functions.
+        Cost: 1 read unit an entity and 2 or more a resize; a call of Step Functions.
         """
         now = self.clock()
         busy = {status.key: status for status in self.resharder.busy()}
@@ -73,7 +73,7 @@ class Watch:
         running = self.executions.running()
         left = [key for key in waiting if not any(name.startswith(beginning_of(key)) for name in running)]
         for key in left:
-            self.log(f"the change of {key} has no execution: it is started again")
+            self.log(f"the resize of {key} has no execution: it is started again")
             # Two looks within a minute, such as a call that is delivered twice, start one execution.
             self.executions.start(key, str(int(now // 60)))
         return left

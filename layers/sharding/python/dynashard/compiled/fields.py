@@ -118,7 +118,7 @@ class ReadField:
 
 
 def stamped_alike(fields: Sequence[ReadField], entity: Declared) -> dict[str, ReadField]:
-    """Return the fields with the time of the last change, each with that of the creation if they are validated alike.
+    """Return the fields with the time of the last update, each with that of the creation if they are validated alike.
 
     An item which was never changed has one text for both.
     """

@@ -6,7 +6,7 @@ from dynashard.codec import register_encoder
 from dynashard.entity.checks import plain_types
 from dynashard.entity.declaration import Index, Key, OutOfLine, Shards, created_at, new_id, updated_at
 from dynashard.entity.definition import EntityDefinition
-from dynashard.entity.handling import Handling, handling_of
+from dynashard.entity.guarantee import WriteGuarantee, guarantee_of
 from dynashard.entity.item_keys import IndexDefinition, ItemKey
 from dynashard.entity.judging import Undecodable, expiry, judged, marked_count, marker_problem, verdict
 from dynashard.entity.model import Entity, definition
@@ -22,7 +22,6 @@ __all__ = [
     "UNREVISED",
     "Entity",
     "EntityDefinition",
-    "Handling",
     "Index",
     "IndexDefinition",
     "ItemKey",
@@ -32,10 +31,11 @@ __all__ = [
     "Revision",
     "Shards",
     "Undecodable",
+    "WriteGuarantee",
     "created_at",
     "definition",
     "expiry",
-    "handling_of",
+    "guarantee_of",
     "judged",
     "marked_count",
     "marker_problem",

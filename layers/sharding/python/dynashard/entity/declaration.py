@@ -91,7 +91,7 @@ class Shards:
         placement: `calculated` (xxh64: a key has one home, and counts can change), `modulo` (md5, as AWS published
             it; counts never change) or `random`, for items that are only ever added, such as events. Random counts
             double within one wait, because nothing moves, but a key has no home: a read by key, and with it every
-            change of a single item, looks into all shards.
+            update of a single item, looks into all shards.
         max: the ceiling of automatic growth: a power of two from `count` to 1024.
         adopt: `unsharded` if the items of the table are stored under the bare partition key, until they are resharded
             to `count`; for the calculated placement.
@@ -243,7 +243,7 @@ def new_id() -> Any:
 stamp_created: Final = partial(lambda: datetime.now(UTC))
 """Default of a creation stamp until the repository sets it. Pydantic would parse the signature of `now` itself."""
 stamp_updated: Final = partial(lambda: datetime.now(UTC))
-"""Default of a change stamp until the repository sets it."""
+"""Default of an update stamp until the repository sets it."""
 
 
 def created_at() -> Any:

@@ -23,7 +23,7 @@ from dynashard.entity.declaration import (
     stamp_created,
     stamp_updated,
 )
-from dynashard.entity.handling import Handling
+from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
 from dynashard.entity.tolerance import Tolerance
@@ -57,7 +57,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         generated_fields: the fields that `new_id` fills in.
         complete: the fields that a complete item has set: required ones and attachments.
         attachments: the fields that are stored out of line, with how they were declared.
-        handling: how writes handle lost answers unless a call says otherwise.
+        guarantee: how writes handle lost answers unless a call says otherwise.
         nested: whether a field holds models.
         checks: what `add_check` added, by name.
     """
@@ -72,7 +72,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self.shards = shards
         self.rule = shards.rule if shards else CALCULATED
         self.expires = expires
-        self.handling = Handling.PLAIN
+        self.guarantee = WriteGuarantee.PLAIN
         self.partition = checked_template(model, "partition", key.partition, reserved=PARTITION_RESERVED)
         sort = name if key.sort is None else key.sort
         self.sort = checked_template(model, "sort", sort, unpadded=key.unpadded)

@@ -10,7 +10,7 @@ from pydantic._internal._model_construction import ModelMetaclass
 from dynashard.entity.compilation import compile_entity
 from dynashard.entity.declaration import KEY_EXAMPLE, NAME_EXAMPLE, Index, Key, Shards, WrongDeclarationError
 from dynashard.entity.definition import EntityDefinition
-from dynashard.entity.handling import Handling, handling_of
+from dynashard.entity.guarantee import WriteGuarantee, guarantee_of
 from dynashard.entity.mistakes import check_arguments, check_parts
 from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.entity.serialization import canonical_serializer
@@ -34,7 +34,7 @@ class _EntityType(ModelMetaclass):
         shards: Shards | None = None,
         indexes: Sequence[Index] = (),
         expires: str | None = None,
-        handling: str = Handling.PLAIN,
+        handling: str = WriteGuarantee.PLAIN,
         registry: Registry = REGISTRY,
         **config: Any,
     ) -> Any:
@@ -51,7 +51,7 @@ class _EntityType(ModelMetaclass):
                 return model
             checked = check_parts(name, key, shards, indexes, expires)
             compiled = compile_entity(model, name=name, key=key, shards=shards, indexes=checked, expires=expires)
-            compiled.handling = handling_of(handling, Handling.PLAIN)
+            compiled.guarantee = guarantee_of(handling, WriteGuarantee.PLAIN)
             registry.add(compiled)
         except (PydanticUserError, NameError) as error:
             first = str(error).partition("\n")[0]

@@ -9,13 +9,13 @@ from dynashard.transport.forks import after_fork
 
 
 class BackgroundDriver:
-    """A thread that drives changes of shard counts from a request until none is under way.
+    """A thread that drives resizes from a request until none is under way.
 
-    A process that ends meanwhile leaves its changes where they are. They go on with the next driver: another request
+    A process that ends meanwhile leaves its resizes where they are. They go on with the next driver: another request
     of any process, `dynashard reshard`, or a backend's worker.
 
     Args:
-        resharder: carries the changes out.
+        resharder: carries the resizes out.
         failed: receives what ended the thread unexpectedly.
         log: receives a line for each error after which the thread goes on.
     """

@@ -45,7 +45,7 @@ class GrowthOptions:
 
     Attributes:
         settings: when they grow.
-        drives: carry changes out in a thread of this process. False if a worker does that: the backend's, the local
+        drives: carry resizes out in a thread of this process. False if a worker does that: the backend's, the local
             stack's, or `dynashard reshard`.
         observer: receives events; None writes them to the logger `dynashard.growth`.
         load: opens what reports how busy the table is, which decides about throttles without a reason.
@@ -97,7 +97,7 @@ class OpenedGrowth:
             self._observer.growth_failed(failure)
 
     def close(self) -> None:
-        """End the thread that carries changes out, if there is one, within about 3 seconds."""
+        """End the thread that carries resizes out, if there is one, within about 3 seconds."""
         with self._lock:
             self._closed, driver = True, self._driver
         if driver is not None:

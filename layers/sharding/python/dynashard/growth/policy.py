@@ -1,6 +1,6 @@
 """When shard counts change by themselves: raised after a key range was throttled, halved after a long quiet time.
 
-The policy receives throttles, reads counts and requests changes through its collaborators.
+The policy receives throttles, reads counts and requests resizes through its collaborators.
 Source of cooldown, random wait and history: AWS, 'Choosing the right number of shards'.
 """
 
@@ -51,7 +51,7 @@ _RECHECK_SECONDS: Final = 60.0
 """How long a count is left alone that changes, has changed, or is large enough. No cooldown is shorter than this: the
 requests that are counted by then were all sent under the new count."""
 DECLINED_SECONDS: Final = 3600.0
-"""How long it is believed that a change would take too long, because few items leave a partition meanwhile."""
+"""How long it is believed that a resize would take too long, because few items leave a partition meanwhile."""
 _CLEAR_EXCESS: Final = 2.0
 """Demand relative to what a new count can take, from which on the rest of its cooldown is not waited for."""
 
@@ -60,14 +60,14 @@ class Growth:
     """The growth policy of one process. Safe to share between threads.
 
     Args:
-        request: requests a change.
+        request: requests a resize.
         read: reads a count.
         runtime: time and randomness.
         settings: how it behaves.
         waits: wait in the calling thread. Otherwise no request ever waits: the first throttle begins the random wait,
-            and the first throttle after the wait requests the change. A key range that is not throttled again needs
+            and the first throttle after the wait requests the resize. A key range that is not throttled again needs
             no more shards.
-        withdraw: takes back a change that waits for empty shards.
+        withdraw: takes back a resize that waits for empty shards.
         load: reports what the table can give, and whether it is below its limits; None if that is unknown.
         demand: what this process asked for and got. A count is doubled without it.
         report: receives events, at most once in a cooldown for one cause.
@@ -132,7 +132,7 @@ class Growth:
         Returns:
             The reports, in the order of the records.
 
-        Cost: a conditional update for each change, and a question about throttles for the table and each index.
+        Cost: a conditional update for each resize, and a question about throttles for the table and each index.
         """
         if self._settings.mode == "off":
             return []
@@ -150,7 +150,7 @@ class Growth:
             if slot not in calm:
                 calm[slot] = self._calm(slot)
             if calm[slot]:
-                reports.append(self._change(scope, record.count // 2, "quiet for long", 0.0))
+                reports.append(self._resize(scope, record.count // 2, "quiet for long", 0.0))
         return reports
 
     def _calm(self, slot: str | None) -> bool:
@@ -205,10 +205,10 @@ class Growth:
         try:
             self._enlarge(scope, place, supply)
         except DynashardError as error:
-            self._report_change(GrowthEvent.FAILED, scope, f"{scope.key} is hot, but its count is unreadable: {error}")
+            self._report_resize(GrowthEvent.FAILED, scope, f"{scope.key} is hot, but its count is unreadable: {error}")
 
     def _keep_shards(self, scope: Scope) -> None:
-        """Take back a change that waits until shards are empty, at the first throttle: they are needed."""
+        """Take back a resize that waits until shards are empty, at the first throttle: they are needed."""
         # Only random placement waits for empty shards.
         if scope.moves or scope.shards is None or self._settings.mode != "on":
             return
@@ -223,10 +223,10 @@ class Growth:
             return
         except DynashardError as error:
             reason = f"{scope.key} is hot, and waits to be narrowed, which could not be taken back: {error}"
-            self._report_change(GrowthEvent.FAILED, scope, reason)
+            self._report_resize(GrowthEvent.FAILED, scope, reason)
             return
         reason = f"{scope.key} is hot: it keeps its {state.count} shards, {state.target} of which it was to keep"
-        self._report_change(GrowthEvent.WITHDRAWN, scope, reason)
+        self._report_resize(GrowthEvent.WITHDRAWN, scope, reason)
 
     def _hot_scope(self, entity: EntityDefinition[Any], partition: str | None, place: Place) -> Scope | None:
         """Return what a hot place belongs to; None, with a report, if that is unknown."""
@@ -244,7 +244,7 @@ class Growth:
 
     def _enlarge(self, scope: Scope, place: Place, supply: Supply) -> None:
         """Request a count for the demand, unless the record, its cooldown or the supply is against it."""
-        state = self._changeable(scope)
+        state = self._resizable(scope)
         if state is not None and self._declined(scope, state):
             return
         if state is None or self._still_cooling(scope.key, state, self._evidence(scope, place, state.count)):
@@ -252,7 +252,7 @@ class Growth:
         if self._waits and self._settings.mode == "on":
             self._runtime.sleep(self._cooldowns.drawn_wait())
             if self._read(scope) != state:
-                self._report_change(GrowthEvent.LOST, scope, f"another process has changed the count of {scope.key}")
+                self._report_resize(GrowthEvent.LOST, scope, f"another process has changed the count of {scope.key}")
                 return
         evidence = self._evidence(scope, place, state.count)
         if evidence is not None and enough(evidence):
@@ -260,7 +260,7 @@ class Growth:
             return
         if state.count >= supply.most_shards:
             reason = f"{scope.key} is hot, but a count of {state.count} can use all that there is: {supply.remedy}"
-            self._report_change(GrowthEvent.LIMIT, scope, reason)
+            self._report_resize(GrowthEvent.LIMIT, scope, reason)
             return
         target, why = state.count * 2, "a key range is hot"
         if evidence is not None:
@@ -269,10 +269,10 @@ class Growth:
             target = target_count(evidence, ceiling=min(ceiling, supply.most_shards))
             why += f", {evidence.throttled:,} of {evidence.requests:,} requests were throttled"
             why += f", and {evidence.retried:,} executed after retries" if evidence.retried else ""
-        self._change(scope, target, why, creating_share(evidence, place))
+        self._resize(scope, target, why, creating_share(evidence, place))
 
     def _declined(self, scope: Scope, state: CountState) -> bool:
-        """Whether a change would take too long, as the worker has found not long ago; reports it."""
+        """Whether a resize would take too long, as the worker has found not long ago; reports it."""
         over = min(self._runtime.clock(), state.changed) + DECLINED_SECONDS
         if state.declined is None or state.busy or self._runtime.clock() >= over:
             return False
@@ -280,22 +280,22 @@ class Growth:
             f"{scope.key} is hot, and {state.target} shards were needed; but {state.declined}. "
             f"An operator decides: `dynashard reshard start {arguments_of(scope)} --to {state.target}`"
         )
-        self._report_change(GrowthEvent.TOO_LONG, scope, reason, state.target)
+        self._report_resize(GrowthEvent.TOO_LONG, scope, reason, state.target)
         return True
 
-    def _changeable(self, scope: Scope) -> CountState | None:
+    def _resizable(self, scope: Scope) -> CountState | None:
         """Return the count of a scope; None, with a report, if the declaration does not allow a larger one."""
         shards = scope.shards
         if shards is None or not shards.rule.powers_of_two:
             remedy = f"{shards.placement} counts never change" if shards else "declare shards"
-            self._report_change(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
+            self._report_resize(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
             return None
         state = self._read(scope)
         if state.count == UNSHARDED or state.count * 2 > shards.max:
             remedy = f"it has {state.count} shards, its ceiling is {shards.max}: declare a higher max"
             if state.count == UNSHARDED:
                 remedy = f"it is unsharded still: start its reshard to {shards.count}"
-            self._report_change(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
+            self._report_resize(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
             return None
         return state
 
@@ -332,20 +332,20 @@ class Growth:
         seconds = min(self._settings.cooldown_seconds, _RECHECK_SECONDS)
         self._cooldowns.begin(key, self._runtime.clock() + seconds)
 
-    def _change(self, scope: Scope, target: int, why: str, creating: float) -> Report:
+    def _resize(self, scope: Scope, target: int, why: str, creating: float) -> Report:
         """Request a count, or only report that in a dry run. `creating` is as of `RequestCount`."""
         request = f"{scope.key} to {target} shards: {why}"
         if self._settings.mode == "dry_run":
-            return self._report_change(GrowthEvent.WOULD_ASK, scope, f"dry run: {request}", target)
+            return self._report_resize(GrowthEvent.WOULD_ASK, scope, f"dry run: {request}", target)
         try:
             self._request(scope, target, creating)
         except TopologyChangedError:
-            return self._report_change(GrowthEvent.LOST, scope, f"another process has changed {scope.key}", target)
+            return self._report_resize(GrowthEvent.LOST, scope, f"another process has changed {scope.key}", target)
         except ReshardRefusedError as error:
-            return self._report_change(GrowthEvent.REFUSED, scope, f"{request}; refused: {error}", target)
+            return self._report_resize(GrowthEvent.REFUSED, scope, f"{request}; refused: {error}", target)
         except DynashardError as error:
-            return self._report_change(GrowthEvent.FAILED, scope, f"{request}; failed: {error}", target)
-        return self._report_change(GrowthEvent.ASKED, scope, request, target)
+            return self._report_resize(GrowthEvent.FAILED, scope, f"{request}; failed: {error}", target)
+        return self._report_resize(GrowthEvent.ASKED, scope, request, target)
 
     def _too_early(self, evidence: Evidence) -> bool:
         """Whether a decision waits for more requests: half of the longest random wait, all of it for few requests.
@@ -363,7 +363,7 @@ class Growth:
         if self._cooldowns.claim(f"{event} {entity.name} {index} {cause}", self._settings.cooldown_seconds):
             self._report(Report(event, entity.name, None, index, reason))
 
-    def _report_change(self, event: GrowthEvent, scope: Scope, reason: str, target: int | None = None) -> Report:
+    def _report_resize(self, event: GrowthEvent, scope: Scope, reason: str, target: int | None = None) -> Report:
         slot = scope.index.slot if scope.index else None
         report = Report(event, scope.entity.name, scope.partition, slot, reason, target)
         self._report(report)

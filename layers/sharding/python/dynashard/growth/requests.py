@@ -1,4 +1,4 @@
-"""Connect the growth policy to the topology table: it reads records there, and requests changes as an operator does."""
+"""Connect the growth policy to the topology table: it reads records there, and requests resizes as an operator does."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -10,13 +10,13 @@ from dynashard.growth.policy import Growth
 from dynashard.growth.settings import GrowthSettings, LoadSource
 from dynashard.growth.terms import CountState, GrowthEvent, Report
 from dynashard.placement import UNSHARDED
-from dynashard.resharding.change import Change
 from dynashard.resharding.resharder import Resharder
+from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Phase, Record, TopologyTable, family_of
 
 MOST_SHRUNK: Final = 20
-"""Counts halved at a time. A family's record names all that change, and each change has a driver of its own."""
+"""Counts halved at a time. A family's record names all that change, and each resize has a driver of its own."""
 
 
 def growth_of(
@@ -38,7 +38,7 @@ def growth_of(
         load: as of `Growth`.
         demand: as of `Growth`; what a `CountingTransport` under that `Dynashard` fills.
         report: as of `Growth`.
-        cause: the cause that the status of a change names.
+        cause: the cause that the status of a resize names.
 
     Cost: none. A throttle costs what `Growth.throttled` does: reading a count is 1 round trip and at most 2 read units;
     a request costs what `Resharder.start` does. Items are not counted first: that would read a hot partition through.
@@ -108,15 +108,15 @@ def _state_of(topology: TopologyTable, scope: Scope) -> CountState:
     if record is None:
         return CountState(scope.shards.initial if scope.shards else UNSHARDED, 0.0, busy=False)
     counted = [int(entry.partition(":")[0]) for entry in record.history]
-    change = Change.of(record)
+    resize = Resize.of(record)
     return CountState(
         record.count,
-        # A change that was aborted leaves no count behind, but it has a cooldown too.
+        # A resize that was aborted leaves no count behind, but it has a cooldown too.
         max([record.since, *counted]),
         record.busy,
         narrowing=not scope.moves and record.phase is Phase.PREPARE and (record.target or 0) < record.count,
-        declined=change.declined if change is not None and record.key == scope.key else None,
-        target=record.target if change is None or record.busy else change.target,
+        declined=resize.declined if resize is not None and record.key == scope.key else None,
+        target=record.target if resize is None or record.busy else resize.target,
     )
 
 

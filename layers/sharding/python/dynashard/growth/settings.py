@@ -17,11 +17,11 @@ class GrowthSettings:
 
     Attributes:
         mode: `on`; `dry_run`, which only reports what it would request; `off`, which does nothing.
-        cooldown_seconds: how long a count is left alone after a change.
+        cooldown_seconds: how long a count is left alone after a resize.
         quiet_seconds: how long a count must be unchanged before it is halved.
-        most_minutes: how long a change may be expected to take that starts by itself and moves items.
+        most_minutes: how long a resize may be expected to take that starts by itself and moves items.
         mover_share: the part of each shard's units that moving items may take.
-        wait_low, wait_high: the bounds of the random wait before a change is requested.
+        wait_low, wait_high: the bounds of the random wait before a resize is requested.
 
     Raises:
         ConfigurationError: an unknown mode, or impossible times.

@@ -13,12 +13,12 @@ def may_shrink(scope: Scope, record: Record, entities: Iterable[EntityDefinition
     """Whether a count may be halved by itself, however quiet it is.
 
     With random placement no item moves: the shards that writers leave must become empty. So every entity of the family
-    must let its items expire; else the change would wait for ever, and writers would have fewer shards meanwhile.
+    must let its items expire; else the resize would wait for ever, and writers would have fewer shards meanwhile.
     """
     shards = scope.shards
     if shards is None or not shards.rule.powers_of_two or record.count // 2 < shards.count:
         return False
-    if record.busy or record.change.get("cause") == "operator":
+    if record.busy or record.resize.get("cause") == "operator":
         return False
     family = [each for each in entities if family_of(each) == scope.family]
     return scope.moves or all(each.expires is not None for each in family)

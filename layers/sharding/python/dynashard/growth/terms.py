@@ -15,8 +15,8 @@ class CountState:
         changed: when it last changed, in epoch seconds.
         busy: whether it is changing now.
         narrowing: whether it waits until the shards that random placement leaves are empty.
-        declined: what the last change would have taken that began by itself, if it was declined for that.
-        target: the count of the change that is under way, or was declined.
+        declined: what the last resize would have taken that began by itself, if it was declined for that.
+        target: the count of the resize that is under way, or was declined.
     """
 
     count: int
@@ -32,7 +32,7 @@ RequestCount = Callable[[Scope, int, float], object]
 
 The third argument is the share of a shard's write units with which callers create items.
 
-It raises `ReshardRefusedError` if the change is impossible now, and `TopologyChangedError` if another was first.
+It raises `ReshardRefusedError` if the resize is impossible now, and `TopologyChangedError` if another was first.
 """
 
 ReadCount = Callable[[Scope], CountState]
@@ -40,18 +40,18 @@ ReadCount = Callable[[Scope], CountState]
 
 
 WithdrawCount = Callable[[Scope], object]
-"""Takes a change back that has moved nothing. It raises as `RequestCount`."""
+"""Takes a resize back that has moved nothing. It raises as `RequestCount`."""
 
 
 class GrowthEvent(StrEnum):
     """What the policy reports."""
 
     ASKED = "asked"
-    """A change was requested."""
+    """A resize was requested."""
     WOULD_ASK = "would_ask"
-    """A change would have been requested without the dry run."""
+    """A resize would have been requested without the dry run."""
     REFUSED = "refused"
-    """The controller refused the change."""
+    """The controller refused the resize."""
     LOST = "lost"
     """Another process was first."""
     WITHDRAWN = "withdrawn"

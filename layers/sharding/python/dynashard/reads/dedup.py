@@ -3,7 +3,7 @@
 Copies have equal sort keys, which contain the field. So they are neighbours in order, and a cursor needs only the last
 sort key, after which reading continues in all partitions. But copies are updated one after the other, and one may still
 be at its former position. So a page drops items by the values of all its items, and the cursor remembers the values
-that changed shortly before they were returned.
+that were updated shortly before they were returned.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,9 +16,9 @@ from xxhash import xxh64_digest
 from dynashard.transport.interface import Wire
 
 SETTLING: Final = 300
-"""Seconds after a change in which copies may not have been updated."""
+"""Seconds after an update in which copies may not have been updated."""
 MEMORY: Final = 64
-"""How many values a cursor remembers at most: those that changed last."""
+"""How many values a cursor remembers at most: those that were updated last."""
 _HASH_BYTES: Final = 6
 
 T = TypeVar("T")
@@ -29,14 +29,14 @@ class Dedup:
     """Drops copies from one listing: each value of the stored `attribute` is returned once.
 
     Attributes:
-        changed: the stored attribute with the time of an item's change; None if there is none.
+        updated: the stored attribute with the time of an item's last update; None if there is none.
         fits: whether a stored item can be decoded: one that cannot is not returned in place of its copies.
-        recent: hashes of values that earlier pages returned, and when their items were changed, in epoch seconds.
+        recent: hashes of values that earlier pages returned, and when their items were updated, in epoch seconds.
         excess: how many items are read for one that is returned, on average.
     """
 
     attribute: str
-    changed: str | None = None
+    updated: str | None = None
     recent: Mapping[str, int] = field(default_factory=dict)
     excess: float = 1.0
     fits: Callable[[Wire], bool] = lambda _: True
@@ -60,8 +60,8 @@ class Dedup:
         """Return what the next page needs as `recent`."""
         recent = {value: at for value, at in self.recent.items() if at > now - SETTLING}
         for item in returned:
-            changed = item.get(self.changed) if self.changed else None
-            value, at = self._value(item), 0 if changed is None else _seconds(changed.get("S"))
+            updated = item.get(self.updated) if self.updated else None
+            value, at = self._value(item), 0 if updated is None else _seconds(updated.get("S"))
             if value is not None and at > now - SETTLING and self.fits(item):
                 recent[_hash(value)] = at
         return dict(sorted(recent.items(), key=lambda each: -each[1])[:MEMORY])

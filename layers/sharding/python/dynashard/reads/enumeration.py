@@ -149,7 +149,7 @@ class Enumeration:
             signature=(count, follows, moving),
             hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,
             follows=follows,
-            foreign=moving or (rule.fixed and view.changed),
+            foreign=moving or (rule.fixed and view.resized),
             strays=_stray_homes(entity, partition, view) if moving and not follows else None,
             moving=moving,
             in_memory=self._in_memory,
@@ -167,7 +167,7 @@ class Enumeration:
         reading = replace(reading, needed=(REV, *dict.fromkeys(needed)))
         return Layout(
             streams=index_streams(index, partition, view),
-            reading=reading if view.stable else replace(reading, change=f"{view.count}>{view.new_count}"),
+            reading=reading if view.stable else replace(reading, resize=f"{view.count}>{view.new_count}"),
             signature=(view.count, view.new_count, view.stable, view.markers, view.version),
             hash_of=_entry_hash(entity, index, partition),
             follows=True,
@@ -223,7 +223,7 @@ class Enumeration:
             keys = (*query.entity.key_fields, *(index.partition.fields if (index := query.index_definition) else ()))
             fields = query.entity.attributes_of(dict.fromkeys((*query.fields, *keys)))
         if fields is not None and dedup is not None:
-            fields = (*fields, *(name for name in (dedup.attribute, dedup.changed) if name))
+            fields = (*fields, *(name for name in (dedup.attribute, dedup.updated) if name))
         return Reading(
             table=self._store.table,
             slot=query.slot,

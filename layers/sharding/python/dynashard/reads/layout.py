@@ -43,7 +43,7 @@ class Layout:
         moving: items may be moving: there may be markers, and in an index several entries of one item with equal sort
             keys.
         identity: in an index, returns a short hash of an item's key from its stored one; None in a table.
-        version: in an index, another text after each change of the view.
+        version: in an index, another text whenever the view changes.
         stationary: a stored item keeps its sort key; else an update can give it another one, as in many indexes.
         in_memory: no cursor carries the positions.
         expires: when the answer of a Query requires another look at the layout, in epoch seconds.

@@ -45,7 +45,7 @@ def _parts(reading: Reading, read: StreamRead) -> list[StreamRead]:
     starts = [(after, bounds)] * len(sources)
     if after is not None:
         at, beyond = bounds.at(after.sort, forward=reading.forward), bounds.after(after.sort, forward=reading.forward)
-        exact = after.item is not None and after.change == reading.change
+        exact = after.item is not None and after.resize == reading.resize
         place = next((i for i, source in enumerate(sources) if exact and source.partition == after.shard), None)
         starts = [(None, beyond if after.side > 0 else at)] * len(sources)
         if place is not None:

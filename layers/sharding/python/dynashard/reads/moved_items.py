@@ -19,7 +19,7 @@ from dynashard.schema import MOVED_TO, PK, REV, SK
 from dynashard.transport.interface import Call, Wire
 
 _HOPS: Final = 4
-"""How many markers may lead to one another: an index may still show one of the change before."""
+"""How many markers may lead to one another: an index may still show one of the resize before."""
 
 Send = Callable[[Sequence[Call]], list[Wire]]
 """Sends calls at the same time; raises `OvertakenError` if their layouts no longer hold."""

@@ -1,7 +1,7 @@
 """The keyset positions of a round-robin or shard-ordered listing, one for each virtual shard.
 
 A virtual shard is `hash & (V-1)` for the count V under which the listing began or was last seen to grow. So positions
-outlive a change of the shard count: when shards split, each child inherits its parent's position; when they merge, the
+outlive a resize: when shards split, each child inherits its parent's position; when they merge, the
 shard is read from the earliest position of its virtual shards, and an item counts only if it is beyond the position of
 its own virtual shard. Items that are placed at random have no virtual shards, so positions are those of the shards.
 
@@ -95,7 +95,7 @@ class Positions:
         if left & ~sum(where for _, where in self.open):
             return None
         first = (min if forward else max)(known, key=lambda position: position.sort)
-        tied = {(p.item, p.shard, p.change, p.stale, p.forced, p.side) for p in known if p.sort == first.sort}
+        tied = {(p.item, p.shard, p.resize, p.stale, p.forced, p.side) for p in known if p.sort == first.sort}
         # They differ among entries with equal sort keys: all of these are read again.
         return first if len(tied) == 1 else Position(first.sort, side=-1)
 

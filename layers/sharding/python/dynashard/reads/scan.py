@@ -1,7 +1,7 @@
 """Parallel scan: several shards are read at the same time, in waves, and the items are streamed.
 
 Source of the parallel read over shards: ConductorOne's 'parallel shard reads'. Here one set of positions, kept for each
-virtual shard, is shared: a scan may outlast many changes of the shard count. Before each wave the positions are rebased
+virtual shard, is shared: a scan may outlast many resizes. Before each wave the positions are rebased
 if the layout has changed. While the caller handles the items of a wave, one thread reads the next.
 """
 

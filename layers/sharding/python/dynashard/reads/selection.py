@@ -11,7 +11,7 @@ from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.keys import KeyTemplate
 from dynashard.nearest import hint
-from dynashard.reads.leading import leading_fields, leading_text
+from dynashard.reads.first_fields import first_fields, text_of_first_fields
 from dynashard.reads.query import Order, Query, QueryArguments
 
 OPTIONS: Final = frozenset({*QueryArguments.__annotations__, "reverse"})
@@ -64,7 +64,7 @@ def sort_range(template: KeyTemplate, values: Mapping[str, Any]) -> dict[str, st
     """
     if not values:
         return {}
-    text = leading_text(template, values)
+    text = text_of_first_fields(template, values)
     # The next text after another is that text and a NUL. The end of a range is exclusive.
     return {"start": text, "end": text + "\0"} if len(values) == len(template.fields) else {"prefix": text}
 
@@ -116,7 +116,7 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
 def _takes(listed: Listed, given: set[str], filters: Collection[str]) -> bool:
     partition = set(listed.partition.fields)
     rest = given - partition - set(filters)
-    return partition <= given and rest == set(leading_fields(listed.sort)[: len(rest)])
+    return partition <= given and rest == set(first_fields(listed.sort)[: len(rest)])
 
 
 def _reverse(options: dict[str, Any]) -> None:
@@ -157,7 +157,7 @@ def _require_selected(
     entity: EntityDefinition[Any], listed: Listed, given: Mapping[str, Any], sort: Mapping[str, Any]
 ) -> None:
     """Refuse fields that are not of the selected listing, with the listings that there are."""
-    unknown = [name for name in sort if name not in leading_fields(listed.sort)]
+    unknown = [name for name in sort if name not in first_fields(listed.sort)]
     if not unknown:
         return
     name = unknown[0]
@@ -175,4 +175,4 @@ def _require_selected(
 
 
 def _fields(listed: Listed) -> str:
-    return " and ".join([*listed.partition.fields, *leading_fields(listed.sort)])
+    return " and ".join([*listed.partition.fields, *first_fields(listed.sort)])

@@ -27,7 +27,7 @@ class Position(NamedTuple):
         sort: the last sort key. All other attributes are of an index.
         item: the item's keys, `PK` and `SK`; None if nothing at `sort` has been read yet.
         shard: the stored partition key that the entry was read from.
-        change: if the index's count was changing, from which count to which: `16>32`.
+        resize: if the index's count was changing, from which count to which: `16>32`.
         seen: hashes (`Layout.identity`) of the other items already returned whose entries have this sort key.
         stale: whether entries with this sort key may have moved since.
         forced: continue just after this entry even so, because too many items were returned to remember them.
@@ -37,7 +37,7 @@ class Position(NamedTuple):
     sort: str
     item: tuple[str, str] | None = None
     shard: str = ""
-    change: str = ""
+    resize: str = ""
     seen: tuple[str, ...] = ()
     stale: bool = False
     forced: bool = False
@@ -47,7 +47,7 @@ class Position(NamedTuple):
         """Return it as JSON values; `partition` begins all stored partition keys of the listing."""
         state: list[Any] = [self.sort, self.stale + 2 * self.forced + 4 * (self.side % 3)]
         if self.item is not None:
-            state += [*self.item, self.shard.removeprefix(partition), self.change, *self.seen]
+            state += [*self.item, self.shard.removeprefix(partition), self.resize, *self.seen]
         while not state[-1]:
             state.pop()
         return state
@@ -58,9 +58,9 @@ class Position(NamedTuple):
         if len(state) == 1:
             return cls(state[0])
         whole: list[Any] = [*state, *[""] * (6 - len(state))]
-        sort, flags, pk, sk, shard, change, *seen = whole
+        sort, flags, pk, sk, shard, resize, *seen = whole
         item, place = ((pk, sk), partition + shard) if pk else (None, "")
-        return cls(sort, item, place, change, tuple(seen), bool(flags & 1), bool(flags & 2), (0, 1, -1)[flags >> 2])
+        return cls(sort, item, place, resize, tuple(seen), bool(flags & 1), bool(flags & 2), (0, 1, -1)[flags >> 2])
 
     @property
     def weight(self) -> int:
@@ -152,7 +152,7 @@ class Reading:
     """How every source of a listing is read: builds Query requests, and reads their answers.
 
     `visible` returns whether readers may see a stored item, for which it looks at the attributes `needed`. `fields` are
-    projected, None for whole items. `change` goes into positions. `unique` says that sort keys alone are positions, as
+    projected, None for whole items. `resize` goes into positions. `unique` says that sort keys alone are positions, as
     in the table. `now` is the time in epoch seconds by which items have expired; those that ever do are left to
     `visible` if it is not known.
     """
@@ -165,7 +165,7 @@ class Reading:
     filters: FilterExpression
     fields: tuple[str, ...] | None = None
     consistent: bool = False
-    change: str = ""
+    resize: str = ""
     unique: bool = False
     needed: tuple[str, ...] = ()
     now: float = inf
@@ -184,7 +184,7 @@ class Reading:
         if self.slot is None or self.unique:
             return Position(row[self.sort_attribute]["S"])
         item = (row[PK]["S"], row[SK]["S"])
-        return Position(row[index_sk(self.slot)]["S"], item, row[index_pk(self.slot)]["S"], self.change)
+        return Position(row[index_sk(self.slot)]["S"], item, row[index_pk(self.slot)]["S"], self.resize)
 
     def call(self, source: Source, limit: int, after: Position | None, bounds: Bounds | None = None) -> Call | None:
         """Return the Query for at most `limit` items of a source after a position; None if no key can be there."""

@@ -7,7 +7,7 @@ from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError, InputError, ThrottledError, TransactionConflictError
 from dynashard.repository.retry_policy import BatchOperation, Unfinished, read_rounds
 from dynashard.repository.store import Store
-from dynashard.repository.writes import Write
+from dynashard.repository.write import Write
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 from dynashard.transport.interface import Call, Reader, Wire
 

@@ -19,7 +19,7 @@ from dynashard.repository.items import Items
 from dynashard.repository.left_out import Found, found_in
 from dynashard.repository.replacement import kept
 from dynashard.repository.store import E, KeyLike
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.write import Kind, Write
 from dynashard.routing import IndexCounts
 from dynashard.schema import PK, REV, SK
 from dynashard.transport.deadline import evidence
@@ -120,7 +120,7 @@ class Batches(Items[E]):
 
         def write_of(key: ItemKey, place: int) -> Write:
             if place >= len(put):
-                return Write(Kind.CHANGE, key, "DeleteItem", now)
+                return Write(Kind.ALTER, key, "DeleteItem", now)
             item = put[place]
             wire = self._prepare(item, key, created=self._created(item), stamp=stamp, counts=counts)
             kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE

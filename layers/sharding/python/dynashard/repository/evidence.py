@@ -95,7 +95,7 @@ def _replaced(write: _Write, recorded: Revision | None) -> bool:
     if (write.if_match or _NONE) in recorded.replaced:
         return True
     born = _born(write.if_match)
-    # A delete leaves nothing: the same item under another revision was changed instead. A compare-and-set may have been
+    # A delete leaves nothing: the same item under another revision was written instead. A compare-and-set may have been
     # done and replaced so often since that its revision is no longer in `Prev`.
     return not write.revision and born is not None and born == recorded.born
 

@@ -21,15 +21,15 @@ from dynashard.errors import (
 )
 from dynashard.keys import key_text
 from dynashard.repository.batch import Reading
-from dynashard.repository.changes import Changes, fields_after, touched_indexes, update_expression
 from dynashard.repository.conditions import is_marker, mismatch, refusal
 from dynashard.repository.evidence import Proof, gone, judge, lineage
-from dynashard.repository.reading import HomeReader
+from dynashard.repository.home_reader import HomeReader
+from dynashard.repository.home_writer import HomeWriter
 from dynashard.repository.replacement import replacing, revision_read
 from dynashard.repository.scattered import Scattered
 from dynashard.repository.store import E, KeyLike, Store
-from dynashard.repository.writes import Done, Kind, Write
-from dynashard.repository.writing import HomeWriter
+from dynashard.repository.updates import FieldUpdates, fields_after, touched_indexes, update_expression
+from dynashard.repository.write import Done, Kind, Write
 from dynashard.routing import IndexCounts, Router
 from dynashard.schema import PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import DeclaredTopology
@@ -88,7 +88,7 @@ class Items(Generic[E]):
         return refusal(failed.item, name=self._name(key), now=write.now, if_match=write.if_match)
 
     def _read_live(self, key: KeyLike, if_match: str | None = None) -> Wire:
-        """The live item with this key, read consistently for a write that changes it."""
+        """The live item with this key, read consistently for a write that alters it."""
         current = self._read(key, Reading(consistent=True))
         if current is None:
             raise self._not_found(key)
@@ -216,7 +216,7 @@ class Items(Generic[E]):
     def _storing(
         self, kind: Kind, key: ItemKey, wire: Wire, if_match: str | None, *, returns: bool, over: E | None = None
     ) -> Write:
-        """The write that stores a whole item; it may return the item that it replaces, or change what was read."""
+        """The write that stores a whole item; it may return the item that it replaces, or update what was read."""
         options = {"ReturnValues": "ALL_OLD"} if returns else {}
         write = Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
         return replacing(self._entity, write, over)
@@ -227,7 +227,7 @@ class Items(Generic[E]):
 
     def _put_unread(self, item: E, if_match: str | None) -> Write:
         """The put of an item over one that was not read."""
-        kind = Kind.UPSERT if if_match is None else Kind.CHANGE
+        kind = Kind.UPSERT if if_match is None else Kind.ALTER
         return self._put_write(kind, item, created=self._created(item), if_match=if_match)
 
     def _put_changed(self, item: E, over: E) -> Write:
@@ -235,7 +235,7 @@ class Items(Generic[E]):
         revision = revision_read(over, None)
         if self._entity.key_of(over) != self._entity.key_of(item):
             raise InvalidKeyError(f"{self._name(item)} cannot replace {self._name(over)}: they have different keys")
-        return self._put_write(Kind.CHANGE, item, created=self._created(over), if_match=revision, over=over)
+        return self._put_write(Kind.ALTER, item, created=self._created(over), if_match=revision, over=over)
 
     def _put_over(self, item: E, current: Wire | None) -> Write:
         """The put of an item over the one that was read, whose creation stamp it keeps; None if there was none."""
@@ -243,7 +243,7 @@ class Items(Generic[E]):
             return self._put_write(Kind.CREATE, item, created=None)
         created, revision = self._stored_stamp(current), revision_in(current)
         over = self._nested(current)
-        return self._put_write(Kind.CHANGE, item, created=created, if_match=revision, over=over)
+        return self._put_write(Kind.ALTER, item, created=created, if_match=revision, over=over)
 
     def _nested(self, current: Wire) -> E | None:
         """The stored item that was read, if it has objects whose members a put may have to keep."""
@@ -265,7 +265,7 @@ class Items(Generic[E]):
     def _update_write(
         self,
         item_key: ItemKey,
-        changes: Changes,
+        updates: FieldUpdates,
         after: Mapping[str, Any],
         if_match: str | None,
         attributes: Mapping[str, Wire | None] | None = None,
@@ -285,39 +285,39 @@ class Items(Generic[E]):
         system |= {REV: {"S": revision}, **lineage(if_match)}
         stamp = stamp or store.stamp()
         after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
-        for index in touched_indexes(entity, changes):
+        for index in touched_indexes(entity, updates):
             entry = store.router.index_attributes(entity, index, item_key, after)
             system.update(entry)
             gone += () if entry else (index_pk(index.slot), index_sk(index.slot))
         update = update_expression(
-            entity, changes, system=system, first=first or {}, gone=gone, now=stamp, before=before or {}
+            entity, updates, system=system, first=first or {}, gone=gone, now=stamp, before=before or {}
         )
         options = {"ReturnValues": "ALL_NEW", **update}
         return Write(
-            Kind.CHANGE, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
+            Kind.ALTER, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
         )
 
-    def _known(self, key: KeyLike, changes: Changes) -> dict[str, Any]:
+    def _known(self, key: KeyLike, updates: FieldUpdates) -> dict[str, Any]:
         """The fields of an item that an update itself names."""
         fields = self._key_fields(key)
-        return {name: fields[name] for name in self._entity.key_fields} | dict(changes.set)
+        return {name: fields[name] for name in self._entity.key_fields} | dict(updates.set)
 
-    def _reads_first(self, changes: Changes, known: Mapping[str, Any]) -> bool:
+    def _reads_first(self, updates: FieldUpdates, known: Mapping[str, Any]) -> bool:
         """Whether an update depends on the stored item: to check the whole or a sum, or for the key of an index."""
         entity = self._entity
-        if entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in changes.add):
+        if entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in updates.add):
             return True
         given = known.keys() | entity.updated_fields
-        touched = touched_indexes(entity, changes)
-        return not all(index.fields <= given and not index.fields & changes.add.keys() for index in touched)
+        touched = touched_indexes(entity, updates)
+        return not all(index.fields <= given and not index.fields & updates.add.keys() for index in touched)
 
-    def _sum_refused(self, refused: InvalidValueError, key: KeyLike, changes: Changes) -> InvalidValueError:
+    def _sum_refused(self, refused: InvalidValueError, key: KeyLike, updates: FieldUpdates) -> InvalidValueError:
         """DynamoDB's refusal of a sum, with the field at fault if the stored item shows it. Cost: a consistent read."""
         stored = self._read(key, Reading(consistent=True))
         current = None if stored is None else self._entity.decode(stored)
         try:
             if current is not None:
-                fields_after(self._entity, current, changes)
+                fields_after(self._entity, current, updates)
         except InvalidValueError as named:
             return named
         return refused

@@ -21,10 +21,10 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import stored_key, wire_key
 from dynashard.repository.conditions import is_live, is_marker, unchanged
+from dynashard.repository.markers import marking, relocation, unmarking
 from dynashard.repository.phase_table import Met, Next
-from dynashard.repository.relocation import marking, relocation, unmarking
 from dynashard.repository.store import Store
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.write import Kind, Write
 from dynashard.routing import Places, home
 from dynashard.schema import MOVED_FROM, PK, REV
 from dynashard.topology import Phase

@@ -1,6 +1,6 @@
 """Where a write goes in each phase of a changing shard count, and what a failed condition leads to. Pure.
 
-    phase            creates                         writes over anything        changes a live item
+    phase            creates                         writes over anything        alters a live item
     stable, prepare  at old                          at old                      at old
     move             marker at old, item at new      at old, if it lives there;  at old
                                                      else as a create

@@ -12,8 +12,8 @@ from typing import Any
 
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidQueryError, UndecodableItemError
-from dynashard.repository.path_changes import MOST_CHARACTERS, PathChanges
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.path_updates import MOST_CHARACTERS, PathUpdates
+from dynashard.repository.write import Kind, Write
 from dynashard.schema import BORN, MOVED_FROM, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
 
@@ -112,10 +112,10 @@ def difference(entity: EntityDefinition[Any], item: Wire, over: Entity) -> dict[
     fields = entity.attributes_of(entity.model.model_fields.keys() - entity.attachments.keys())
     unread = owned_attributes(entity) - {PK, SK, *fields}
     for deep in (True, False):
-        changes = PathChanges()
+        updates = PathUpdates()
         for name in sorted(item.keys() | before.keys() | unread):
-            changes.compare((name,), before.get(name), item.get(name), deep=deep, known=name not in unread)
-        parts = changes.parts()
+            updates.compare((name,), before.get(name), item.get(name), deep=deep, known=name not in unread)
+        parts = updates.parts()
         if len(parts["UpdateExpression"]) <= MOST_CHARACTERS:
             break
     return parts

@@ -1,9 +1,9 @@
-"""Create, read, change and delete items, one or many at a time, wherever their shards are."""
+"""Create, read, update and delete items, one or many at a time, wherever their shards are."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple
 
-from dynashard.entity import Handling, handling_of, revision_in
+from dynashard.entity import WriteGuarantee, guarantee_of, revision_in
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
@@ -15,13 +15,13 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import LIVENESS, Reading
 from dynashard.repository.batches import Batches
-from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.late import ensure_home
 from dynashard.repository.projection import Part, projection
 from dynashard.repository.replacement import objects_read, revision_read
 from dynashard.repository.store import Companion, E, KeyLike, read_operation, write_operation
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.updates import FieldUpdates, check_updates, fields_after
+from dynashard.repository.write import Kind, Write
 from dynashard.schema import PK, SK
 
 _RACES: Final = 8
@@ -39,7 +39,7 @@ class Repository(Batches[E]):
     """The items of one entity. Safe to share between threads.
 
     Arguments: `key` is an item or the fields of its key. With `if_match`, a write is done only if the live item is at
-    this revision. `handling` says how a write deals with a lost answer, see `Handling`; None means the entity's own.
+    this revision. `handling` names the write guarantee, see `WriteGuarantee`; None means the entity's own.
 
     Every method raises `EngineError` or a subclass if DynamoDB refuses or cannot be reached, and `InvalidKeyError` for
     fields that cannot form a key. Every write raises `OutcomeUnknownError` if no answer came and nothing stored proves
@@ -64,10 +64,10 @@ class Repository(Batches[E]):
         Cost: 1 write unit, 1 round trip; guarded, 1 read unit and 1 round trip more; exactly once, 2 write units.
         """
         level = self._level(handling)
-        if level is Handling.EXACTLY_ONCE:
+        if level is WriteGuarantee.EXACTLY_ONCE:
             return self._store.exactly_once.create(self._store, item)
         write = self._put_write(Kind.CREATE, item, created=None)
-        if level is Handling.GUARDED and self._read(item, Reading(consistent=True)) is not None:
+        if level is WriteGuarantee.GUARDED and self._read(item, Reading(consistent=True)) is not None:
             # After a lost answer a stored item proves nothing; before the first request it does.
             raise exists_already(self._name(item))
         self._do(write, item)
@@ -173,13 +173,13 @@ class Repository(Batches[E]):
         level = self._level(handling)
         if over is not None:
             revision_read(over, if_match)
-            if level is Handling.EXACTLY_ONCE:
+            if level is WriteGuarantee.EXACTLY_ONCE:
                 return Written(self._store.exactly_once.put(self._store, item, if_match=None, over=over), created=False)
             changing = self._put_changed(item, over)
             self._do(changing, item)
             return Written(self._stored(changing), created=False)
-        if level is not Handling.PLAIN or (self._entity.created_fields and item.revision is None):
-            return self._put_over_what_is_read(item, if_match, once=level is Handling.EXACTLY_ONCE)
+        if level is not WriteGuarantee.PLAIN or (self._entity.created_fields and item.revision is None):
+            return self._put_over_what_is_read(item, if_match, once=level is WriteGuarantee.EXACTLY_ONCE)
         write = self._put_unread(item, if_match)
         done = self._do(write, item)
         # Of a free key the local engine returns the key itself.
@@ -198,13 +198,13 @@ class Repository(Batches[E]):
         if_match: str | None = None,
         handling: str | None = None,
     ) -> E:
-        """Change some fields of a live item. Values pass the validators of the fields and of the entity.
+        """Update some fields of a live item. Values pass the validators of the fields and of the entity.
 
         `set` has new values by field, `remove` fields to set to None, and `add` numbers to add to numbers, and sets to
         add to sets. They are added once: a request that may have been done is not sent again, unless it names the
-        revision that it changes.
+        revision that it updates.
 
-        Returns the changed item; if its answer was lost and what is stored proves that it was done, the item as found.
+        Returns the updated item; if its answer was lost and what is stored proves that it was done, the item as found.
 
         Raises:
             NotFoundError: no live item has the key.
@@ -217,24 +217,24 @@ class Repository(Batches[E]):
         added to a field that has bounds.
         """
         entity = self._entity
-        changes = check_changes(entity, set or {}, remove=remove, add=add or {})
+        updates = check_updates(entity, set or {}, remove=remove, add=add or {})
         item_key = entity.key_of(key)
         level = self._level(handling)
-        if level is Handling.EXACTLY_ONCE:
+        if level is WriteGuarantee.EXACTLY_ONCE:
             # A read afterwards could fail, or find what others have written since: the answer would not be true.
             return self._store.exactly_once.update(
                 self._store, entity.model, key, set=set, remove=remove, add=add, if_match=if_match
             )
-        known = self._known(key, changes)
-        if level is Handling.PLAIN and not self._reads_first(changes, known):
-            return self._apply(self._update_write(item_key, changes, known, if_match), key, changes)
+        known = self._known(key, updates)
+        if level is WriteGuarantee.PLAIN and not self._reads_first(updates, known):
+            return self._apply(self._update_write(item_key, updates, known, if_match), key, updates)
         for _ in range(_RACES):
             stored = self._read_live(key, if_match)
             current = entity.decode(stored)
-            after, before = fields_after(entity, current, changes), objects_read(entity, stored, current)
+            after, before = fields_after(entity, current, updates), objects_read(entity, stored, current)
             try:
-                write = self._update_write(item_key, changes, after, current.revision, before=before)
-                return self._apply(write, key, changes)
+                write = self._update_write(item_key, updates, after, current.revision, before=before)
+                return self._apply(write, key, updates)
             except RevisionMismatchError:
                 if if_match is not None:
                     raise
@@ -251,26 +251,26 @@ class Repository(Batches[E]):
         Cost: 1 write unit, 1 round trip; guarded, 1 read unit and 1 round trip more; exactly once, 2 write units.
         """
         level = self._level(handling)
-        if level is Handling.EXACTLY_ONCE:
+        if level is WriteGuarantee.EXACTLY_ONCE:
             self._store.exactly_once.delete(self._store, self._entity.model, key, if_match=if_match)
             return
-        if level is Handling.GUARDED and if_match is None:
+        if level is WriteGuarantee.GUARDED and if_match is None:
             self._delete_what_is_read(key)
             return
-        if level is Handling.GUARDED:
+        if level is WriteGuarantee.GUARDED:
             self._require(if_match, self._read(key, Reading(consistent=True)), key)
-        write = Write(Kind.CHANGE, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
+        write = Write(Kind.ALTER, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
         self._do(write, key)
 
-    def _level(self, handling: str | None) -> Handling:
-        return handling_of(handling, self._entity.handling)
+    def _level(self, handling: str | None) -> WriteGuarantee:
+        return guarantee_of(handling, self._entity.guarantee)
 
     def _delete_what_is_read(self, key: KeyLike) -> None:
         """Delete the live item, whatever others write meanwhile."""
         item_key = self._entity.key_of(key)
         for _ in range(_RACES):
             revision = revision_in(self._read_live(key))
-            write = Write(Kind.CHANGE, item_key, "DeleteItem", self._store.now(), if_match=revision, guarded=True)
+            write = Write(Kind.ALTER, item_key, "DeleteItem", self._store.now(), if_match=revision, guarded=True)
             try:
                 self._write(write, key)
             except ConditionFailedError as failed:
@@ -299,10 +299,10 @@ class Repository(Batches[E]):
                 continue
         raise RevisionMismatchError(f"{self._name(item)} changes too often to be replaced; try again later")
 
-    def _apply(self, write: Write, key: KeyLike, changes: Changes) -> E:
-        """Do the write of an update; return the item as changed."""
+    def _apply(self, write: Write, key: KeyLike, updates: FieldUpdates) -> E:
+        """Do the write of an update; return the item as updated."""
         try:
             done = self._do(write, key)
         except InvalidValueError as refused:
-            raise self._sum_refused(refused, key, changes) from None
+            raise self._sum_refused(refused, key, updates) from None
         return self._entity.decode(done.attributes or {})

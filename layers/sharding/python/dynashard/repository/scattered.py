@@ -13,7 +13,7 @@ from dynashard.repository.batch import BATCH_WRITE, LIVENESS, Reading, StoredKey
 from dynashard.repository.conditions import is_live
 from dynashard.repository.retry_policy import Unfinished, run_rounds, unsettled
 from dynashard.repository.store import Store
-from dynashard.repository.writes import Done, Kind, Write, send
+from dynashard.repository.write import Done, Kind, Write, send
 from dynashard.routing import shard_keys
 from dynashard.schema import PK
 from dynashard.transport.interface import Wire

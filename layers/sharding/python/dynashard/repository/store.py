@@ -59,7 +59,7 @@ class ExactlyOnce(Protocol):
         add: Mapping[str, Any] | None,
         if_match: str | None,
     ) -> E:
-        """Change some fields of a live item, and return it as changed."""
+        """Update some fields of a live item, and return it as updated."""
         ...
 
     def delete(self, store: "Store", model: type[Entity], key: KeyLike, *, if_match: str | None) -> None:
@@ -79,7 +79,7 @@ class Store:
         batch_concurrency: how many single writes of a batch may be in flight. With 1 they are sent one after the
             other in the calling thread.
         operation_seconds: how long a public method may take, with all of its requests, pauses and reads of evidence. A
-            change of a shard count waits for that long between its phases. `ConfigurationError` if it is not above 0.
+            resize waits for that long between its phases. `ConfigurationError` if it is not above 0.
     """
 
     transport: Transport

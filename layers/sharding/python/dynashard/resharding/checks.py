@@ -1,15 +1,15 @@
-"""Which changes are possible at all, and which are possible now."""
+"""Which resizes are possible at all, and which are possible now."""
 
 from dynashard.errors import InvalidValueError, ReshardRefusedError
 from dynashard.placement import is_power_of_two
-from dynashard.resharding.change import Change
+from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope, fits
 from dynashard.schema import MAX_SHARDS
 from dynashard.topology import Record
 
 
 def check_possible(scope: Scope, to: int, budget: float | None, share: float | None = None) -> None:
-    """Refuse a change that is never possible; see `Resharder.start`."""
+    """Refuse a resize that is never possible; see `Resharder.start`."""
     entity = scope.entity
     if scope.index is None and not entity.rule.powers_of_two:
         raise ReshardRefusedError(
@@ -40,21 +40,21 @@ def check_possible(scope: Scope, to: int, budget: float | None, share: float | N
 
 
 def check_now(scope: Scope, to: int, record: Record | None, family: Record) -> None:
-    """Refuse a change that is not possible now; see `Resharder.start`."""
+    """Refuse a resize that is not possible now; see `Resharder.start`."""
     here = record or family
-    change = Change.of(here)
+    resize = Resize.of(here)
     if record is None and under_way(family):
         raise ReshardRefusedError(
             f"the count of all partitions of {scope.family} is changing, including that of {scope.partition}: "
             "wait until that has ended",
             reason="family_busy",
         )
-    if change is not None and (here.target is not None or change.back_to is not None):
-        to_count = here.target if change.back_to is None else change.back_to
-        raise ReshardRefusedError(f"a change of {here.key} to {to_count} is under way already", reason="running")
+    if resize is not None and (here.target is not None or resize.back_to is not None):
+        to_count = here.target if resize.back_to is None else resize.back_to
+        raise ReshardRefusedError(f"a resize of {here.key} to {to_count} is under way already", reason="running")
     if not here.swept:
         raise ReshardRefusedError(
-            f"the markers of the last change of {here.key} are not swept yet; try again later", reason="not_swept"
+            f"the markers of the last resize of {here.key} are not swept yet; try again later", reason="not_swept"
         )
     if here.count == to:
         raise ReshardRefusedError(f"{scope.key} has {to} shards already", reason="same_count")
@@ -74,6 +74,6 @@ def check_now(scope: Scope, to: int, record: Record | None, family: Record) -> N
 
 
 def under_way(record: Record) -> bool:
-    """Whether a record's change is requested, under way, not swept, or to be reversed."""
-    change = Change.of(record)
-    return record.busy or (change is not None and change.back_to is not None)
+    """Whether a record's resize is requested, under way, not swept, or to be reversed."""
+    resize = Resize.of(record)
+    return record.busy or (resize is not None and resize.back_to is not None)

@@ -50,11 +50,11 @@ class Context:
         if family.former_lease and (lowered is None or lowered > now + self.timing.skew):
             # The record has the lowered lease: from now on the former one is no longer granted. A later time was stored
             # by a clock that was ahead.
-            changed = family.changed(now, lowered_at=now)
+            changed = family.revised(now, lowered_at=now)
         elif family.granted > lease:
-            changed = family.changed(now, lease=lease, former_lease=self.timing.longest(family, now), lowered_at=None)
+            changed = family.revised(now, lease=lease, former_lease=self.timing.longest(family, now), lowered_at=None)
         elif family.granted < lease and not family.active:
-            changed = family.changed(now, lease=lease)
+            changed = family.revised(now, lease=lease)
         else:
             return False
         with suppress(TopologyChangedError):
@@ -74,7 +74,7 @@ class Context:
         return end - now
 
     def waited_since(self, scope: Scope, record: Record, family: Record, seen: float) -> float:
-        """Return when the publication was stored, at the latest, that a record's change waits for; in epoch seconds.
+        """Return when the publication was stored, at the latest, that a record's resize waits for; in epoch seconds.
 
         `seen` is when the record was found stored. A request that moves nothing waits only for what was published
         before it: writers may be waiting for new shards. What was seen was stored, whatever other clocks have said.

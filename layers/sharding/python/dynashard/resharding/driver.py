@@ -1,4 +1,4 @@
-"""The loop of a process that carries out changes of shard counts, several at a time."""
+"""The loop of a process that carries out resizes, several at a time."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from dynashard.errors import DynashardError
 from dynashard.resharding.resharder import Resharder
 
 _POLL: Final = 1.0
-"""Seconds between polls for new changes."""
+"""Seconds between polls for new resizes."""
 _SLICE: Final = 2.0
 """Seconds that a task is worked on at a time."""
 _LONGEST_BACKOFF: Final = 60.0
@@ -18,7 +18,7 @@ _LONGEST_BACKOFF: Final = 60.0
 
 @dataclass
 class _Driven:
-    """A record whose change is under way."""
+    """A record whose resize is under way."""
 
     key: str
     tasks: deque[int] = field(default_factory=deque)
@@ -38,12 +38,12 @@ def drive(
     log: Callable[[str], None] = lambda _: None,
     until_idle: bool = False,
 ) -> None:
-    """Carry out all changes until `stop` returns true, which is called about once a second.
+    """Carry out all resizes until `stop` returns true, which is called about once a second.
 
     It may be killed at any moment; the next driver continues. After an error it logs a line and tries again, each time
-    after a longer pause, up to a minute. `workers` tasks run at a time, over all changes.
+    after a longer pause, up to a minute. `workers` tasks run at a time, over all resizes.
 
-    With `until_idle` it also ends when no change is under way any more, except paused ones.
+    With `until_idle` it also ends when no resize is under way any more, except paused ones.
 
     Cost: 1 round trip and 1 read unit a family every second while nothing changes.
     """
@@ -67,7 +67,7 @@ def drive(
 
 
 def _poll(resharder: Resharder, driven: dict[str, _Driven], log: Callable[[str], None]) -> bool:
-    """Begin with new changes and leave those that have ended; whether they could be read."""
+    """Begin with new resizes and leave those that have ended; whether they could be read."""
     try:
         keys = set(resharder.poll())
     except DynashardError as error:
@@ -88,7 +88,7 @@ def _collect(record: _Driven, now: float, log: Callable[[str], None]) -> None:
         try:
             if not future.result():
                 record.tasks.append(task)
-        except Exception as error:  # noqa: BLE001 - the other changes continue after any error
+        except Exception as error:  # noqa: BLE001 - the other resizes continue after any error
             _failed(record, now, f"task {task} of {record.key}: {error!r}", log)
         else:
             record.failures = 0
@@ -102,12 +102,12 @@ def _advance(
     if not record.running and not record.tasks:
         try:
             step = resharder.advance(record.key)
-        except Exception as error:  # noqa: BLE001 - the other changes continue after any error
+        except Exception as error:  # noqa: BLE001 - the other resizes continue after any error
             _failed(record, now, f"{record.key}: {error!r}", log)
             return
         record.concurrency, record.done = step.concurrency, step.kind == "done"
         record.tasks.extend(step.tasks)
-        # A paused change is polled as often as one that waits.
+        # A paused resize is polled as often as one that waits.
         record.due = now if step.kind == "work" else now + min(max(step.seconds, 0.0), _POLL)
         if record.done:
             record.due = now + _POLL

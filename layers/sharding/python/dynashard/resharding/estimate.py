@@ -1,4 +1,4 @@
-"""What a change of a shard count takes at the mover's share: items, units, dollars and time.
+"""What a resize takes at the mover's share: items, units, dollars and time.
 
 Pure functions of what is stored. `stored_amount` says how that is counted cheaply, and how wrong it may be.
 """
@@ -25,7 +25,7 @@ _PASSES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What stands in the shards, or the table, that a change reads.
+    """What stands in the shards, or the table, that a resize reads.
 
     Attributes:
         items, bytes: how much, as estimated.
@@ -66,8 +66,8 @@ def stored_from(samples: list[Sample], shards: int, most: int | None = None) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A change as far as its effort depends on it.
+class EffortInputs:
+    """What the effort of a resize depends on.
 
     Attributes:
         course: how its work is divided.
@@ -87,7 +87,7 @@ class Change:
 
     @property
     def moving(self) -> float:
-        """The share of what is read that has another home, or another index key, after the change."""
+        """The share of what is read that has another home, or another index key, after the resize."""
         origin, target = self.course.origin, self.course.target
         if self.course.rewrites or origin == UNSHARDED or target <= origin:
             return 1.0
@@ -96,7 +96,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a change is expected to take.
+    """What a resize is expected to take.
 
     Attributes:
         origin, target: the counts.
@@ -153,19 +153,19 @@ def lasting(seconds: float) -> str:
     return f"{ceil(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:,.1f} hours"  # noqa: PLR2004
 
 
-def estimate(change: Change, stored: Stored, share: Share) -> Estimate:
-    """Return what a change takes, if the mover uses all of its share and is not throttled."""
-    course = change.course
+def estimate(resize: EffortInputs, stored: Stored, share: Share) -> Estimate:
+    """Return what a resize takes, if the mover uses all of its share and is not throttled."""
+    course = resize.course
     # Without a size, as of a table that was described before its first items, an item is taken for 1 KB.
     size = stored.bytes / stored.items if stored.items and stored.bytes else float(_KB - _MARKER)
     arriving = 0.0
-    if change.shards and not course.rewrites:
-        units = max(1, course.origin) * share.write_units * change.creating_seconds
-        arriving = change.creating * units / ceil(size / _KB)
+    if resize.shards and not course.rewrites:
+        units = max(1, course.origin) * share.write_units * resize.creating_seconds
+        arriving = resize.creating * units / ceil(size / _KB)
     read_bytes = (stored.items + arriving) * size
-    items = (stored.items + arriving) * change.moving if change.shards else 0.0
-    units = ceil((size + _MARKER) / _KB) * (1 + change.entries)
-    blocks = read_bytes / _BLOCK if change.shards else 0.0
+    items = (stored.items + arriving) * resize.moving if resize.shards else 0.0
+    units = ceil((size + _MARKER) / _KB) * (1 + resize.entries)
+    blocks = read_bytes / _BLOCK if resize.shards else 0.0
     if course.rewrites:
         # The table and the other indexes take one write of the item; this index deletes an entry and puts one.
         writes, reads = items * (units + 2 * ceil((size + _MARKER) / _KB)), blocks
@@ -173,9 +173,9 @@ def estimate(change: Change, stored: Stored, share: Share) -> Estimate:
         # A transaction takes twice the units, at the old home and at the new one; deleting the marker takes one.
         writes, reads = items * units * 5, blocks * _PASSES
     # The longest task has this part of the work.
-    turns = ceil(change.shards / course.workers) / change.shards if change.shards else 0.0
-    seconds = change.waits + turns * _working(course, writes, reads, share)
-    factor = change.moving
+    turns = ceil(resize.shards / course.workers) / resize.shards if resize.shards else 0.0
+    seconds = resize.waits + turns * _working(course, writes, reads, share)
+    factor = resize.moving
     return Estimate(
         origin=course.origin,
         target=course.target,
@@ -187,7 +187,7 @@ def estimate(change: Change, stored: Stored, share: Share) -> Estimate:
         read_units=round(reads),
         dollars=writes * WRITE_DOLLARS + reads * READ_DOLLARS,
         seconds=round(seconds, 1),
-        waiting=change.waits,
+        waiting=resize.waits,
         part=share.part,
     )
 

@@ -1,4 +1,4 @@
-"""Forecasts what a change takes, and declines one that starts by itself and would take too long."""
+"""Forecasts what a resize takes, and declines one that starts by itself and would take too long."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -6,11 +6,11 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition
 from dynashard.errors import EngineError, EngineUnavailableError
 from dynashard.resharding import estimate as estimates
-from dynashard.resharding.change import SELF_STARTED, Change
 from dynashard.resharding.context import Context
 from dynashard.resharding.estimate import Estimate, Stored, lasting
 from dynashard.resharding.job import moving_shards
 from dynashard.resharding.rates import Course
+from dynashard.resharding.resize import SELF_STARTED, Resize
 from dynashard.resharding.scope import Scope
 from dynashard.resharding.share import Share
 from dynashard.resharding.stored_amount import stored_in
@@ -19,18 +19,18 @@ from dynashard.topology import Record
 _WAITS: Final = 5
 _WAITS_OF_INDEX: Final = 4
 _WAITS_WITHOUT_MOVES: Final = 2
-"""Waits from the request to the end: before each phase, and before the change is over."""
+"""Waits from the request to the end: before each phase, and before the resize is over."""
 
 
 def share_of(context: Context, part: float | None) -> Share:
-    """Return what a change may take of each shard, by the part that its request names, or the setting."""
+    """Return what a resize may take of each shard, by the part that its request names, or the setting."""
     return context.share if part is None else replace(context.share, part=part)
 
 
-def course_of(context: Context, scope: Scope, change: Change) -> Course:
-    """Return how a change divides its work."""
-    workers = max(1, min(context.concurrency, change.tasks))
-    return Course(change.origin, change.target, workers, rewrites=scope.index is not None, budget=change.budget)
+def course_of(context: Context, scope: Scope, resize: Resize) -> Course:
+    """Return how a resize divides its work."""
+    workers = max(1, min(context.concurrency, resize.tasks))
+    return Course(resize.origin, resize.target, workers, rewrites=scope.index is not None, budget=resize.budget)
 
 
 def forecast(
@@ -44,7 +44,7 @@ def forecast(
     share: float | None = None,
     creating: float = 0.0,
 ) -> Estimate:
-    """Return what a change from one count to another takes; `family` is the record of the scope's family.
+    """Return what a resize from one count to another takes; `family` is the record of the scope's family.
 
     Raises, costs: as `stored_in`. Nothing is read if nothing moves.
     """
@@ -53,11 +53,13 @@ def forecast(
     wait = timing.wait(lease)
     if not scope.moves:
         course = Course(origin, target, 1)
-        return estimates.estimate(estimates.Change(course, 0, waits=_WAITS_WITHOUT_MOVES * wait), Stored(), of_shards)
+        return estimates.estimate(
+            estimates.EffortInputs(course, 0, waits=_WAITS_WITHOUT_MOVES * wait), Stored(), of_shards
+        )
     shards = moving_shards(scope, origin, target) if scope.partition is not None else []
     tasks = len(shards) or context.segments
     course = Course(origin, target, min(context.concurrency, tasks), rewrites=scope.index is not None, budget=budget)
-    change = estimates.Change(
+    resize = estimates.EffortInputs(
         course,
         tasks,
         entries=_entries(context, scope),
@@ -66,37 +68,37 @@ def forecast(
         # Clients learn within a lease after the phase has begun that new items belong to their new homes.
         creating_seconds=2 * wait + lease,
     )
-    return estimates.estimate(change, stored_in(context, scope, shards, of_shards), of_shards)
+    return estimates.estimate(resize, stored_in(context, scope, shards, of_shards), of_shards)
 
 
-def judged(context: Context, scope: Scope, family: Record, change: Change) -> Change:
-    """Return a change that started by itself with the time that it is expected to take, or with why it is declined.
+def judged(context: Context, scope: Scope, family: Record, resize: Resize) -> Resize:
+    """Return a resize that started by itself with the time that it is expected to take, or with why it is declined.
 
     Cost: as `forecast`.
     """
-    if change.cause not in SELF_STARTED or not scope.moves or change.expected is not None:
-        return change
+    if resize.cause not in SELF_STARTED or not scope.moves or resize.expected is not None:
+        return resize
     if context.most_seconds is None:
-        return change
+        return resize
     try:
         found = forecast(
             context,
             scope,
             family,
-            change.origin,
-            change.target,
-            budget=change.budget,
-            share=change.share,
-            creating=change.creating,
+            resize.origin,
+            resize.target,
+            budget=resize.budget,
+            share=resize.share,
+            creating=resize.creating,
         )
     except EngineUnavailableError:
         raise
     except EngineError as error:
-        return replace(change, declined=f"what it takes is unknown ({error})")
+        return replace(resize, declined=f"what it takes is unknown ({error})")
     if found.error is not None and found.seconds <= context.most_seconds:
-        return replace(change, expected=found.seconds)
+        return replace(resize, expected=found.seconds)
     bound = lasting(context.most_seconds)
-    return replace(change, declined=f"it {found.text}; by itself it may take at most {bound}")
+    return replace(resize, declined=f"it {found.text}; by itself it may take at most {bound}")
 
 
 def _entries(context: Context, scope: Scope) -> int:

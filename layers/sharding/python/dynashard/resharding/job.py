@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dynashard.placement import UNSHARDED
-from dynashard.resharding.change import Change
 from dynashard.resharding.context import Context
 from dynashard.resharding.progress import Pass, Position
+from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Family, Scope
 from dynashard.schema import PK, SK
 from dynashard.topology import Phase, Record
@@ -25,23 +25,23 @@ _RECHECK: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A pass of a change over the items of a family's entities."""
+    """A pass of a resize over the items of a family's entities."""
 
     scope: Scope
     family: Family
-    change: Change
+    resize: Resize
     kind: Pass
 
     @property
     def reversed(self) -> "Job":
         """The job with origin and target swapped: an item at a new home already belongs at the old one."""
-        return replace(self, change=replace(self.change, origin=self.change.target, target=self.change.origin))
+        return replace(self, resize=replace(self.resize, origin=self.resize.target, target=self.resize.origin))
 
 
 def moving_shards(scope: Scope, origin: int, target: int) -> list[str]:
     """Return the stored partition keys that items of a logical partition leave.
 
-    With fewer shards after the change, items leave only the shards that cease to exist; back to the bare key, all.
+    With fewer shards after the resize, items leave only the shards that cease to exist; back to the bare key, all.
     """
     keys = scope.shard_keys(origin)
     return keys[target:] if UNSHARDED < target < origin else keys
@@ -50,7 +50,7 @@ def moving_shards(scope: Scope, origin: int, target: int) -> list[str]:
 def gaining_shards(scope: Scope, origin: int, target: int) -> list[str]:
     """Return the stored partition keys to which items of a logical partition come, and where others may stand already.
 
-    With more shards after the change, items come only to new shards: an item that stands in an old one by mistake
+    With more shards after the resize, items come only to new shards: an item that stands in an old one by mistake
     belongs elsewhere under the new count as well.
     """
     before, keys = scope.shard_keys(origin), scope.shard_keys(target)
@@ -58,34 +58,34 @@ def gaining_shards(scope: Scope, origin: int, target: int) -> list[str]:
 
 
 def tasks_of(scope: Scope, origin: int, target: int, segments: int) -> int:
-    """Return into how many tasks the work of a change is divided."""
+    """Return into how many tasks the work of a resize is divided."""
     if not scope.moves:
         return 0
     return segments if scope.partition is None else min(_MOST_TASKS, len(moving_shards(scope, origin, target)))
 
 
-def checks_of(scope: Scope, change: Change) -> int:
-    """Return how many of a change's tasks have homes to check before it begins."""
-    if not change.check:
+def checks_of(scope: Scope, resize: Resize) -> int:
+    """Return how many of a resize's tasks have homes to check before it begins."""
+    if not resize.check:
         return 0
     if scope.partition is None:
-        return change.tasks
-    return min(change.tasks, len(gaining_shards(scope, change.origin, change.target)))
+        return resize.tasks
+    return min(resize.tasks, len(gaining_shards(scope, resize.origin, resize.target)))
 
 
 def kind_of(record: Record, scope: Scope) -> Pass | None:
     """Return the pass of a record's phase, if it has one."""
-    change = Change.of(record)
-    if change is None or change.tasks == 0 or not record.busy:
+    resize = Resize.of(record)
+    if resize is None or resize.tasks == 0 or not record.busy:
         return None
     in_phase = {Phase.MOVE: Pass.MOVE}
-    if change.survey:
+    if resize.survey:
         in_phase[Phase.PREPARE] = Pass.SURVEY
     if scope.index is None:
         in_phase[Phase.SETTLE] = Pass.SETTLE
         if record.target is None:
             in_phase[Phase.STABLE] = Pass.SWEEP
-        elif change.check:
+        elif resize.check:
             in_phase[Phase.STABLE] = Pass.CHECK
     return in_phase.get(record.phase)
 
@@ -110,7 +110,7 @@ class Guard:
     def holds(self, job: Job) -> bool:
         """Whether the same job is still to be done."""
         now = self.job()
-        return now is not None and now.change.id == job.change.id and now.kind is job.kind
+        return now is not None and now.resize.id == job.resize.id and now.kind is job.kind
 
     def _refresh(self, now: float) -> None:
         record, family = self._context.read(self._scope)
@@ -119,12 +119,12 @@ class Guard:
         self._job = None
         if record is None or family is None:
             return
-        change, kind = Change.of(record), kind_of(record, self._scope)
-        if change is not None and kind is not None and not change.paused:
-            known = change.seen is not None and self._context.left(family, change.seen, after) <= 0
+        resize, kind = Resize.of(record), kind_of(record, self._scope)
+        if resize is not None and kind is not None and not resize.paused:
+            known = resize.seen is not None and self._context.left(family, resize.seen, after) <= 0
             if not known and kind not in _IMMEDIATE:
                 return
-            self._job = Job(self._scope, self._context.families[self._scope.family], change, kind)
+            self._job = Job(self._scope, self._context.families[self._scope.family], resize, kind)
         self._until = now + min(_RECHECK, family.granted)
 
 
@@ -176,12 +176,12 @@ def after(position: Position, item: Wire) -> Position:
 
 def sources_of(context: Context, job: Job, task: int, reading: Wire) -> Sources:
     """Return what a task reads, with the filter and projection of `reading`: shards, or a segment of the table."""
-    change = job.change
+    resize = job.resize
     reading = {"TableName": context.table, "Limit": _CHUNK, **reading}
     if job.scope.partition is None:
-        return Sources(context, [segments(reading, change.tasks)[task]])
+        return Sources(context, [segments(reading, resize.tasks)[task]])
     shards = gaining_shards if job.kind is Pass.CHECK else moving_shards
-    keys = shards(job.scope, change.origin, change.target)[task :: change.tasks]
+    keys = shards(job.scope, resize.origin, resize.target)[task :: resize.tasks]
     return Sources(context, [query(reading, key) for key in keys])
 
 

@@ -2,7 +2,7 @@
 
 from dynashard.errors import DynashardError, TransactionCanceledError
 from dynashard.repository.conditions import Condition, unchanged
-from dynashard.repository.relocation import relocation
+from dynashard.repository.markers import relocation
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.progress import Pass
@@ -16,7 +16,7 @@ class TakenError(Exception):
 
 
 class Mover(Work):
-    """Moves the items of a change.
+    """Moves the items of a resize.
 
     An item costs 2 write units for every 1 KB for the marker and 2 for the copy, and as much again for each index the
     item stands in. An item that has expired for longer than clocks differ is deleted instead.
@@ -26,25 +26,25 @@ class Mover(Work):
 
     def __init__(self, context: Context, job: Job, homes: Homes) -> None:
         self._context = context
-        self._change = job.change
+        self._resize = job.resize
         self.counter = "moved" if job.kind is Pass.MOVE else "late"
         self._homes = homes
         self._yields = job.kind in (Pass.SETTLE, Pass.SWEEP)
         self.reading: Wire = {"ConsistentRead": True, "FilterExpression": f"attribute_not_exists({MOVED_TO})"}
 
     def concerns(self, item: Wire) -> bool:
-        """Whether an item, not a marker, has another home after the change."""
+        """Whether an item, not a marker, has another home after the resize."""
         return MOVED_TO not in item and self._homes.new_home(item) is not None
 
     def write(self, item: Wire) -> Call:
         """Return the transaction that moves it, or the deletion of an item that expired long ago."""
-        context, change = self._context, self._change
+        context, resize = self._context, self._resize
         now = context.runtime.clock()
         if expired(item, now - context.timing.skew):
             still = unchanged(item) & Condition(f"{EXPIRES_AT} = :expires", {":expires": item[EXPIRES_AT]})
             return Call("DeleteItem", still.on({"TableName": context.table, "Key": {PK: item[PK], SK: item[SK]}}))
         new = self._homes.new_home(item) or ""
-        actions = relocation(context.table, item, new, origin=change.origin, target=change.target, now=now)
+        actions = relocation(context.table, item, new, origin=resize.origin, target=resize.target, now=now)
         return Call("TransactWriteItems", {"TransactItems": actions})
 
     def stays(self, item: Wire, error: DynashardError) -> bool:

@@ -1,7 +1,7 @@
 """Backpressure: a task consumes no more than its rate, and backs off exponentially when the table is throttled.
 
 A hot shard throttles callers and the mover alike. The mover then sends again after a short pause, because it has a
-share of that shard: backing off would leave all of it to callers who ask for more than there is, and the change would
+share of that shard: backing off would leave all of it to callers who ask for more than there is, and the resize would
 never end. What is throttled consumes nothing, so the rate bounds what the mover gets, and callers get the rest.
 """
 

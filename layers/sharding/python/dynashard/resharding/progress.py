@@ -21,7 +21,7 @@ class Pass(StrEnum):
     """What is done with all items of a task."""
 
     CHECK = "check"
-    """Before a change begins: clear the new homes of items that stand there by mistake."""
+    """Before a resize begins: clear the new homes of items that stand there by mistake."""
     SURVEY = "survey"
     """Count the items that will move."""
     MOVE = "move"
@@ -62,10 +62,10 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Progress(Counters):
-    """How far a task of a record's change has come.
+    """How far a task of a record's resize has come.
 
     Attributes:
-        change: the id of the change.
+        resize: the id of the resize.
         done: whether the pass is complete.
         counted: whether the items to move, `total`, were counted beforehand.
         after: when the budget allows the next write, in epoch seconds.
@@ -74,7 +74,7 @@ class Progress(Counters):
 
     key: str
     task: int
-    change: str
+    resize: str
     kind: Pass
     position: Position = Position()
     done: bool = False
@@ -111,18 +111,18 @@ class ProgressTable:
     transport: Transport
     table: str
 
-    def of(self, key: str, change: str, tasks: int) -> list[Progress]:
-        """Return the progress of the tasks of a change that have begun. Cost: 1 round trip, 1 read unit a task."""
+    def of(self, key: str, resize: str, tasks: int) -> list[Progress]:
+        """Return the progress of the tasks of a resize that have begun. Cost: 1 round trip, 1 read unit a task."""
         items = read_items(self.transport, self.table, [_stored_key(key, task) for task in range(tasks)])
         known = (_decode(key, item) for item in items)
-        return [each for each in known if each is not None and each.change == change]
+        return [each for each in known if each is not None and each.resize == resize]
 
-    def begin(self, key: str, task: int, change: str, kind: Pass) -> Progress:
+    def begin(self, key: str, task: int, resize: str, kind: Pass) -> Progress:
         """Return the progress of a task, or its start if it has not begun. Cost: 1 round trip, 1 read unit."""
         items = read_items(self.transport, self.table, [_stored_key(key, task)])
         known = _decode(key, items[0]) if items else None
-        if known is None or known.change != change:
-            return Progress(key, task, change, kind, begins=True)
+        if known is None or known.resize != resize:
+            return Progress(key, task, resize, kind, begins=True)
         if known.kind is kind:
             return known
         return replace(known, kind=kind, position=Position(), done=False, after=0.0, begins=True)
@@ -147,13 +147,13 @@ class ProgressTable:
             return (failed.item and _decode(now.key, failed.item)) or now
         return now
 
-    def clear(self, key: str, change: str, tasks: int) -> None:
-        """Delete the progress of a change. If that fails, the next change overwrites it. Cost: 1 write unit a task."""
+    def clear(self, key: str, resize: str, tasks: int) -> None:
+        """Delete the progress of a resize. If that fails, the next resize overwrites it. Cost: 1 write unit a task."""
         condition = {
             "TableName": self.table,
             "ConditionExpression": "#change = :change",
             "ExpressionAttributeNames": {"#change": "change"},
-            "ExpressionAttributeValues": {":change": {"S": change}},
+            "ExpressionAttributeValues": {":change": {"S": resize}},
         }
         keys = ({TOPOLOGY_KEY: {"S": _stored_key(key, task)}} for task in range(tasks))
         with suppress(DynashardError):
@@ -170,7 +170,7 @@ def _number(value: float) -> Wire:
 
 def _update(was: Progress, now: Progress) -> Wire:
     """The update from one progress to another: the first of a pass sets its counters, every other adds to them."""
-    of: Wire = {"change": {"S": now.change}, "kind": {"S": now.kind.value}}
+    of: Wire = {"change": {"S": now.resize}, "kind": {"S": now.kind.value}}
     state: Wire = {
         "source": _number(now.position.source),
         "done": {"BOOL": now.done},
@@ -208,7 +208,7 @@ def _decode(key: str, wire: Mapping[str, Any]) -> Progress | None:
     return Progress(
         key=key,
         task=plain["task"],
-        change=plain["change"],
+        resize=plain["change"],
         kind=Pass(plain["kind"]),
         position=Position(plain.get("source", 0), wire["cursor"]["M"] if "cursor" in wire else None),
         done=plain.get("done", False),

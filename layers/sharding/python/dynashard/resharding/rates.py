@@ -1,4 +1,4 @@
-"""How many units a second one task of a change may consume, so that no shard gives more than the mover's share.
+"""How many units a second one task of a resize may consume, so that no shard gives more than the mover's share.
 
 A task reads one shard at a time. Moving writes as much to the old shard as to the new one, so it may consume twice the
 share; deleting markers writes to the old shard alone. If the count shrinks, several tasks write to one remaining shard.
@@ -27,7 +27,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How a change divides its work.
+    """How a resize divides its work.
 
     Attributes:
         origin, target: the counts.

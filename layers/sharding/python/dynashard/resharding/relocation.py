@@ -1,4 +1,4 @@
-"""Which items of a change have another home after it, and what a pass does about them."""
+"""Which items of a resize have another home after it, and what a pass does about them."""
 
 from dynashard.entity import ItemKey, expiry
 from dynashard.errors import DynashardError
@@ -38,16 +38,16 @@ class Work:
 
 
 class Homes:
-    """Which items of a change, named by its id, have another home after it."""
+    """Which items of a resize, named by its id, have another home after it."""
 
     def __init__(self, context: Context, job: Job) -> None:
-        self.change = job.change.id
+        self.resize = job.resize.id
         self._context = context
         self._job = job
         self._own: frozenset[str] | None = None
 
     def partition(self, stored: str) -> str | None:
-        """Return the logical partition of a stored partition key, if the change concerns it."""
+        """Return the logical partition of a stored partition key, if the resize concerns it."""
         scope = self._job.scope
         logical = logical_partition_of(scope.entity, stored)
         if scope.partition is not None:
@@ -55,7 +55,7 @@ class Homes:
         return None if scope.whole_family and self._has_own_count(logical) else logical
 
     def new_home(self, item: Wire) -> str | None:
-        """Return the stored partition key of an item after the change; None if it stays, or is a copy already moved."""
+        """Return the stored partition key of an item after the resize; None if it stays, or is a copy already moved."""
         job = self._job
         if not job.family.has(item):
             return None
@@ -65,9 +65,9 @@ class Homes:
             return None
         key = ItemKey(partition, item[SK]["S"])
         entity = job.scope.entity
-        if home(entity, key, job.change.origin) != stored:
+        if home(entity, key, job.resize.origin) != stored:
             return None
-        new = home(entity, key, job.change.target)
+        new = home(entity, key, job.resize.target)
         return None if new == stored else new
 
     def _has_own_count(self, partition: str) -> bool:

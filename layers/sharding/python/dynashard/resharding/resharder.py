@@ -1,4 +1,4 @@
-"""The entry point for operators, drivers and policies: start a change, follow it, and carry it out."""
+"""The entry point for operators, drivers and policies: start a resize, follow it, and carry it out."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ from dynashard.transport.interface import Transport
 _TIMING: Final = Timing()
 _SHARE: Final = Share()
 MOST_SECONDS: Final = 600.0
-"""How long a change may be expected to take that starts by itself and moves items."""
+"""How long a resize may be expected to take that starts by itself and moves items."""
 _WIDTH: Final = 16
 """Writes of a task that are under way at a time."""
 
@@ -41,9 +41,9 @@ class Resharder:
 
     It needs all `entities` that share logical partitions with one of them, and a `timing` of not less than what clients
     are given. Drivers work on `concurrency` tasks at a time, among which a budget is divided. Work on the whole table,
-    which a change of a family or an index takes, is divided into `segments`.
+    which a resize of a family or an index takes, is divided into `segments`.
 
-    A change takes no more than `share` of the units of each shard, unless its request names another part. One that the
+    A resize takes no more than `share` of the units of each shard, unless its request names another part. One that the
     growth policy has requested is declined if items move and it is expected to take longer than `most_seconds`; None
     for no such bound.
     """
@@ -100,17 +100,17 @@ class Resharder:
         survey: bool = True,
         creating: float = 0.0,
     ) -> Status:
-        """Request another shard count and return; a driver carries the change out.
+        """Request another shard count and return; a driver carries the resize out.
 
         Args:
             scope: what to change.
             to: the new count, a power of two up to 1024.
             budget: write units a second that moving and sweeping may take; None for no bound besides the share.
-            share: the part of each shard's units that the change may take; None for the worker's setting.
+            share: the part of each shard's units that the resize may take; None for the worker's setting.
             cause: why, for the status. One that the growth policy gives, `throttle` or `quiet`, may be declined.
             survey: count the items to move during the first wait, for the progress bar; half a read unit for 4 KB.
             creating: the share of a shard's write units with which callers create items, for the judgement whether the
-                change ends in time.
+                resize ends in time.
 
         Raises:
             ReshardRefusedError: it is not possible, or not now; `reason` is one of not_power_of_two, same_count,
@@ -125,7 +125,7 @@ class Resharder:
         return self.status(scope)
 
     def estimate(self, scope: Scope, to: int, *, budget: float | None = None, share: float | None = None) -> Estimate:
-        """Return what a change to another count would take: items, units, dollars and seconds.
+        """Return what a resize to another count would take: items, units, dollars and seconds.
 
         Arguments as of `start`. Items that callers create meanwhile are not included.
 
@@ -143,7 +143,7 @@ class Resharder:
         return forecast(self._context, scope, family, origin, to, budget=budget, share=share)
 
     def abort(self, scope: Scope) -> Status:
-        """Abort a change. Cost: 3 round trips, 3 read units, 1 write unit.
+        """Abort a resize. Cost: 3 round trips, 3 read units, 1 write unit.
 
         Before its MOVE phase it ends at once, and no item was moved. After that it is completed and swept, and then
         the count is changed back: see `Status.back_to`.
@@ -154,27 +154,27 @@ class Resharder:
         return self.status(scope)
 
     def pause(self, scope: Scope, *, error: str | None = None) -> Status:
-        """Pause a change, because of an error if given; workers stop within seconds. Raises, costs: as `abort`."""
+        """Pause a resize, because of an error if given; workers stop within seconds. Raises, costs: as `abort`."""
         resize_requests.pause(self._context, scope, paused=True, error=error)
         return self.status(scope)
 
     def resume(self, scope: Scope) -> Status:
-        """Resume a paused change. Raises, costs: as `abort`."""
+        """Resume a paused resize. Raises, costs: as `abort`."""
         resize_requests.pause(self._context, scope, paused=False)
         return self.status(scope)
 
     def status(self, scope: Scope) -> Status:
-        """Return how far a change has come, or how the last one ended; of a partition without a record, its family's.
+        """Return how far a resize has come, or how the last one ended; of a partition without a record, its family's.
 
-        Cost: 1 round trip, 2 read units; while a change is under way 1 more, with up to 64 read units.
+        Cost: 1 round trip, 2 read units; while a resize is under way 1 more, with up to 64 read units.
         """
         record, family = resize_requests.known(self._context, scope)
         return status_of(self._context, scope, record or family, family)
 
     def busy(self) -> list[Status]:
-        """Return all changes that are requested, under way or not swept, by key.
+        """Return all resizes that are requested, under way or not swept, by key.
 
-        Cost: 1 round trip and 1 read unit a family, and 1 a change, and what `status` costs for each.
+        Cost: 1 round trip and 1 read unit a family, and 1 a resize, and what `status` costs for each.
         """
         families = self._families()
         found = self.topology.read(_active(families))
@@ -185,9 +185,9 @@ class Resharder:
         ]
 
     def poll(self) -> list[str]:
-        """Return the keys of all records of unfinished changes, in order; a driver calls `advance` for each.
+        """Return the keys of all records of unfinished resizes, in order; a driver calls `advance` for each.
 
-        Stored leases are brought in line before. A lowered setting of the lease shortens the waits of changes when the
+        Stored leases are brought in line before. A lowered setting of the lease shortens the waits of resizes when the
         leases that were granted before have ended. A raised one is stored while nothing changes.
 
         Cost: 1 round trip, 1 read unit a family; if its lease is not the setting's, 1 round trip and 1 write unit.
@@ -198,7 +198,7 @@ class Resharder:
         return _active(families)
 
     def advance(self, key: str) -> Step:
-        """Publish the next phase of a change if its time has come, and return what to do next. Safe at any time.
+        """Publish the next phase of a resize if its time has come, and return what to do next. Safe at any time.
 
         Raises as `scope`. Cost: 1 round trip, 2 read units; 1 more and 1 write unit to publish; 1 more and a read unit
         a task to read their progress.
@@ -208,7 +208,7 @@ class Resharder:
     def work(self, key: str, task: int, *, seconds: float) -> bool:
         """Work on a task for about so many seconds; any number of processes may call this at any time.
 
-        Returns whether there is no more to do for the task now: it is complete, its time has not come, or the change is
+        Returns whether there is no more to do for the task now: it is complete, its time has not come, or the resize is
         paused or over. `advance` says which.
 
         Raises `EngineError` if a request failed for good. The work may be continued.
@@ -220,38 +220,38 @@ class Resharder:
         scope = self.scope(key)
         guard = Guard(self._context, scope)
         job = guard.job()
-        if job is None or not 0 <= task < job.change.tasks:
+        if job is None or not 0 <= task < job.resize.tasks:
             return True
         try:
             homes, pace = self._homes_of(job), self._pace(job, task)
             complete = Slice(self._context, guard, job, task, homes=homes, pace=pace).run(seconds)
         except TakenError as taken:
             with suppress(ReshardRefusedError):
-                resize_requests.pause(self._context, scope, paused=True, error=str(taken), change_id=job.change.id)
+                resize_requests.pause(self._context, scope, paused=True, error=str(taken), resize_id=job.resize.id)
             return True
         if complete:
             with self._lock:
-                self._paces.pop((job.change.id, task), None)
+                self._paces.pop((job.resize.id, task), None)
         return complete
 
     def _pace(self, job: Job, task: int) -> Pace:
-        context, change = self._context, job.change
-        rate = course_of(context, job.scope, change).rate(job.kind, share_of(context, change.share))
+        context, resize = self._context, job.resize
+        rate = course_of(context, job.scope, resize).rate(job.kind, share_of(context, resize.share))
         with self._lock:
-            pace = self._paces.get((change.id, task))
+            pace = self._paces.get((resize.id, task))
             if pace is None:
                 pace = Pace(rate, width=_WIDTH, table=self._table_speed, runtime=context.runtime)
-                self._paces[change.id, task] = pace
+                self._paces[resize.id, task] = pace
             pace.rate = rate
             return pace
 
     def _homes_of(self, job: Job) -> Homes:
-        # Kept for the last change of each record, so that it reads once which partitions have records of their own.
+        # Kept for the last resize of each record, so that it reads once which partitions have records of their own.
         if job.kind is Pass.CHECK:
             return Homes(self._context, job.reversed)
         with self._lock:
             homes = self._homes.get(job.scope.key)
-            if homes is None or homes.change != job.change.id:
+            if homes is None or homes.resize != job.resize.id:
                 homes = self._homes[job.scope.key] = Homes(self._context, job)
             return homes
 

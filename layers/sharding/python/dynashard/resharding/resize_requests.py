@@ -7,10 +7,10 @@ from typing import Any, Final
 from dynashard.entity import Shards
 from dynashard.errors import ReshardRefusedError, TopologyChangedError
 from dynashard.placement import UNSHARDED
-from dynashard.resharding.change import Change
 from dynashard.resharding.checks import check_now, check_possible, under_way
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import tasks_of
+from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Phase, Record, family_of
 from dynashard.topology.records import first_record
@@ -23,7 +23,7 @@ Put = tuple[Record | None, Record]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request for a change asks for besides the count; see `Resharder.start`."""
+    """What a request for a resize asks for besides the count; see `Resharder.start`."""
 
     budget: float | None = None
     share: float | None = None
@@ -33,66 +33,66 @@ class Asked:
 
 
 def start(context: Context, scope: Scope, to: int, asked: Asked) -> None:
-    """Store a request for a change, which the controller carries out; see `Resharder.start`."""
+    """Store a request for a resize, which the controller carries out; see `Resharder.start`."""
     check_possible(scope, to, asked.budget, asked.share)
-    change_id = context.new_id()
+    resize_id = context.new_id()
 
     def requested(record: Record | None, family: Record) -> list[Put]:
-        if record is not None and record.change.get("id") == change_id:
+        if record is not None and record.resize.get("id") == resize_id:
             # The answer of an earlier attempt was lost.
             return []
         check_now(scope, to, record, family)
         now, lease = context.runtime.clock(), family.granted
         here = record or first_record(scope.key, family.count, now=now, lease=lease)
         wanted = asdict(replace(asked, survey=asked.survey and scope.moves))
-        change = _change(context, scope, here.count, to, last=record, id=change_id, started=now, **wanted)
+        resize = _resize(context, scope, here.count, to, last=record, id=resize_id, started=now, **wanted)
         # When nothing moves, wait only for the previous publication: writers may be waiting for new shards.
         since = now if scope.moves else family.since if record is None else record.since
-        request = here.changed(now, target=to, since=since, lease=lease, change=change.stored())
+        request = here.revised(now, target=to, since=since, lease=lease, resize=resize.stored())
         active = family.active | {scope.key}
         if scope.whole_family:
-            return [(record, request.changed(now, active=active))]
+            return [(record, request.revised(now, active=active))]
         differ = family.differ_since
         if scope.partition is not None and differ is None:
             differ = now
-        return [(record, request), (family, family.changed(now, active=active, differ_since=differ))]
+        return [(record, request), (family, family.revised(now, active=active, differ_since=differ))]
 
     _save(context, scope, requested)
 
 
 def abort(context: Context, scope: Scope) -> None:
-    """Stop a change, or request its reversal; see `Resharder.abort`."""
+    """Stop a resize, or request its reversal; see `Resharder.abort`."""
 
     def requested(record: Record | None, _family: Record) -> list[Put]:
-        record, change = _running(scope, record)
-        if change.back_to is not None:
+        record, resize = _running(scope, record)
+        if resize.back_to is not None:
             return []
         now = context.runtime.clock()
         if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
-            return [(record, taken_back(record, change, now))]
-        planned = replace(change, back_to=change.origin, paused=False, error=None)
-        return [(record, record.changed(now, change=planned.stored()))]
+            return [(record, taken_back(record, resize, now))]
+        planned = replace(resize, back_to=resize.origin, paused=False, error=None)
+        return [(record, record.revised(now, resize=planned.stored()))]
 
     _save(context, scope, requested)
 
 
-def taken_back(record: Record, change: Change, now: float, *, declined: str | None = None) -> Record:
-    """Return the record of a change that ends before anything moved; `declined` says why if nobody asked for that."""
-    stopped = replace(change, paused=False, error=None, seen=None, declined=declined).stored()
-    return record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped)
+def taken_back(record: Record, resize: Resize, now: float, *, declined: str | None = None) -> Record:
+    """Return the record of a resize that ends before anything moved; `declined` says why if nobody asked for that."""
+    stopped = replace(resize, paused=False, error=None, seen=None, declined=declined).stored()
+    return record.revised(now, phase=Phase.STABLE, target=None, since=now, resize=stopped)
 
 
 def pause(
-    context: Context, scope: Scope, *, paused: bool, error: str | None = None, change_id: str | None = None
+    context: Context, scope: Scope, *, paused: bool, error: str | None = None, resize_id: str | None = None
 ) -> None:
-    """Pause or resume a change, unless it is another one than `change_id`; see `Resharder.pause`."""
+    """Pause or resume a resize, unless it is another one than `resize_id`; see `Resharder.pause`."""
 
     def requested(record: Record | None, _family: Record) -> list[Put]:
-        record, change = _running(scope, record)
-        if change_id not in (None, change.id) or (change.paused, change.error) == (paused, error):
+        record, resize = _running(scope, record)
+        if resize_id not in (None, resize.id) or (resize.paused, resize.error) == (paused, error):
             return []
-        stored = replace(change, paused=paused, error=error).stored()
-        return [(record, record.changed(context.runtime.clock(), change=stored))]
+        stored = replace(resize, paused=paused, error=error).stored()
+        return [(record, record.revised(context.runtime.clock(), resize=stored))]
 
     _save(context, scope, requested)
 
@@ -134,27 +134,27 @@ def _save(context: Context, scope: Scope, requested: Callable[[Record | None, Re
             return
 
 
-def _change(context: Context, scope: Scope, origin: int, to: int, *, last: Record | None, **more: Any) -> Change:
-    """A requested change; `last` is the record with the previous one."""
-    before = None if last is None else Change.of(last)
+def _resize(context: Context, scope: Scope, origin: int, to: int, *, last: Record | None, **more: Any) -> Resize:
+    """A requested resize; `last` is the record with the previous one."""
+    before = None if last is None else Resize.of(last)
     # For one partition a check is cheap. For a family it takes a Scan of the table, so it is done only if the last
-    # change has met items that were stored late.
+    # resize has met items that were stored late.
     worthwhile = scope.partition is not None or (before is not None and bool(before.late or before.left))
     check = worthwhile and scope.index is None and scope.moves
     tasks = tasks_of(scope, origin, to, context.segments)
-    return Change(origin=origin, target=to, tasks=tasks, check=check, **more)
+    return Resize(origin=origin, target=to, tasks=tasks, check=check, **more)
 
 
-def reversal(context: Context, scope: Scope, record: Record, change: Change, *, now: float) -> Record:
-    """Return the record of a change that has ended and is to be reversed, with the request for the change back."""
-    over = record.changed(now, change=change.stored())
-    asked = {"budget": change.budget, "share": change.share, "cause": "abort", "survey": change.survey}
-    back = _change(context, scope, record.count, change.origin, last=over, id=context.new_id(), started=now, **asked)
-    return record.changed(now, target=change.origin, swept=True, since=now, change=back.stored())
+def reversal(context: Context, scope: Scope, record: Record, resize: Resize, *, now: float) -> Record:
+    """Return the record of a resize that has ended and is to be reversed, with the request for the resize back."""
+    over = record.revised(now, resize=resize.stored())
+    asked = {"budget": resize.budget, "share": resize.share, "cause": "abort", "survey": resize.survey}
+    back = _resize(context, scope, record.count, resize.origin, last=over, id=context.new_id(), started=now, **asked)
+    return record.revised(now, target=resize.origin, swept=True, since=now, resize=back.stored())
 
 
-def _running(scope: Scope, record: Record | None) -> tuple[Record, Change]:
-    change = Change.of(record) if record else None
-    if record is None or change is None or not under_way(record):
-        raise ReshardRefusedError(f"no change of {scope.key} is under way", reason="not_running")
-    return record, change
+def _running(scope: Scope, record: Record | None) -> tuple[Record, Resize]:
+    resize = Resize.of(record) if record else None
+    if record is None or resize is None or not under_way(record):
+        raise ReshardRefusedError(f"no resize of {scope.key} is under way", reason="not_running")
+    return record, resize

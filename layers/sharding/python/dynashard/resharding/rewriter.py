@@ -20,7 +20,7 @@ class Rewriter(Work):
         slot = job.scope.index.slot if job.scope.index else ""
         self._table = context.table
         self._family = job.family
-        self._count = job.change.target
+        self._count = job.resize.target
         self._pk, self._sk = index_pk(slot), index_sk(slot)
         self._indexes = {
             member.name: index

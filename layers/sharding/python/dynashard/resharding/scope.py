@@ -1,4 +1,4 @@
-"""What a change of a shard count concerns: a logical partition, all of a family, or an index."""
+"""What a resize concerns: a logical partition, all of a family, or an index."""
 
 import re
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _KEY: Final = re.compile(r"(?P<family>[^:|]+)(?P<kind>[:|])?(?P<rest>.*)", re.DO
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a change concerns.
+    """What a resize concerns.
 
     Attributes:
         entity: the entity, or any other that shares its logical partitions.
@@ -40,7 +40,7 @@ class Scope:
 
     @property
     def key(self) -> str:
-        """The key of the record of the change."""
+        """The key of the record of the resize."""
         if self.index is not None:
             return index_key(self.entity, self.index)
         return self.family if self.partition is None else partition_key(self.entity, self.partition)

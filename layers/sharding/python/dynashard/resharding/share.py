@@ -12,7 +12,7 @@ SHARD_READ_UNITS: Final = 3_000.0
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of a shard's units that a change may take; raises `ConfigurationError` if it is not above 0 and up to 1.
+    """The part of a shard's units that a resize may take; raises `ConfigurationError` if it is not above 0 and up to 1.
 
     Attributes:
         part: of the units of each shard that items leave or come to.

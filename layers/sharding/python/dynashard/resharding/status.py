@@ -1,18 +1,18 @@
-"""What the controller returns: the next step, and the status of a change."""
+"""What the controller returns: the next step, and the status of a resize."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any, Final, Literal
 
-from dynashard.resharding.change import Change
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import kind_of
 from dynashard.resharding.progress import Pass, Progress, sums
+from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Phase, Record
 
-_OF_CHANGE: Final = ("paused", "back_to", "cause", "started", "error", "expected", "declined")
+_OF_RESIZE: Final = ("paused", "back_to", "cause", "started", "error", "expected", "declined")
 _SWEEP_SHARE: Final = 0.25
 """The time of sweeping an item, as a share of the time of moving it."""
 
@@ -23,11 +23,11 @@ class Step:
 
     Attributes:
         kind: `wait`: ask again after `seconds`. `work`: work on the tasks, then ask again. `done`: there is nothing
-            to do, or nothing until the change is resumed.
+            to do, or nothing until the resize is resumed.
         seconds: until it is worth asking again.
         tasks: those that are not complete.
         concurrency: how many of them to work on at a time.
-        reason: why the change ended before it began; empty otherwise.
+        reason: why the resize ended before it began; empty otherwise.
     """
 
     kind: Literal["wait", "work", "done"]
@@ -45,12 +45,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far the change of a record has come, or how the last one ended.
+    """How far the resize of a record has come, or how the last one ended.
 
     Attributes:
         entity, partition, index: what it concerns: at most one of partition and index slot.
         phase: `stable`, `prepare`, `move` or `settle`.
-        stage: the phase, or `pending` (stable, the change waits to begin) or `sweep` (stable, markers are deleted).
+        stage: the phase, or `pending` (stable, the resize waits to begin) or `sweep` (stable, markers are deleted).
         count, target, since, swept, updated: see `Record`.
         paused: whether it waits until it is resumed; `error` says why, unless an operator has paused it.
         back_to: the count it will change back to, if it was aborted too late to stop.
@@ -66,8 +66,8 @@ class Status:
             placement leaves must be empty; `resume`: it is paused; `worker`: no worker has seen it yet. None while it
             works.
         until: when the wait ends at the latest, in epoch seconds; None if that is unknown.
-        expected: how long a change that started by itself was expected to take, in seconds; None if not judged.
-        declined: what a change would have taken that started by itself, and was declined for that.
+        expected: how long a resize that started by itself was expected to take, in seconds; None if not judged.
+        declined: what a resize would have taken that started by itself, and was declined for that.
     """
 
     key: str
@@ -104,7 +104,7 @@ class Status:
 
     @property
     def busy(self) -> bool:
-        """Whether a change is requested, under way, not swept, or to be reversed."""
+        """Whether a resize is requested, under way, not swept, or to be reversed."""
         return self.target is not None or not self.swept or self.back_to is not None
 
     def as_dict(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Status:
 
 
 def stage_of(record: Record) -> str:
-    """Return the stage of a record's change; see `Status.stage`."""
+    """Return the stage of a record's resize; see `Status.stage`."""
     if record.phase is not Phase.STABLE:
         return record.phase.value
     if record.target is not None:
@@ -122,10 +122,10 @@ def stage_of(record: Record) -> str:
 
 
 def status_of(context: Context, scope: Scope, record: Record, family: Record) -> Status:
-    """Return the status of a record. Cost: none, or while a change is under way 1 round trip, 1 read unit a task."""
-    change, done = Change.of(record), list[Progress]()
-    if change is not None and record.busy and change.tasks and scope.key == record.key:
-        done = context.progress.of(record.key, change.id, change.tasks)
+    """Return the status of a record. Cost: none, or while a resize is under way 1 round trip, 1 read unit a task."""
+    resize, done = Resize.of(record), list[Progress]()
+    if resize is not None and record.busy and resize.tasks and scope.key == record.key:
+        done = context.progress.of(record.key, resize.id, resize.tasks)
     now = context.runtime.clock()
     lease = context.timing.longest(family, now)
     basic = Status(
@@ -143,13 +143,13 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
         lease=lease,
         wait=context.timing.wait(lease),
     )
-    if change is None:
+    if resize is None:
         return basic
-    counters = {name: getattr(change, name) + value for name, value in sums(done).items()}
-    total = change.total if change.total is not None else surveyed(change, done)
-    waits_for, until = _wait_of(context, scope, record, family, change)
+    counters = {name: getattr(resize, name) + value for name, value in sums(done).items()}
+    total = resize.total if resize.total is not None else surveyed(resize, done)
+    waits_for, until = _wait_of(context, scope, record, family, resize)
     values: dict[str, Any] = {
-        **{name: getattr(change, name) for name in _OF_CHANGE},
+        **{name: getattr(resize, name) for name in _OF_RESIZE},
         "waits_for": waits_for,
         "until": until,
         **counters,
@@ -157,38 +157,38 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
         "swept_marks": counters["swept"],
         "total": total if total is None else max(total, counters["moved"]),
         "begun": any(task.kind is kind_of(record, scope) for task in done),
-        "wait": basic.wait if change.margin is None else lease + change.margin,
+        "wait": basic.wait if resize.margin is None else lease + resize.margin,
     }
     known = replace(basic, **values)
-    return replace(known, seconds_left=None if change.paused else _seconds_left(known, now))
+    return replace(known, seconds_left=None if resize.paused else _seconds_left(known, now))
 
 
 def _wait_of(
-    context: Context, scope: Scope, record: Record, family: Record, change: Change
+    context: Context, scope: Scope, record: Record, family: Record, resize: Resize
 ) -> tuple[str | None, float | None]:
-    """Return what a change waits for, and until when; see `Status.waits_for`."""
+    """Return what a resize waits for, and until when; see `Status.waits_for`."""
     if not record.busy:
         return None, None
-    if change.paused:
+    if resize.paused:
         return "resume", None
     now = context.runtime.clock()
-    if change.seen is None:
+    if resize.seen is None:
         return "worker", None
     # The controller corrects a time that a clock has stored that was ahead.
-    seen = now if change.seen > now + context.timing.skew else change.seen
+    seen = now if resize.seen > now + context.timing.skew else resize.seen
     since = context.waited_since(scope, record, family, seen)
     left = context.left(family, since, now)
     if left > 0:
         return "clients", now + left
-    if not scope.moves and record.phase is Phase.PREPARE and change.target < change.origin:
+    if not scope.moves and record.phase is Phase.PREPARE and resize.target < resize.origin:
         return "empty_shards", None
     return None, None
 
 
-def surveyed(change: Change, done: Sequence[Progress]) -> int | None:
+def surveyed(resize: Resize, done: Sequence[Progress]) -> int | None:
     """Return how many items there are to move; None until every task has counted them."""
     complete = [task for task in done if task.kind is not Pass.SURVEY or task.done]
-    if not change.survey or not change.tasks or len(complete) < change.tasks or not all(t.counted for t in complete):
+    if not resize.survey or not resize.tasks or len(complete) < resize.tasks or not all(t.counted for t in complete):
         return None
     return sum(task.total for task in complete)
 

@@ -1,11 +1,11 @@
-"""How much a change has to read: shards are counted until a bound, whole tables are described.
+"""How much a resize has to read: shards are counted until a bound, whole tables are described.
 
 Counting a shard reads it, eventually consistent, for half a read unit for 4 KB and at no more than the mover's share.
 At most `PAGES` pages of 1 MB are counted. Shards hold equal parts of a partition's items, so one of them shows the
 number in all within two standard deviations of a binomial draw; up to four are counted if they are small. What is
 larger than `PAGES` MB a shard is known as a lower bound, with the number of items in the table as the upper one.
 
-A change of all partitions, or of an index, is judged by the description of the table. DynamoDB brings that up to date
+A resize of all partitions, or of an index, is judged by the description of the table. DynamoDB brings that up to date
 about every six hours, and it counts all entities, so it is an upper bound.
 """
 
@@ -29,7 +29,7 @@ _EVENTUAL_BYTES: Final = 8192
 
 
 def stored_in(context: Context, scope: Scope, shards: list[str], share: Share) -> Stored:
-    """Return what the shards that a change reads hold; without names of shards, what the table or index holds.
+    """Return what the shards that a resize reads hold; without names of shards, what the table or index holds.
 
     Raises `EngineError` if the table cannot be read.
 

@@ -5,7 +5,7 @@ from typing import Final
 from dynashard.errors import DynashardError
 from dynashard.repository.batch import stored_key
 from dynashard.repository.conditions import is_damaged, moved_to
-from dynashard.repository.relocation import unmarking
+from dynashard.repository.markers import unmarking
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.mover import Mover
@@ -18,10 +18,10 @@ _READ: Final = f"{PK}, {SK}, {MOVED_TO}, {EXPIRES_AT}, {REV}, #type"
 
 
 class Sweeper(Mover):
-    """Deletes the markers of a change, and moves items that were stored at an old home after the second pass.
+    """Deletes the markers of a resize, and moves items that were stored at an old home after the second pass.
 
     No reader has seen such an item, and its write was not acknowledged, because the second pass has moved all others.
-    So it is moved while its home is empty; otherwise it stays, and is counted as `left`. Before a change begins the
+    So it is moved while its home is empty; otherwise it stays, and is counted as `left`. Before a resize begins the
     same is done at the new homes (`Pass.CHECK`), where nothing may stand yet.
 
     Costs 1 write unit for every 1 KB of a marker; for an item, what the mover takes, and its marker.
@@ -42,14 +42,14 @@ class Sweeper(Mover):
         return "swept" if MOVED_TO in item else "late"
 
     def concerns(self, item: Wire) -> bool:
-        """Whether an item is a marker of this change, or has another home."""
+        """Whether an item is a marker of this resize, or has another home."""
         if MOVED_TO not in item:
             return super().concerns(item)
         if is_damaged(item):
             return False
         if self._checks:
             return self._homes.new_home(item) is not None
-        if moved_to(item) != self._change.target or not self._family.has(item):
+        if moved_to(item) != self._resize.target or not self._family.has(item):
             return False
         return self._homes.partition(item[PK]["S"]) is not None
 

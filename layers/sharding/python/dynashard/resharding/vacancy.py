@@ -26,7 +26,7 @@ def vacant_in(context: Context, job: Job) -> float:
 
     Cost: 1 round trip and mostly half a read unit for each shard; of a whole family, a Scan of the table, once.
     """
-    stored = context.progress.begin(job.scope.key, 0, job.change.id, Pass.SURVEY)
+    stored = context.progress.begin(job.scope.key, 0, job.resize.id, Pass.SURVEY)
     now, sources, homes = stored, _sources(context, job), Homes(context, job)
     for _ in range(_ROUNDS):
         if now.done:
@@ -62,5 +62,5 @@ def _stands(context: Context, job: Job, homes: Homes, item: Wire) -> bool:
 
 
 def _leaving(job: Job, partition: str) -> list[str]:
-    entity, change = job.scope.entity, job.change
-    return shard_keys(entity.rule, partition, entity.separator, change.origin)[change.target :]
+    entity, resize = job.scope.entity, job.resize
+    return shard_keys(entity.rule, partition, entity.separator, resize.origin)[resize.target :]

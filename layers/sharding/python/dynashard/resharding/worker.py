@@ -52,9 +52,9 @@ class Slice:
         """Work for about so many seconds; see `Resharder.work`. Raises `TakenError` for an item that cannot move."""
         context, job = self._context, self._job
         deadline = context.runtime.clock() + seconds
-        stored = context.progress.begin(job.scope.key, self._task, job.change.id, job.kind)
+        stored = context.progress.begin(job.scope.key, self._task, job.resize.id, job.kind)
         self._pace.not_before(stored.after)
-        while not stored.done and stored.change == job.change.id and stored.kind is job.kind:
+        while not stored.done and stored.resize == job.resize.id and stored.kind is job.kind:
             if not self._guard.holds(job):
                 return True
             with metered() as meter:

@@ -1,4 +1,4 @@
-"""Test a program against a local DynamoDB engine: empty tables, faults, and changes of shard counts on demand.
+"""Test a program against a local DynamoDB engine: empty tables, faults, and resizes on demand.
 
     def test_a_lost_answer_does_not_create_a_second_order(dynashard_sandbox):
         orders = dynashard_sandbox.db.collection(Order)

@@ -27,7 +27,7 @@ def dynashard_endpoint(pytestconfig: pytest.Config) -> Iterator[str]:
 
 @pytest.fixture
 def dynashard_sandbox(dynashard_endpoint: str) -> Iterator[Sandbox]:
-    """Empty tables of the test's own, with faults, time in the test's hands, and changes of shard counts on demand."""
+    """Empty tables of the test's own, with faults, time in the test's hands, and resizes on demand."""
     with open_sandbox(dynashard_endpoint) as sandbox:
         yield sandbox
 

@@ -1,4 +1,4 @@
-"""Empty tables on a local engine, with faults, time in the test's hands, and changes of shard counts on demand."""
+"""Empty tables on a local engine, with faults, time in the test's hands, and resizes on demand."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ class _ItemsFail(OneByOne):
 class Sandbox:
     """Two empty tables, and what a test does to a program that uses them.
 
-    Time goes on as usual, and jumps where the layer would wait. So retries and changes of shard counts take no time.
+    Time goes on as usual, and jumps where the layer would wait. So retries and resizes take no time.
 
     Attributes:
         db: a `Dynashard` whose requests fail as `inject` says. Its shard counts do not grow.

@@ -1,6 +1,6 @@
 """Views under a lease: read once, and used only until the lease ends.
 
-A change of a count publishes its phases more than a lease apart, so two clients are never more than one phase apart:
+A resize publishes its phases more than a lease apart, so two clients are never more than one phase apart:
 no operation uses an expired view, and the lease counts from before the read was sent.
 """
 

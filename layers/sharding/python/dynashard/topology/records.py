@@ -38,14 +38,14 @@ class Record:
     """A record of the topology table.
 
     Attributes:
-        count: the shard count, until a change has settled the one before it.
+        count: the shard count, until a resize has settled the one before it.
         updated: when it was last changed, in epoch seconds: what a conditional update compares.
         lease: the longest time that a view may be used, in seconds; 0 stands for `DEFAULT_LEASE`. The family's record
             decides, because every view is read together with it.
         history: the newest counts as `epoch:count`.
         since: when the phase was published, in epoch seconds.
-        target: the count that a change leads to; None without one. With a stable phase, the change waits to begin.
-        swept: whether the markers of the last change are gone.
+        target: the count that a resize leads to; None without one. With a stable phase, the resize waits to begin.
+        swept: whether the markers of the last resize are gone.
         differ_since: of a family: since when single partitions may have records of their own; None if none has.
         active: of a family: keys of its records that are changing or not swept.
         former_lease: of a family: the longest lease that was granted before the lease was lowered, in seconds;
@@ -64,7 +64,7 @@ class Record:
     since: float = 0.0
     target: int | None = None
     swept: bool = True
-    change: Mapping[str, Any] = field(default_factory=dict)
+    resize: Mapping[str, Any] = field(default_factory=dict)
     differ_since: float | None = None
     active: frozenset[str] = frozenset()
     former_lease: float = 0.0
@@ -78,15 +78,15 @@ class Record:
 
     @property
     def busy(self) -> bool:
-        """Whether a change is requested, under way or not swept."""
+        """Whether a resize is requested, under way or not swept."""
         return self.target is not None or not self.swept
 
     def view(self, expires: float, *, markers: bool, version: str = "") -> View:
         """Return the view that routing uses."""
         target = None if self.phase is Phase.STABLE else self.target
-        return View(self.count, self.phase, target, expires, markers, changed=len(self.history) > 1, version=version)
+        return View(self.count, self.phase, target, expires, markers, resized=len(self.history) > 1, version=version)
 
-    def changed(self, now: float, **fields: Any) -> "Record":
+    def revised(self, now: float, **fields: Any) -> "Record":
         """Return the record with other fields and a later `updated`; a new count goes into the history."""
         updated = max(_stamp(now), self.updated + _TICK)
         history = self.history
@@ -125,7 +125,7 @@ def encode(record: Record) -> Wire:
         schema.TOPOLOGY_SWEPT: {"BOOL": record.swept},
         schema.TOPOLOGY_HISTORY: record.history and {"SS": sorted(record.history)},
         schema.TOPOLOGY_TARGET: _number(record.target),
-        schema.TOPOLOGY_CHANGE: record.change and encode_value(dict(record.change), path=schema.TOPOLOGY_CHANGE),
+        schema.TOPOLOGY_RESIZE: record.resize and encode_value(dict(record.resize), path=schema.TOPOLOGY_RESIZE),
         schema.TOPOLOGY_DIFFER: _number(record.differ_since),
         schema.TOPOLOGY_ACTIVE: record.active and {"SS": sorted(record.active)},
         schema.TOPOLOGY_FORMER_LEASE: _number(record.former_lease or None),
@@ -139,7 +139,7 @@ def _number(value: float | Decimal | None) -> Wire:
 
 
 def decode(wire: Mapping[str, Any]) -> Record:
-    """Return a stored record. A key and a count are enough: other attributes default to a record without a change.
+    """Return a stored record. A key and a count are enough: other attributes default to a record without a resize.
 
     Raises `UndecodableItemError` if something other than the layer has changed the record.
     """
@@ -158,7 +158,7 @@ def decode(wire: Mapping[str, Any]) -> Record:
             since=seconds(schema.TOPOLOGY_SINCE) or 0.0,
             target=int(wire[schema.TOPOLOGY_TARGET]["N"]) if schema.TOPOLOGY_TARGET in wire else None,
             swept=wire.get(schema.TOPOLOGY_SWEPT, {"BOOL": True})["BOOL"],
-            change=decode_value(wire.get(schema.TOPOLOGY_CHANGE, {"M": {}})),
+            resize=decode_value(wire.get(schema.TOPOLOGY_RESIZE, {"M": {}})),
             differ_since=seconds(schema.TOPOLOGY_DIFFER),
             active=frozenset(wire.get(schema.TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
             former_lease=seconds(schema.TOPOLOGY_FORMER_LEASE) or 0.0,

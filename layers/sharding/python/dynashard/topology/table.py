@@ -70,7 +70,7 @@ class TopologyTable(NamedTuple):
             break
         return record
 
-    def save(self, *changes: tuple[Record | None, Record]) -> None:
+    def save(self, *updates: tuple[Record | None, Record]) -> None:
         """Put changed records in place of those that were read (None if there was none), all or nothing.
 
         Raises:
@@ -79,7 +79,7 @@ class TopologyTable(NamedTuple):
 
         Cost: 1 round trip; 1 write unit for one record, 2 each for several.
         """
-        puts = [self._put(was, new) for was, new in changes]
+        puts = [self._put(was, new) for was, new in updates]
         # Each put is conditional on `last_updated` as it was read, which no record has twice. So it may be sent again:
         # it fails once it was executed, or once another client has changed the record.
         try:
@@ -89,15 +89,15 @@ class TopologyTable(NamedTuple):
                 actions: Wire = {"TransactItems": [{"Put": put} for put in puts]}
                 self.transport.call("TransactWriteItems", actions, resend=Resend.ALWAYS)
         except OutcomeUnknownError:
-            if not self._stands(changes):
+            if not self._stands(updates):
                 raise
         except (ConditionFailedError, TransactionCanceledError) as error:
             if isinstance(error, TransactionCanceledError) and not error.overtaken:
                 raise
             # The condition may have failed because of an earlier attempt of this request.
-            if error.ambiguous and self._stands(changes):
+            if error.ambiguous and self._stands(updates):
                 return
-            keys = ", ".join(new.key for _, new in changes)
+            keys = ", ".join(new.key for _, new in updates)
             if error.ambiguous:
                 raise OutcomeUnknownError(
                     f"the topology of {keys} was changed meanwhile, perhaps by this request; read it again",
@@ -107,10 +107,10 @@ class TopologyTable(NamedTuple):
         except TransactionConflictError as error:
             raise TopologyChangedError("another client is changing the topology now; read it again") from error
 
-    def _stands(self, changes: Sequence[tuple[Record | None, Record]]) -> bool:
+    def _stands(self, updates: Sequence[tuple[Record | None, Record]]) -> bool:
         """Whether the stored records are those that were to be written."""
-        now = self.read([new.key for _, new in changes])
-        return all(now.get(new.key) == decode(encode(new)) for _, new in changes)
+        now = self.read([new.key for _, new in updates])
+        return all(now.get(new.key) == decode(encode(new)) for _, new in updates)
 
     def own(self, family: str) -> Iterator[Record]:
         """Yield the records of single logical partitions and of indexes of a family.

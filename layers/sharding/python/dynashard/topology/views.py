@@ -9,7 +9,7 @@ from dynashard.entity import EntityDefinition, IndexDefinition
 
 
 class Phase(StrEnum):
-    """The phases of a change from one shard count to another, in this order."""
+    """The phases of a resize from one shard count to another, in this order."""
 
     STABLE = "stable"
     """One count; nothing moves."""
@@ -26,14 +26,14 @@ class View:
     """A leased snapshot of the shard map for a logical partition or an index.
 
     Attributes:
-        count: the shard count until a change has settled; `UNSHARDED` for the bare partition key.
+        count: the shard count until a resize has settled; `UNSHARDED` for the bare partition key.
         target: the count it changes to; None when stable.
         expires: when the lease ends, in epoch seconds of the wall clock.
         markers: whether relocation markers may stand among the entity's items: from well before the first one is
             written until after the last one is swept.
-        changed: whether the count was ever different. Items that the database stored late may then be at former homes,
+        resized: whether the count was ever different. Items that the database stored late may then be at former homes,
             where readers must ignore them.
-        version: differs after each change of the shard map; '' if unknown.
+        version: differs after each update of the shard map; '' if unknown.
     """
 
     count: int
@@ -41,12 +41,12 @@ class View:
     target: int | None = None
     expires: float = inf
     markers: bool = False
-    changed: bool = False
+    resized: bool = False
     version: str = field(default="", compare=False)
 
     @property
     def stable(self) -> bool:
-        """Whether no change is under way."""
+        """Whether no resize is under way."""
         return self.phase is Phase.STABLE
 
     @property
@@ -56,7 +56,7 @@ class View:
 
     @property
     def new_count(self) -> int:
-        """The count after the change; the current one when stable."""
+        """The count after the resize; the current one when stable."""
         return self.count if self.target is None else self.target
 
 

@@ -1,6 +1,6 @@
 """One step of a transaction, on its way through the phases of a changing shard count.
 
-`phase_table` decides where a step goes, as for single writes. A `Check` goes where a change goes: as long as the old
+`phase_table` decides where a step goes, as for single writes. A `Check` goes where an update goes: as long as the old
 place has neither a relocation marker nor a live item, the new one cannot have an item, because a create there leaves a
 marker at the old place in the same transaction. So one place always decides. In SETTLE the old place may have a live
 item that was stored late (see `late`), so a step that accepts an absent item demands its absence there, too.
@@ -21,10 +21,10 @@ from dynashard.errors import (
 from dynashard.repository.conditions import is_live, refusal
 from dynashard.repository.evidence import wrote
 from dynashard.repository.late import Late, confirm, next_after
+from dynashard.repository.markers import create_with_marker, none_alive
 from dynashard.repository.phase_table import How, Met, Next, Target, plan, settling
-from dynashard.repository.relocation import create_with_marker, none_alive
 from dynashard.repository.store import Store
-from dynashard.repository.writes import Kind
+from dynashard.repository.write import Kind
 from dynashard.transactions.prepared import Prepared, StepWrites
 from dynashard.transactions.steps import Step
 from dynashard.transport.interface import Wire

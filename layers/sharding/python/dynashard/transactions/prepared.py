@@ -9,13 +9,13 @@ from pydantic.fields import FieldInfo
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidQueryError, InvalidValueError
 from dynashard.repository.batch import Reading
-from dynashard.repository.changes import Changes, added_to, check_changes, fields_after
 from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
 from dynashard.repository.items import Items
 from dynashard.repository.replacement import objects_read
 from dynashard.repository.store import KeyLike, Store
-from dynashard.repository.writes import CHECK, Kind, Write
+from dynashard.repository.updates import FieldUpdates, added_to, check_updates, fields_after
+from dynashard.repository.write import CHECK, Kind, Write
 from dynashard.schema import REV, TYPE
 from dynashard.transactions.steps import Check, Create, Delete, Put, Step, Update
 from dynashard.transport.interface import Wire
@@ -81,7 +81,7 @@ class StepWrites(Items[Any]):
     def sum_refused(self, refused: InvalidValueError) -> InvalidValueError:
         """Return DynamoDB's refusal of what the step adds, with the field at fault. Cost: a consistent read."""
         step = self._step
-        return self._sum_refused(refused, step.key, self._changes(step)) if isinstance(step, Update) else refused
+        return self._sum_refused(refused, step.key, self._updates(step)) if isinstance(step, Update) else refused
 
     def _prepare_step(self) -> Prepared:
         """Prepare the step, reading its item first if `Repository` would."""
@@ -93,16 +93,16 @@ class StepWrites(Items[Any]):
         if isinstance(step, Update):
             return self._update_step(step)
         if isinstance(step, Check):
-            kind = Kind.CREATE if step.revision is None else Kind.CHANGE
+            kind = Kind.CREATE if step.revision is None else Kind.ALTER
             write = Write(kind, self.key, CHECK, now, if_match=step.revision)
             return Prepared(write, accepts_absent=step.revision is None)
-        delete = Write(Kind.CHANGE, self.key, "DeleteItem", now, if_match=step.if_match)
+        delete = Write(Kind.ALTER, self.key, "DeleteItem", now, if_match=step.if_match)
         if step.missing == "refuse":
             return Prepared(delete)
         return Prepared(delete._replace(condition=absent_or_matching(now, if_match=step.if_match)), accepts_absent=True)
 
-    def _changes(self, step: Update) -> Changes:
-        return check_changes(self.entity, step.set or {}, remove=step.remove, add=step.add or {})
+    def _updates(self, step: Update) -> FieldUpdates:
+        return check_updates(self.entity, step.set or {}, remove=step.remove, add=step.add or {})
 
     def _put_step(self, step: Put) -> Prepared:
         if step.over is not None:
@@ -114,48 +114,48 @@ class StepWrites(Items[Any]):
         return Prepared(self._put_over(step.item, current), from_read=True)
 
     def _update_step(self, step: Update) -> Prepared:
-        changes = self._changes(step)
-        known = self._known(step.key, changes)
+        updates = self._updates(step)
+        known = self._known(step.key, updates)
         if step.missing == "create":
-            return self._addition(step, changes, known)
-        if not step.returns and not self._reads_first(changes, known):
-            return Prepared(self._update_write(self.key, changes, known, step.if_match))
-        return self._change_of(step, self._read_live(step.key, step.if_match), changes)
+            return self._addition(step, updates, known)
+        if not step.returns and not self._reads_first(updates, known):
+            return Prepared(self._update_write(self.key, updates, known, step.if_match))
+        return self._update_of(step, self._read_live(step.key, step.if_match), updates)
 
-    def _addition(self, step: Update, changes: Changes, known: Mapping[str, Any]) -> Prepared:
+    def _addition(self, step: Update, updates: FieldUpdates, known: Mapping[str, Any]) -> Prepared:
         """An update that creates its item if there is none."""
         entity = self.entity
-        if changes.set or not changes.add or step.if_match is not None:
+        if updates.set or not updates.add or step.if_match is not None:
             raise InvalidValueError(f"{self._name(step.key)}: an item that may be missing can only be added to")
         for name, field in entity.model.model_fields.items():
-            if field.is_required() and name not in {*known, *changes.add}:
+            if field.is_required() and name not in {*known, *updates.add}:
                 raise InvalidValueError(
                     f"{entity.name} cannot be created without {name}: give it a default", field=name
                 )
-        if self._reads_first(changes, known) or not _starts_empty(entity, changes):
+        if self._reads_first(updates, known) or not _starts_empty(entity, updates):
             current = self._read(step.key, Reading(consistent=True))
             if current is None:
-                return Prepared(self._initial_put(changes, known), from_read=True)
-            return self._change_of(step, current, changes)
+                return Prepared(self._initial_put(updates, known), from_read=True)
+            return self._update_of(step, current, updates)
         stamp = self._store.stamp()
         fixed = {TYPE: {"S": entity.name}, **entity.encode(known)}
         for index in entity.indexes.values():
             if not index.fields & entity.updated_fields:
                 fixed |= self._store.router.index_attributes(entity, index, self.key, known)
         first = entity.encode(dict.fromkeys(entity.created_fields, stamp))
-        write = self._update_write(self.key, changes, known, None, fixed, stamp=stamp, first=first)
+        write = self._update_write(self.key, updates, known, None, fixed, stamp=stamp, first=first)
         condition = live_or_none(write.now, not_by=write.revision)
         write = write._replace(kind=Kind.UPSERT, condition=condition)
-        return Prepared(write, initial=lambda: self._initial_put(changes, known, write.revision))
+        return Prepared(write, initial=lambda: self._initial_put(updates, known, write.revision))
 
-    def _change_of(self, step: Update, found: Wire, changes: Changes) -> Prepared:
+    def _update_of(self, step: Update, found: Wire, updates: FieldUpdates) -> Prepared:
         """An update of the item that was read."""
         entity, item = self.entity, None
         current = entity.decode(found)
         stamp = self._store.stamp()
-        after = {**fields_after(entity, current, changes), **dict.fromkeys(entity.updated_fields, stamp)}
+        after = {**fields_after(entity, current, updates), **dict.fromkeys(entity.updated_fields, stamp)}
         before = objects_read(entity, found, current)
-        write = self._update_write(self.key, changes, after, current.revision, stamp=stamp, before=before)
+        write = self._update_write(self.key, updates, after, current.revision, stamp=stamp, before=before)
         if step.returns:
             item = entity.decode(
                 {
@@ -167,11 +167,11 @@ class StepWrites(Items[Any]):
             )
         return Prepared(write, from_read=True, item=item)
 
-    def _initial_put(self, changes: Changes, known: Mapping[str, Any], revision: str | None = None) -> Write:
+    def _initial_put(self, updates: FieldUpdates, known: Mapping[str, Any], revision: str | None = None) -> Write:
         """The put of the item that adding creates."""
         fields = self.entity.model.model_fields
-        starts = {name: None if fields[name].is_required() else _default(fields[name]) for name in changes.add}
-        values = {**known, **{name: added_to(starts[name], value) for name, value in changes.add.items()}}
+        starts = {name: None if fields[name].is_required() else _default(fields[name]) for name in updates.add}
+        values = {**known, **{name: added_to(starts[name], value) for name, value in updates.add.items()}}
         self.entity.assignment.check_whole(values)
         write = self._put_write(Kind.CREATE, self.entity.model(**values), created=None)
         if revision is None:
@@ -183,11 +183,11 @@ def _default(field: FieldInfo) -> Any:
     return field.get_default(call_default_factory=True, validated_data={})
 
 
-def _starts_empty(entity: EntityDefinition[Any], changes: Changes) -> bool:
+def _starts_empty(entity: EntityDefinition[Any], updates: FieldUpdates) -> bool:
     """Whether adding to a missing item has the same result as creating the item with its defaults and then adding."""
     known = frozenset(entity.key_fields) | entity.server_fields
     for name, field in entity.model.model_fields.items():
-        if name in changes.add:
+        if name in updates.add:
             if not field.is_required() and _default(field):
                 return False
         elif name not in known and field.default_factory not in (None, set, frozenset):

@@ -43,13 +43,13 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Change some fields of a live item.
+    """Update some fields of a live item.
 
     Attributes:
         set, remove, add, if_match: those of `Collection.update`.
         missing: `create` creates a missing item from its key, what is added, and defaults, as counters need it. It can
             be combined with `add` only.
-        returns: whether the transaction returns the changed item; then the item is read first.
+        returns: whether the transaction returns the updated item; then the item is read first.
 
     Refused as `not_found` or `revision_mismatch`. Cost: 2 write units; with `returns`, and if `Collection.update` would
     read first, 1 read unit.

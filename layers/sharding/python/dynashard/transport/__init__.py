@@ -52,7 +52,7 @@ def connect(
         read_timeout: for a wait for bytes of an answer, in seconds.
         max_connections: open at a time, and threads for parallel requests; further requests wait for one.
         operation_seconds: how long one request may take with all of its attempts and pauses; at most
-            `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
+            `TOPOLOGY_OPERATION_SECONDS` of the backend, for which resizes wait.
         profile: of the SDK's configuration files; None uses the SDK's default.
         session: a `boto3.Session`, whose credentials, region and profile are used.
 

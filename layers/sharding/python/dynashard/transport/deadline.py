@@ -30,7 +30,7 @@ def require_time(seconds: float) -> None:
     if not seconds > 0:
         raise ConfigurationError(
             f"operation_seconds is {seconds:g}; it must be above 0, and at most TOPOLOGY_OPERATION_SECONDS, for which "
-            "changes of shard counts wait"
+            "resizes wait"
         )
 
 

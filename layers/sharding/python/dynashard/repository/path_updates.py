@@ -8,8 +8,8 @@ MOST_CHARACTERS: Final = 4096
 """Of an expression, by DynamoDB's limit."""
 
 
-class PathChanges:
-    """Collects changes of attributes and members. Its aliases of names and values begin with `mark`."""
+class PathUpdates:
+    """Collects updates of attributes and members. Its aliases of names and values begin with `mark`."""
 
     def __init__(self, mark: str = "") -> None:
         self._mark = mark

@@ -1,12 +1,12 @@
-"""Levels of handling lost answers: how much a write costs to make its outcome known."""
+"""Write guarantees: how much a write costs to make its outcome known after a lost answer."""
 
 from enum import StrEnum
 
 from dynashard.errors import InvalidQueryError
 
 
-class Handling(StrEnum):
-    """How a write handles a lost answer. At each level an answer is true; higher ones leave fewer outcomes unknown."""
+class WriteGuarantee(StrEnum):
+    """What a write promises after a lost answer. Any answer is true; stronger guarantees leave fewer unknown."""
 
     PLAIN = "plain"
     """The default: costs the write alone. After a lost answer the outcome is often unknown."""
@@ -18,12 +18,12 @@ class Handling(StrEnum):
     only if DynamoDB cannot be reached before the deadline."""
 
 
-def handling_of(value: str | None, default: Handling) -> Handling:
-    """Return the level with this name, or the default if it is None; raises `InvalidQueryError` for another name."""
+def guarantee_of(value: str | None, default: WriteGuarantee) -> WriteGuarantee:
+    """Return the guarantee with this name, or the default if it is None; raises `InvalidQueryError` for others."""
     if value is None:
         return default
     try:
-        return Handling(value)
+        return WriteGuarantee(value)
     except ValueError:
-        known = ", ".join(Handling)
+        known = ", ".join(WriteGuarantee)
         raise InvalidQueryError(f"handling is {value!r}; it must be one of {known}", field="handling") from None

@@ -39,7 +39,7 @@ class HomeReader:
             UnprocessedError: more than one request was needed, and DynamoDB did not answer them in time.
 
         Cost: one request; one more for an item that has moved, and a transactional read of two if it is gone. In
-        SETTLE, one more if nothing is found at the new home. All of it again if a change overtook the answer.
+        SETTLE, one more if nothing is found at the new home. All of it again if a resize overtook the answer.
         """
         store = self._store
         places = store.router.places(self._entity, key)

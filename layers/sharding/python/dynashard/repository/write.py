@@ -14,7 +14,7 @@ from dynashard.schema import PK, SK
 from dynashard.transport.interface import Resend, Wire
 
 CHECK: Final = "ConditionCheck"
-"""The operation of a step of a transaction that changes nothing."""
+"""The operation of a step of a transaction that writes nothing."""
 _ACTIONS: Final = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete", CHECK: CHECK}
 
 
@@ -25,7 +25,7 @@ class Kind(Enum):
     """Stores an item if its key has no live one."""
     UPSERT = "upsert"
     """Replaces a live item, or stores one if there is none."""
-    CHANGE = "change"
+    ALTER = "alter"
     """Replaces, updates or deletes a live item."""
 
 
@@ -38,7 +38,7 @@ class Write(NamedTuple):
         item: the whole item that it stores, without its stored key; None if it does not know the whole.
         options: all other parameters but table, stored key and condition. An update that stores an item has the
             expression that writes it over a live one.
-        if_match: the revision that a `CHANGE` demands.
+        if_match: the revision that an `ALTER` demands.
         kept: what a put keeps of a live item in a batch, whose requests replace whole items.
         condition: replaces the condition of a request that alone decides.
         revision: the new revision, by which the write is recognised; empty for deletes.

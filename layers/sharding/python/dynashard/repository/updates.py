@@ -1,4 +1,4 @@
-"""Partial updates: from changes of fields to one UpdateItem expression."""
+"""Partial updates: from new values of fields to one UpdateItem expression."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from dynashard.codec.numeric import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
 from dynashard.entity import Entity, EntityDefinition, IndexDefinition, plain_types
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.nearest import hint
-from dynashard.repository.path_changes import MOST_CHARACTERS, PathChanges
+from dynashard.repository.path_updates import MOST_CHARACTERS, PathUpdates
 from dynashard.schema import MOVED_FROM, PREV, REV
 from dynashard.transport.interface import Wire
 
@@ -22,26 +22,26 @@ _NUMBERS: Final = frozenset({int, float, Decimal})
 Attributes = Mapping[str, Mapping[str, Any]]
 
 
-class Changes(NamedTuple):
-    """Checked changes of an item's fields: new values, None to remove one, and what is added to numbers and sets."""
+class FieldUpdates(NamedTuple):
+    """Checked updates of an item's fields: new values, None to remove one, and what is added to numbers and sets."""
 
     set: Mapping[str, Any]
     add: Mapping[str, Any]
 
     @property
     def fields(self) -> frozenset[str]:
-        """All fields that change."""
+        """All fields that are updated."""
         return frozenset(self.set) | frozenset(self.add)
 
 
-def check_changes(
+def check_updates(
     entity: EntityDefinition[Any], values: Mapping[str, Any], *, remove: Collection[str], add: Mapping[str, Any]
-) -> Changes:
-    """Check changes against the entity's fields and validators. Fields can be removed if their default is None.
+) -> FieldUpdates:
+    """Check updates against the entity's fields and validators. Fields can be removed if their default is None.
 
     Raises:
         InvalidKeyError: a key field would change.
-        InvalidValueError: an unknown or stamped field, one that is changed twice, or a value that it does not accept.
+        InvalidValueError: an unknown or stamped field, one that is updated twice, or a value that it does not accept.
     """
     named = [*values, *remove, *add]
     for name in named:
@@ -51,13 +51,13 @@ def check_changes(
             near = hint(name, set(entity.model.model_fields) - {*entity.server_fields, *entity.key_fields, name})
             raise InvalidValueError(f"{name} is not a field of {entity.name} that callers set{near}", field=name)
         if named.count(name) > 1:
-            raise InvalidValueError(f"{name} is changed twice", field=name)
+            raise InvalidValueError(f"{name} is updated twice", field=name)
     for name in remove:
         if entity.model.model_fields[name].default is not None:
             raise InvalidValueError(f"{name} cannot be removed, because its default is not None", field=name)
     checked = {name: entity.assignment.check(name, value) for name, value in values.items()}
     added = {name: _addition(entity, name, value) for name, value in add.items()}
-    return Changes({**checked, **dict.fromkeys(remove)}, added)
+    return FieldUpdates({**checked, **dict.fromkeys(remove)}, added)
 
 
 def _addition(entity: EntityDefinition[Any], name: str, value: Any) -> Any:
@@ -79,16 +79,16 @@ def _addition(entity: EntityDefinition[Any], name: str, value: Any) -> Any:
     raise InvalidValueError(f"{name} holds whole numbers: add a whole number", field=name)
 
 
-def touched_indexes(entity: EntityDefinition[Any], changes: Changes) -> list[IndexDefinition]:
+def touched_indexes(entity: EntityDefinition[Any], updates: FieldUpdates) -> list[IndexDefinition]:
     """Return the indexes whose keys an update may change, also by its own stamp."""
-    written = changes.fields | entity.updated_fields
+    written = updates.fields | entity.updated_fields
     return [index for index in entity.indexes.values() if written & index.fields]
 
 
-def fields_after(entity: EntityDefinition[Any], current: Entity, changes: Changes) -> dict[str, Any]:
-    """Return all fields of an item after changes; raises `InvalidValueError` for a sum or a whole that is refused."""
-    after = {**current.__dict__, **changes.set}
-    for name, value in changes.add.items():
+def fields_after(entity: EntityDefinition[Any], current: Entity, updates: FieldUpdates) -> dict[str, Any]:
+    """Return all fields of an item after updates; raises `InvalidValueError` for a sum or a whole that is refused."""
+    after = {**current.__dict__, **updates.set}
+    for name, value in updates.add.items():
         if not isinstance(value, set | frozenset):
             # Refuses a sum that DynamoDB cannot hold; it adds exactly, floats too.
             encode_value(_EXACT.add(_exact(after[name] or 0), _exact(value)), path=name)
@@ -112,7 +112,7 @@ def added_to(before: Any, value: Any) -> Any:
 
 def update_expression(
     entity: EntityDefinition[Any],
-    changes: Changes,
+    updates: FieldUpdates,
     *,
     system: Attributes,
     first: Attributes,
@@ -120,22 +120,22 @@ def update_expression(
     now: datetime,
     before: Wire,
 ) -> dict[str, Any]:
-    """Return the parts of an UpdateItem request that carry the changes, and stamps of the time `now`.
+    """Return the parts of an UpdateItem request that carry the updates, and stamps of the time `now`.
 
     `system` has further attributes to set, `first` those to set if the item has none, and `gone` those to remove: the
     keys of indexes that the item leaves. Of objects that `before` has, only the members that differ are written, unless
     that takes more than an expression can hold.
     """
-    emptied = [name for name, value in changes.set.items() if entity.left_out(name, value)]
-    values = {name: value for name, value in changes.set.items() if name not in emptied}
+    emptied = [name for name, value in updates.set.items() if entity.left_out(name, value)]
+    values = {name: value for name, value in updates.set.items() if name not in emptied}
     values.update(dict.fromkeys(entity.updated_fields, now))
     attributes = {**entity.encode(values), **system}
-    members = PathChanges("m")
+    members = PathUpdates("m")
     for name in before.keys() & attributes.keys():
         members.compare((name,), before[name], attributes.pop(name), deep=True)
     # A moved copy has `MovedFrom` until its next real write, which this is.
     removed = [MOVED_FROM, *gone, *entity.attributes_of(emptied)]
-    added = {name: encode_value(value, path=name) for name, value in changes.add.items()}
+    added = {name: encode_value(value, path=name) for name, value in updates.add.items()}
     names = {f"#{i}": name for i, name in enumerate([*attributes, *first, *removed, *added])}
     place = {name: alias for alias, name in names.items()}
     slots = {name: ":rev" if name == REV else f":{place[name][1:]}" for name in [*attributes, *first, *added]}
@@ -150,7 +150,7 @@ def update_expression(
         clauses.append("ADD " + ", ".join(f"{place[name]} {slots[name]}" for name in added))
     expression = " ".join(clauses)
     if before and len(expression) > MOST_CHARACTERS:
-        return update_expression(entity, changes, system=system, first=first, gone=gone, now=now, before={})
+        return update_expression(entity, updates, system=system, first=first, gone=gone, now=now, before={})
     stored = {slots[name]: value for name, value in {**attributes, **first, **added}.items()}
     return {
         "UpdateExpression": expression,

@@ -9,7 +9,7 @@ from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateField
 
 
-def leading_fields(template: KeyTemplate) -> tuple[str, ...]:
+def first_fields(template: KeyTemplate) -> tuple[str, ...]:
     """Return the first fields whose values alone decide how a key begins: each ends before the next starts."""
     names: list[str] = []
     for place, part in enumerate(template.parts):
@@ -20,13 +20,13 @@ def leading_fields(template: KeyTemplate) -> tuple[str, ...]:
     return tuple(names)
 
 
-def leading_text(template: KeyTemplate, values: Mapping[str, Any]) -> str:
+def text_of_first_fields(template: KeyTemplate, values: Mapping[str, Any]) -> str:
     """Return the text with which exactly those keys begin whose first fields have these values.
 
     `{team}#shift_{id}` with a team is `t1#shift_`; with all fields it is the key itself. `values` are those of the
-    first one, two, ... of `leading_fields`; others raise `InvalidKeyError`, as does what `KeyTemplate.render` refuses.
+    first one, two, ... of `first_fields`; others raise `InvalidKeyError`, as does what `KeyTemplate.render` refuses.
     """
-    fields = leading_fields(template)
+    fields = first_fields(template)
     for name in values:
         if name not in fields:
             raise InvalidKeyError(f"{name} is not one of the first fields of the key", field=name)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import TemplateError, TemplateField, parse
-from dynashard.reads.leading import leading_fields, leading_text
+from dynashard.reads.first_fields import first_fields, text_of_first_fields
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit
@@ -29,18 +29,18 @@ def values() -> st.SearchStrategy[dict[str, Any]]:
 
 @settings(max_examples=examples(400))
 @given(templates(), values(), values(), st.data())
-def test_a_key_has_the_leading_text_only_with_these_first_fields(
+def test_a_key_has_the_text_of_its_first_fields_only_with_these_first_fields(
     text: str, mine: dict[str, Any], theirs: dict[str, Any], data: st.DataObject
 ) -> None:
     try:
         template = parse(text, numeric=lambda name: name == "n")
     except TemplateError:
         assume(condition=False)
-    count = data.draw(st.integers(0, len(leading_fields(template))))
-    asked = {name: mine[name] for name in leading_fields(template)[:count]}
+    count = data.draw(st.integers(0, len(first_fields(template))))
+    asked = {name: mine[name] for name in first_fields(template)[:count]}
     theirs |= data.draw(st.sampled_from([{}, asked]))
     try:
-        key, begin = template.render(theirs), leading_text(template, asked)
+        key, begin = template.render(theirs), text_of_first_fields(template, asked)
     except InvalidKeyError:
         assume(condition=False)
 
@@ -59,8 +59,8 @@ def test_a_key_has_the_leading_text_only_with_these_first_fields(
         ("{n:04d}{s}", {"n": 7}, "0007"),
     ],
 )
-def test_leading_text(text: str, given: dict[str, Any], begin: str) -> None:
-    assert leading_text(parse(text, numeric=lambda name: name == "n"), given) == begin
+def test_the_text_of_first_fields(text: str, given: dict[str, Any], begin: str) -> None:
+    assert text_of_first_fields(parse(text, numeric=lambda name: name == "n"), given) == begin
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_leading_text(text: str, given: dict[str, Any], begin: str) -> None:
 )
 def test_fields_that_do_not_lead_are_refused(given: dict[str, Any], field: str, reason: str) -> None:
     with pytest.raises(InvalidKeyError, match=reason) as refused:
-        leading_text(parse("team_{t}#schedule_{s}#shift_{u}"), given)
+        text_of_first_fields(parse("team_{t}#schedule_{s}#shift_{u}"), given)
 
     assert refused.value.field == field
 
@@ -83,7 +83,7 @@ def test_fields_that_do_not_lead_are_refused(given: dict[str, Any], field: str, 
 def test_field_whose_end_only_the_whole_key_decides_does_not_lead() -> None:
     template = parse("{author}_{year:04d}", numeric=lambda name: name == "year")
 
-    assert leading_fields(template) == ()
+    assert first_fields(template) == ()
     assert [part.name for part in template.parts if isinstance(part, TemplateField)] == ["author", "year"]
     with pytest.raises(InvalidKeyError, match="is not one of the first fields"):
-        leading_text(template, {"author": "ada"})
+        text_of_first_fields(template, {"author": "ada"})

@@ -1,4 +1,4 @@
-"""Whole changes of a shard count, from the resize request to the sweep."""
+"""Whole resizes, from the resize request to the sweep."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -40,7 +40,7 @@ def test_items_are_stored_once_at_their_new_homes_and_no_markers_are_left(world:
     before = listed(world)
     moving = len(world.misplaced(Thing, new))
 
-    status = world.change(partition(Thing), new)
+    status = world.resize(partition(Thing), new)
 
     assert (status.stage, status.count, status.target, status.swept) == ("stable", new, None, True)
     assert (status.moved, status.total, status.swept_marks) == (moving, moving, moving)
@@ -57,7 +57,7 @@ def test_a_moved_copy_names_its_origin_until_it_is_written(world: Moving) -> Non
     world.fill(Thing, 20)
     moving = {key[1] for key in world.misplaced(Thing, 8)}
 
-    world.change(partition(Thing), 8)
+    world.resize(partition(Thing), 8)
     world.of(Thing).update({"tenant": "abc", "id": min(moving)}, set={"text": "new"})
 
     marked = {item[SK]["S"] for item in world.raw() if item.get(MOVED_FROM) == {"N": "4"}}
@@ -69,7 +69,7 @@ def test_a_count_can_change_again_and_again(world: Moving) -> None:
     before = listed(world)
 
     for count in (16, 2, 4):
-        world.change(partition(Thing), count)
+        world.resize(partition(Thing), count)
 
     assert world.misplaced(Thing, 4) == []
     assert listed(world) == before
@@ -79,7 +79,7 @@ def test_only_the_requested_partition_changes(world: Moving) -> None:
     world.fill(Thing, 20)
     world.fill(Thing, 20, tenant="other")
 
-    world.change(partition(Thing), 8)
+    world.resize(partition(Thing), 8)
 
     assert world.misplaced(Thing, 8, "abc") == []
     assert world.misplaced(Thing, 4, "other") == []
@@ -94,7 +94,7 @@ def test_unsharded_items_of_any_writer_are_adopted(world: Moving) -> None:
         world.put({PK: {"S": bare}, SK: {"S": f"{n:04d}"}, **fields, **typed})
     before = listed(world, Old)
 
-    status = world.change(partition(Old), 8)
+    status = world.resize(partition(Old), 8)
 
     assert (status.moved, status.swept_marks, len(before)) == (30, 30, 30)
     assert (world.misplaced(Old, 8), world.marks()) == ([], [])
@@ -106,9 +106,9 @@ def test_all_partitions_of_an_entity_change_but_those_with_counts_of_their_own(w
     for tenant in ("abc", "b", "c"):
         world.fill(Thing, 20, tenant=tenant)
         world.fill(Old, 5, tenant=tenant)
-    world.change(partition(Thing, "b"), 2)
+    world.resize(partition(Thing, "b"), 2)
 
-    status = world.change(whole(Thing), 8)
+    status = world.resize(whole(Thing), 8)
 
     assert (status.partition, status.count) == (None, 8)
     assert [world.misplaced(Thing, count, name) for count, name in ((8, "abc"), (2, "b"), (8, "c"))] == [[], [], []]
@@ -120,7 +120,7 @@ def test_all_partitions_of_an_entity_change_but_those_with_counts_of_their_own(w
 def test_a_partition_with_its_own_count_may_change_while_its_family_does(world: Moving) -> None:
     for tenant in ("abc", "b"):
         world.fill(Thing, 20, tenant=tenant)
-    world.change(partition(Thing, "b"), 2)
+    world.resize(partition(Thing, "b"), 2)
     world.resharder.start(whole(Thing), 8)
     world.resharder.start(partition(Thing, "b"), 8)
 
@@ -152,7 +152,7 @@ def test_the_first_record_of_a_single_partition_takes_effect_one_wait_after_its_
 def test_a_family_sweeps_only_its_own_markers(world: Moving) -> None:
     for tenant in ("abc", "b"):
         world.fill(Thing, 20, tenant=tenant)
-    world.change(partition(Thing, "b"), 2)
+    world.resize(partition(Thing, "b"), 2)
     world.resharder.start(whole(Thing), 8)
     world.until(whole(Thing), "sweep")
     world.resharder.start(partition(Thing, "b"), 8)
@@ -170,12 +170,12 @@ def test_a_family_sweeps_only_its_own_markers(world: Moving) -> None:
 def test_a_family_leaves_the_markers_of_other_families(world: Moving) -> None:
     world.fill(Thing, 20)
     world.fill(Old, 20)
-    world.change(partition(Old), 4)
+    world.resize(partition(Old), 4)
     world.resharder.start(partition(Old), 8)
     world.until(partition(Old), "sweep")
     marks = world.marks()
 
-    world.change(whole(Thing), 8)
+    world.resize(whole(Thing), 8)
 
     assert marks != []
     assert world.marks() == marks
@@ -187,7 +187,7 @@ def test_all_entities_of_a_family_move_together(world: Moving) -> None:
     world.of(Member).batch_write(put=members)
     world.of(Shift).batch_write(put=shifts)
 
-    world.change(partition(Shift, "red"), 16)
+    world.resize(partition(Shift, "red"), 16)
 
     assert world.misplaced(Member, 16) == []
     found = [item for page in world.of(Member).pages({"team": "red"}) for item in page.items]
@@ -198,7 +198,7 @@ def test_an_index_gets_another_count_without_moving_an_item(world: Moving) -> No
     world.fill(Thing, 40, colour=lambda n: ("red", "blue", None)[n % 3])
     before = {item[SK]["S"]: (item[PK], item[REV]) for item in world.raw()}
 
-    status = world.change(index(Thing, "by_colour"), 16)
+    status = world.resize(index(Thing, "by_colour"), 16)
 
     assert (status.index, status.count, status.phase, status.swept) == ("GSI2", 16, "stable", True)
     assert status.moved == status.total
@@ -212,7 +212,7 @@ def test_an_index_gets_another_count_without_moving_an_item(world: Moving) -> No
 def test_an_index_can_shrink(world: Moving) -> None:
     world.fill(Thing, 40, colour=lambda _: "red")
 
-    world.change(index(Thing, "by_colour"), 1)
+    world.resize(index(Thing, "by_colour"), 1)
 
     assert {item["GSI2PK"]["S"] for item in world.raw()} == {"move.v1.Thing:abc:red:0"}
 
@@ -268,7 +268,7 @@ def test_keys_without_a_prefix_move_too(world: Moving, all_partitions: bool) -> 
     world.fill(Thing, 10)
     things = world.places(Thing)
 
-    world.change(Scope(entity) if all_partitions else Scope(entity, "a/b"), 8)
+    world.resize(Scope(entity) if all_partitions else Scope(entity, "a/b"), 8)
 
     found = [item.id for page in world.of(Leaf).pages({"tree": "a/b"}) for item in page.items]
     assert sorted(found) == sorted(item.id for item in items)
@@ -285,7 +285,7 @@ def test_items_of_unknown_owners_stay_where_they_are(world: Moving) -> None:
     world.put(strange)
     world.put(foreign)
 
-    world.change(whole(Thing), 8)
+    world.resize(whole(Thing), 8)
 
     left = {(item[PK]["S"], item[SK]["S"]) for item in world.raw()}
     assert ("move.v1.Thingamajig:abc:0", "x") in left

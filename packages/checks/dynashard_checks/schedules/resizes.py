@@ -22,7 +22,7 @@ T = TypeVar("T")
 # A transaction may be visible in part for as long as its sender is allowed, so `lag` is longer.
 TIMING: Final = Timing(lease=LEASE, operation=OPERATION, skew=SKEW, lag=OPERATION + SKEW)
 SURVEY_SHARE: Final = 0.1
-"""The share of changes that count the items first. This has no effect, but takes turns."""
+"""The share of resizes that count the items first. This has no effect, but takes turns."""
 _LONGEST_WAIT_TURNS: Final = 60
 """How many turns an actor waits for another at most."""
 _EARLY_SHARE: Final = 0.5
@@ -60,24 +60,24 @@ class Kills:
 
 
 @dataclass
-class Change:
-    """A change of a count, driven by several actors.
+class Resize:
+    """A resize, driven by several actors.
 
     Attributes:
         database: the simulated database.
         model: the entity.
-        scope: the scope of the change.
-        to: the count after the change.
+        scope: the scope of the resize.
+        to: the count after the resize.
         kills: kills its processes.
-        begun: whether the change was requested before the clients started.
+        begun: whether the resize was requested before the clients started.
         tasks: the tasks that were open at the last advance. Movers may work on tasks that are done.
-        due: when the controller advances the change again.
-        stage: how many phases and times of work the change has reached.
+        due: when the controller advances the resize again.
+        stage: how many phases and times of work the resize has reached.
         early_clients: how many clients are about to read the topology before the next publication.
         later_operations: how many operations the other clients have done.
-        over: whether the controller has seen the end of the change.
+        over: whether the controller has seen the end of the resize.
         refused: the reasons of refused requests.
-        ids: numbers the ids of changes.
+        ids: numbers the ids of resizes.
     """
 
     database: Database
@@ -118,7 +118,7 @@ class Change:
         )
 
     def run_to_stage(self, actor: Actor, *, stages: int) -> None:
-        """Request the change, and advance it to a stage before other actors start."""
+        """Request the resize, and advance it to a stage before other actors start."""
         self._retry(actor, lambda resharder: resharder.start(self.scope, self.to, survey=False))
         while self.stage < stages and not self.over:
             step = self._attempt(actor, self._advance) or {}
@@ -130,7 +130,7 @@ class Change:
             self.scheduler.idle(actor, float(step.get("seconds", 1.0)))
 
     def control(self, actor: Actor) -> None:
-        """Run the controller, which starts the change and publishes its phases."""
+        """Run the controller, which starts the resize and publishes its phases."""
         if not self.begun:
             survey = actor.random.random() < SURVEY_SHARE
             self._retry(actor, lambda resharder: resharder.start(self.scope, self.to, survey=survey))
@@ -155,7 +155,7 @@ class Change:
             self._await_early_clients(actor)
 
     def _count_stage(self, step: Mapping[str, Any]) -> None:
-        """Count the stages of the change: its phases and times of work."""
+        """Count the stages of the resize: its phases and times of work."""
         record = self._record()
         label = record and (record.phase, record.target, step.get("kind") == "work")
         self.stage += label != self._label
@@ -225,7 +225,7 @@ class Change:
         return not self.over or actor.random.random() < 0.5
 
     def delay(self, actor: Actor) -> None:
-        """Wait until the change has reached a later stage or its end, and for some more turns."""
+        """Wait until the resize has reached a later stage or its end, and for some more turns."""
         stage = actor.random.choice([each for each in LATE_STAGES if each > self.stage] or [self.stage])
         for _ in range(_LONGEST_WAIT_TURNS):
             if self.stage >= stage or self.over:
@@ -234,7 +234,7 @@ class Change:
         self._pass_turns(actor)
 
     def is_stable(self) -> bool:
-        """Return whether the change has ended, according to the topology records."""
+        """Return whether the resize has ended, according to the topology records."""
         record, family = self._record(), self._record(family=True)
         if record is None or family is None or family.active:
             return record is None
@@ -250,7 +250,7 @@ class Change:
         return resharder.work(self.scope.key, task, seconds=5.0)
 
     def move(self, actor: Actor) -> None:
-        """Run a mover, which works on tasks until the change is over."""
+        """Run a mover, which works on tasks until the resize is over."""
         while not self.over:
             tasks = self.tasks
             if not tasks:
@@ -262,7 +262,7 @@ class Change:
             self.scheduler.pause(actor)
 
     def interfere(self, actor: Actor) -> None:
-        """Run an operator, who pauses and resumes the change, or aborts it."""
+        """Run an operator, who pauses and resumes the resize, or aborts it."""
         self.scheduler.idle(actor, actor.random.choice((1.0, 40.0, 70.0, 130.0, 190.0, 250.0)))
         if self.over:
             return
@@ -324,6 +324,6 @@ class ResharderTransport(ActorTransport):
 
 
 def scope_of(model: type[Any], *, partition: str | None = None, index: str | None = None) -> Scope:
-    """Return the scope of a change of an entity."""
+    """Return the scope of a resize of an entity."""
     entity = definition(model)
     return Scope(entity, partition, entity.indexes[index] if index else None)

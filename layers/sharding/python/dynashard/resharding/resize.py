@@ -1,4 +1,4 @@
-"""What the controller keeps about a change, in the record it concerns."""
+"""What the controller keeps about a resize, in the record it concerns."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -10,7 +10,7 @@ from dynashard.resharding.progress import Counters
 from dynashard.topology import Record
 
 SELF_STARTED: Final = frozenset({"throttle", "quiet"})
-"""Causes of changes that nobody has asked for."""
+"""Causes of resizes that nobody has asked for."""
 _FLOATS: Final = (
     *("started", "budget", "seen", "margin", "passed", "share", "creating", "expected"),
     *("write_units", "read_units"),
@@ -18,8 +18,8 @@ _FLOATS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Counters):
-    """A change from the shard count `origin` to `target`, until its relocation markers are swept.
+class Resize(Counters):
+    """A resize from the shard count `origin` to `target`, until its relocation markers are swept.
 
     Its counters are 0 until its work is done. `Resharder.start` describes budget, cause and survey, and `Status` the
     other fields that both have.
@@ -35,7 +35,7 @@ class Change(Counters):
         creating: the share of a shard's write units with which callers created items when it was requested.
         expected: how long it was expected to take, in seconds; None if that was not judged.
         declined: what it would have taken, if it was declined for that.
-        others: stored members that only another release knows. They stay as they are until the change has ended.
+        others: stored members that only another release knows. They stay as they are until the resize has ended.
     """
 
     id: str
@@ -61,18 +61,18 @@ class Change(Counters):
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, record: Record) -> "Change | None":
-        """Return the change of a record that is under way, or else the last one.
+    def of(cls, record: Record) -> "Resize | None":
+        """Return the resize of a record that is under way, or else the last one.
 
         Raises `UndecodableItemError` if it lacks a member that every release stores.
         """
-        stored = record.change
+        stored = record.resize
         if "id" not in stored:
             return None
         if missing := sorted(_REQUIRED - stored.keys()):
             raise UndecodableItemError(
-                f"the change in the topology record {record.key} cannot be read, because it has no {missing[0]}: "
-                "deploy the release that wrote it, and let the change end"
+                f"the resize in the topology record {record.key} cannot be read, because it has no {missing[0]}: "
+                "deploy the release that wrote it, and let the resize end"
             )
         known = {name: stored[name] for name in _MEMBERS if name in stored}
         for name in _FLOATS:
@@ -90,5 +90,5 @@ class Change(Counters):
         }
 
 
-_MEMBERS: Final = tuple(each.name for each in fields(Change) if each.name != "others")
-_REQUIRED: Final = {each.name for each in fields(Change) if each.default is each.default_factory is MISSING}
+_MEMBERS: Final = tuple(each.name for each in fields(Resize) if each.name != "others")
+_REQUIRED: Final = {each.name for each in fields(Resize) if each.default is each.default_factory is MISSING}

@@ -1,4 +1,4 @@
-"""Relocation markers: the requests that leave one, a tombstone with a forwarding address, at an item's old home.
+"""The requests that leave a relocation marker, a tombstone with a forwarding address, at an item's old home.
 
 An item is relocated by one transaction: a marker at the old stored partition key, a copy at the new one, on condition
 that the item is still the one that was read. However often it is sent, and however late, it is executed at most once.
@@ -9,7 +9,7 @@ from typing import Final
 from dynashard.codec import item_size
 from dynashard.repository.batch import StoredKey, stored_key, wire_key
 from dynashard.repository.conditions import Condition, absent_or_marker, unchanged
-from dynashard.repository.writes import Write
+from dynashard.repository.write import Write
 from dynashard.routing import Places
 from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, SK, index_pk, index_sk
 from dynashard.topology import Phase
