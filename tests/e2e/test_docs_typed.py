@@ -1,0 +1,40 @@
+"""Getting started and the recipes, typed as printed into a new backend that was made from wheels."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.made_backend import made_backend
+from tests.e2e.typed_page import Reader
+from tests.markdown import ROOT
+
+pytestmark = pytest.mark.e2e
+
+OFFLINE = "--offline --install-links --no-audit --no-fund --ignore-scripts"
+NEEDED = " ".join(f"file:{ROOT}/node_modules/{name}" for name in ("openapi-fetch", "openapi-typescript-helpers"))
+INSTEAD = {
+    "make wheels": "true",
+    ".venv/bin/dynashard new ../notes": "true",
+    "cp -r dist ../notes": "true",
+    "cd ../notes": "true",
+    ".venv/bin/python -m pip install --find-links dist dynashard": "true",
+    "npm install --save-dev openapi-typescript@7 typescript@5 openapi-fetch@0.17": "true",
+    "npm install ../dynashard-client-0.1.0.tgz": f"npm install {OFFLINE} ../dynashard-client-0.1.0.tgz {NEEDED}",
+}
+"""What is typed instead of lines that need a registry: the folder is made, and has what they install."""
+RECIPES = ("own-table", "add-an-index", "import-data", "frontends", "local-cors", "throttling-alarm")
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    folder = made_backend(tmp_path_factory, "notes")
+    (folder.parent / "dynashard").symlink_to(ROOT)
+    with Reader(folder, str(folder / ".venv/bin/python"), INSTEAD) as reader:
+        yield reader
+
+
+def test_the_pages_do_and_print_what_they_say(reader: Reader) -> None:
+    for page in ("getting-started.md", *(f"recipes/{name}.md" for name in RECIPES)):
+        reader.read(ROOT / "docs" / page)
+
+    assert reader.replaced == INSTEAD.keys()
