@@ -19,11 +19,13 @@ def made_backend(temporary: pytest.TempPathFactory, name: str) -> Path:
     subprocess.run([programs / "dynashard", "new", name], cwd=folder, check=True)  # noqa: S603
     root = folder / name
     (root / ".venv").symlink_to(programs.parent)
-    for made in ("node_modules", ".venv-node"):
-        (root / made).mkdir()
-    for each in (ROOT / "node_modules").iterdir():
-        if not each.name.startswith(".") or each.name == ".bin":
-            (root / "node_modules" / each.name).symlink_to(each)
+    for empty in ("node_modules/.bin", ".venv-node"):
+        (root / empty).mkdir(parents=True)
+    # Each program by itself: what npm does in the backend must not reach the folder of the checkout.
+    for kind in ("node_modules", "node_modules/.bin"):
+        for each in (ROOT / kind).iterdir():
+            if not each.name.startswith("."):
+                (root / kind / each.name).symlink_to(each)
     touch_stamps(root)
     return root
 

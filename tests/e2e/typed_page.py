@@ -1,7 +1,7 @@
 """Pages that a reader types: files that they name are written, commands are run in one shell, and output is compared.
 
-A block of `bash` is typed. A block of `text` below it is what its lines print, in this order; `...` stands for any text.
-A block with a title is a file. `make run` starts the local stack, which serves until the page names another.
+A block of `bash` is typed. A block of `text` below it is what it prints, in this order; `...` stands for any text. A
+block with a title is a file. `make run` starts the local stack, which serves until the page starts another.
 """
 
 import os
