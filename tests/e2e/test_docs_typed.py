@@ -32,7 +32,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """Somebody who has typed getting started, in whose backend the recipes go on."""
     folder = made_backend(tmp_path_factory, "notes")
     (folder.parent / "dynashard").symlink_to(ROOT)
-    with Reader(folder, str(folder / ".venv/bin/python"), INSTEAD) as reader:
+    with Reader(folder, str(folder / ".venv/bin/python"), instead=INSTEAD) as reader:
         reader.read(ROOT / "docs/getting-started.md")
         yield reader
 

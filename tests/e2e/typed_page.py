@@ -29,11 +29,13 @@ class Reader(AbstractContextManager["Reader"]):
     Attributes:
         folder: where commands are typed and files are written.
         python: the interpreter of the local stack.
+        checkout: whose code the local stack runs, if not that of the folder.
         instead: lines that need a network or another folder, with what is typed instead.
     """
 
     folder: Path
     python: str
+    checkout: Path | None = None
     instead: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -120,9 +122,10 @@ class Reader(AbstractContextManager["Reader"]):
     def _start(self, settings: Mapping[str, str]) -> None:
         self._stop()
         data = self.folder / settings.get("DATA_DIR", ".data")
-        self.stack = LocalProcess(
-            data, {"LOCAL_RELOAD": "on", **settings, "DATA_DIR": str(data)}, checkout=self.folder, python=self.python
-        ).ready()
+        # The files of a checkout may be edited while tests run.
+        environment = {"LOCAL_RELOAD": "on" if self.checkout is None else "off", **settings, "DATA_DIR": str(data)}
+        checkout = self.checkout or self.folder
+        self.stack = LocalProcess(data, environment, checkout=checkout, python=self.python).ready()
         ports = {"PORT": self.stack.url, "DYNAMODB_PORT": self.stack.engine_url}
         self._run("\n".join(f"export {name}={url.rsplit(':', 1)[1]}" for name, url in ports.items()))
         self._run(f"export DATA_DIR={data}")
