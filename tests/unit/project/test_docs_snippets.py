@@ -222,7 +222,7 @@ def test_the_command_line_accepts_the_printed_commands(place: str, line: str) ->
 
 def _of_adopters(page: Path) -> bool:
     """Whether a page is about the folder of an adopter."""
-    return page.parent.name == "recipes" or page.stem in {"backend", "getting-started", "upgrading"}
+    return page.parent.name == "recipes" or page.stem in {"backend", "deploying", "getting-started", "upgrading"}
 
 
 def targets_in(page: Path) -> set[str]:
