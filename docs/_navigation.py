@@ -1,10 +1,14 @@
-"""The site's navigation: the headings and links of the index, so that there is one list of the pages; and decisions."""  # noqa: INP001
+"""The site's navigation: the headings and links of the index, so that there is one list of the pages; and decisions.
+
+Links that leave the folder of the pages, such as to an example, work on a forge. The site has only their texts.
+"""  # noqa: INP001
 
 import re
 from pathlib import Path
 from typing import Any
 
 _HEADING = re.compile(r"^(##|###) (.+)$")
+_ANY_LINK = re.compile(r"\[([^\]]+)\]\((\.\.?/[^)\s]+)\)")
 _LINK = re.compile(r"^- \[(.+)\]\(([^)#]+\.md)\)")
 
 
@@ -41,3 +45,18 @@ def on_config(config: Any) -> Any:
     """Set the navigation, when mkdocs has read its settings."""
     config["nav"] = navigation(Path(config["docs_dir"]))
     return config
+
+
+def without_outside(markdown: str, page: Path, docs: Path) -> str:
+    """Return a page whose links to files outside of the folder are their texts."""
+
+    def kept(link: re.Match[str]) -> str:
+        target = (page.parent / link[2].partition("#")[0]).resolve()
+        return link[0] if target.is_relative_to(docs.resolve()) else link[1]
+
+    return _ANY_LINK.sub(kept, markdown)
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+    """Return what the site shows of a page, before mkdocs looks for its links."""
+    return without_outside(markdown, Path(page.file.abs_src_path), Path(config["docs_dir"]))

@@ -88,6 +88,14 @@ def test_a_wrong_head_is_reported(text: str, wrong: str) -> None:
     assert (wrong in found) if wrong else not found
 
 
+def test_a_link_that_leaves_the_pages_is_its_text_on_the_site() -> None:
+    page = "[`a.py`](../../examples/a.py), [b](../b.md#c), [d](e.md), [the README](../../README.md#tour)\n"
+
+    shown = runpy.run_path(str(DOCS / "_navigation.py"))["without_outside"](page, DOCS / "recipes" / "own.md", DOCS)
+
+    assert shown == "`a.py`, [b](../b.md#c), [d](e.md), the README\n"
+
+
 def test_no_page_is_beside_the_folders_that_the_navigation_knows() -> None:
     assert {path.parent.relative_to(DOCS) for path in DOCS.rglob("*.md")} == {
         Path(folder) for folder in (".", "decisions", "recipes", "runbooks")
