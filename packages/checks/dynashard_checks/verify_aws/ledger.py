@@ -32,8 +32,9 @@ _INTRO: Final = """# Assumptions about AWS
 check. No test of this project has met AWS.
 
 Each row says where AWS documents the fact, where it is relied on, and which check of
-[`make verify-aws`](verify-aws.md) observes it on a real account, or why none does. `make assumptions` makes the page from `packages/checks/dynashard_checks/verify_aws/facts`;
-tests compare both, and require that every path, name and check exists.
+[`make verify-aws`](verify-aws.md) observes it on a real account, or why none does. `make assumptions`
+makes the page from `packages/checks/dynashard_checks/verify_aws/facts`; tests compare both, and require that every
+path, name and check exists.
 
 | status | meaning |
 |---|---|
