@@ -10,17 +10,19 @@ _FENCE = re.compile(r"^( *)(`{3,}|~{3,})(.*)$")
 _HEADING = re.compile(r"^#{1,6} +(.+?)(?: +#+)?$")
 _LINK = re.compile(r"\[[^\]]*\]\(<?([^()\s>]+(?:\([^()\s]*\)[^()\s>]*)*)>?(?: +\"[^\"]*\")?\)")
 _CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_TITLE = re.compile(r'title="([^"]+)"')
 _ELSEWHERE = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A block of code: the page and line where it begins, the language of its fence, and its text."""
+    """A block of code: the page and line where it begins, the language of its fence, its text, and the file it is."""
 
     page: Path
     line: int
     language: str
     text: str
+    title: str = ""
 
     @property
     def place(self) -> str:
@@ -57,7 +59,10 @@ def snippets(page: Path, text: str) -> Iterator[Snippet]:
         found = _FENCE.match(line)
         if begun is not None:
             if found and found[2].startswith(begun[1]) and not found[3].strip():
-                yield Snippet(page, begun[0] + 1, begun[3], "".join(f"{each}\n" for each in lines))
+                language, _, more = begun[3].partition(" ")
+                titled = _TITLE.search(more)
+                text = "".join(f"{each}\n" for each in lines)
+                yield Snippet(page, begun[0] + 1, language, text, titled[1] if titled else "")
                 begun, lines = None, []
             else:
                 lines.append(line.removeprefix(begun[2]))

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.local_process import ROOT
-from tests.wheels import built, installed
+from tests.e2e.made_backend import made_backend, touch_stamps
 
 pytestmark = [pytest.mark.e2e, pytest.mark.deep]
 
@@ -84,18 +83,7 @@ class Backend:
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Backend:
     """A backend that `dynashard new` has made, with what `make setup` would install from a registry."""
-    folder = tmp_path_factory.mktemp("adopter")
-    programs = installed(built(tmp_path_factory), folder / "environment")
-    subprocess.run([programs / "dynashard", "new", "notes"], cwd=folder, check=True)  # noqa: S603
-    root = folder / "notes"
-    (root / ".venv").symlink_to(programs.parent)
-    (root / "node_modules").mkdir()
-    for each in (ROOT / "node_modules").iterdir():
-        if not each.name.startswith(".") or each.name == ".bin":
-            (root / "node_modules" / each.name).symlink_to(each)
-    for stamp in (".venv/.done", ".venv/.synth", "node_modules/.done"):
-        (root / stamp).touch()
-    return Backend(root)
+    return Backend(made_backend(tmp_path_factory, "notes"))
 
 
 def owned(root: Path) -> list[str]:
@@ -140,8 +128,7 @@ def test_an_adopter_makes_extends_upgrades_and_extends_again(backend: Backend) -
     assert "OURS := 1" in makefile.read_text()
     assert f"dynashard-tools[testing]=={LATER}" in (root / "requirements.txt").read_text()
     assert not (root / "functions/prewarm/handler.py").exists()
-    for stamp in (".venv/.done", ".venv/.synth", "node_modules/.done"):
-        (root / stamp).touch()
+    touch_stamps(root)
     assert backend.run("make", "later").strip() == "later"
     (domain / "chores.py").write_text(TASK.replace("Task", "Chore").replace("task", "chore"))
     backend.works()

@@ -1,25 +1,16 @@
-"""The links of all pages have targets, and every page of the documentation is in the index."""
+"""The links of all pages have targets."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.markdown import ROOT, anchors, dead_links, links, pages
+from tests.markdown import anchors, dead_links, pages
 
 pytestmark = pytest.mark.unit
 
 
 def test_no_link_is_dead() -> None:
     assert [line for page in pages() for line in dead_links(page)] == []
-
-
-def test_every_page_of_the_documentation_is_in_its_index() -> None:
-    index = ROOT / "docs" / "index.md"
-
-    named = {(index.parent / target.partition("#")[0]).resolve() for _, target in links(index.read_text("utf-8"))}
-
-    # Decision records are found by their numbers.
-    assert {page for page in pages() if page.parent == ROOT / "docs"} <= {*named, index}
 
 
 def test_a_dead_link_is_reported_with_its_line(tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ ELSEWHERE = {
 """The names of other packages that snippets use without an import."""
 EXAMPLES = {"Customer", "Note", "Stock", "MARK", "W"}
 """The names of variables of the reader in snippets."""
-FUTURE = {"layers/domain/python/domain/projects.py"}
+FUTURE = {"layers/domain/python/domain/projects.py", "layers/domain/python/domain/tasks.py"}
 """The files that pages ask readers to write."""
-COMMAND = re.compile(r"^\s*(?:\$ )?(?:\.venv/bin/)?dynashard (.*)$")
+COMMAND = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?dynashard (.*)$")
 TARGETS = r"^([a-z0-9-]+):.*## "
 TARGET = re.compile(r"(?:^|[`\s])make ([a-z][a-z0-9-]*)")
 FILE = re.compile(r"`((?:bench|clients|docs|examples|functions|layers|local|stacks|tests|tools)/[\w./*-]+)`")
@@ -205,7 +205,7 @@ def commands() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("place", "line"), sorted(set(commands())), ids=lambda text: text.replace(" ", "_")[:60])
 def test_the_command_line_accepts_the_printed_commands(place: str, line: str) -> None:
     words = shlex.split(line, comments=True)
-    ends = [at for at, word in enumerate(words) if word in ("|", ">", "&&", ";")]
+    ends = [at for at, word in enumerate(words) if word in ("|", "||", ">", "&&", ";")]
     arguments = words[: ends[0]] if ends else words
     command = get_command(app)
     name = "dynashard"
@@ -218,6 +218,11 @@ def test_the_command_line_accepts_the_printed_commands(place: str, line: str) ->
 
     # A command that cannot be parsed raises an error that names the wrong word.
     assert command.make_context(name, list(arguments)).command is command, place
+
+
+def _of_adopters(page: Path) -> bool:
+    """Whether a page is about the folder of an adopter."""
+    return page.parent.name == "recipes" or page.stem in {"backend", "deploying", "getting-started", "upgrading"}
 
 
 def targets_in(page: Path) -> set[str]:
@@ -240,7 +245,7 @@ def test_named_targets_and_files_exist() -> None:
     adopters = set(re.findall(TARGETS, made["Makefile"], re.MULTILINE))
     # A page about the past may name what no longer exists.
     current = [page for page in pages() if page.name != "CHANGELOG.md"]
-    targets = {page: ours | adopters if page.name == "backend.md" else ours for page in current}
+    targets = {page: ours | adopters if _of_adopters(page) else ours for page in current}
 
     assert {page.name: unknown for page in current if (unknown := targets_in(page) - targets[page])} == {}
     files = {file for page in current for file in files_in(page)} - made.keys()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.markdown import ROOT, prose
+from tests.markdown import ROOT, pages, prose
 
 pytestmark = pytest.mark.unit
 
@@ -25,6 +25,7 @@ class Word:
         instead: the remedy.
         prose: a regular expression for text that people read: pages, docstrings, comments and messages. Empty if the
             word is good English there.
+        pages: a regular expression for the prose of pages alone.
         names: the words of identifiers and modules that it matches: `told` matches `told_of` and `ToldError`.
         modules: whole names of modules that it matches.
         kept: identifiers that stay, because settings, codes or stored attributes depend on them.
@@ -32,14 +33,15 @@ class Word:
 
     instead: str
     prose: str = ""
+    pages: str = ""
     names: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
 
 
-def word(instead: str, *, prose: str = "", names: str = "", modules: str = "", kept: str = "") -> Word:
+def word(instead: str, *, prose: str = "", pages: str = "", names: str = "", modules: str = "", kept: str = "") -> Word:
     """Return a row of the table. Names in a list are separated by spaces."""
-    return Word(instead, prose, *(frozenset(each.split()) for each in (names, modules, kept)))
+    return Word(instead, prose, pages, *(frozenset(each.split()) for each in (names, modules, kept)))
 
 
 WORDS = (
@@ -78,6 +80,17 @@ WORDS = (
         prose=r"(?<!here )\b(?:is|are|was|were) no (?!"
         r"(?:longer|more|less|fewer|later|earlier|slower|faster|larger|smaller|shorter|greater|higher|lower|better|worse)\b)[a-z]+",
     ),
+    word("created_at and updated_at, which the server sets", pages=r"\bstamps?\b"),
+    word("write guarantee", pages=r"\blevels? of (?:care|handling)\b"),
+    word("is paced, or leaves capacity to", pages=r"\bmakes? way\b"),
+    word("the reference codec", pages=r"\bordinary way\b"),
+    word("is queried, requested or called", pages=r"\b(?:is|are|was|were|be|been) asked\b"),
+    word("query every shard", pages=r"\basks? (?:all|every|a|any|these|the) shards?\b"),
+    word("find, get, read, or share", pages=r"\bmeets?\b|(?<!has )(?<!\| )\bmet\b"),
+    word("requested, required or legitimate", pages=r"\bwanted\b"),
+    word("a resize", pages=r"\bchanges? of (?:a |an |the |its |their )?(?:shard )?counts?\b"),
+    word("raises the errors", pages=r"\bhas the errors\b"),
+    word("a format, a codec, or a template", pages=r"\b(?:row|page|item|stored|new|old) forms?\b"),
 )
 """The private words, with their remedies."""
 
@@ -97,10 +110,14 @@ ROOMS = (
 )
 """The rooms without private words: pages, and folders with pages and modules."""
 
-_ANY = re.compile("|".join(each.prose for each in WORDS if each.prose), re.IGNORECASE)
+_OF_TEXT = [(re.compile(each.prose, re.IGNORECASE), each.instead) for each in WORDS if each.prose]
+_OF_PAGES = [*_OF_TEXT, *((re.compile(each.pages, re.IGNORECASE), each.instead) for each in WORDS if each.pages)]
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _CODE = re.compile(r"(`+).+?\1|\{[^{}]*\}")
 """Code within prose: text in backticks, and the expressions of f-strings."""
+
+
+Words = Sequence[tuple[re.Pattern[str], str]]
 
 
 def findings(path: Path) -> list[str]:
@@ -112,7 +129,8 @@ def findings(path: Path) -> list[str]:
 
 def _of_page(path: Path) -> Iterator[tuple[int, str, str]]:
     for number, line in prose(path.read_text("utf-8")):
-        yield from _of_text(number, line)
+        # A changelog keeps the words of its releases.
+        yield from _of_text(number, line, _OF_TEXT if path.name == "CHANGELOG.md" else _OF_PAGES)
 
 
 def _of_module(path: Path) -> Iterator[tuple[int, str, str]]:
@@ -126,14 +144,14 @@ def _of_module(path: Path) -> Iterator[tuple[int, str, str]]:
             elif token.type != tokenize.OP and " " in token.string:
                 # Texts without a space are codes, attributes and paths.
                 for number, line in enumerate(token.string.splitlines(), token.start[0]):
-                    yield from _of_text(number, line)
+                    yield from _of_text(number, line, _OF_TEXT)
 
 
-def _of_text(number: int, line: str) -> Iterator[tuple[int, str, str]]:
+def _of_text(number: int, line: str, words: Words) -> Iterator[tuple[int, str, str]]:
     plain = _CODE.sub("", line)
-    for each in WORDS if _ANY.search(plain) else ():
-        if each.prose and (found := re.search(each.prose, plain, re.IGNORECASE)):
-            yield number, found[0], each.instead
+    for expression, instead in words:
+        if found := expression.search(plain):
+            yield number, found[0], instead
 
 
 @cache
@@ -180,6 +198,45 @@ def test_a_private_word_is_reported_with_its_place_and_remedy(text: str, tmp_pat
     assert finding.startswith("page.md:3: ")
     assert ": write " in finding
     assert [each.split(":")[1] for each in findings(module)] == ["3", "6", "7"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The creation stamp is kept.",
+        "Each level of care has its cost.",
+        "Callers make way for the mover.",
+        "It goes the ordinary way.",
+        "The others are asked in the second round.",
+        "A page asks every shard.",
+        "A read that meets a marker follows it.",
+        "A throttle that no retry met.",
+        "The resize is wanted.",
+        "They wait for a change of the shard count.",
+        "It takes every item, and has the errors.",
+        "Deploy what reads the new form.",
+    ],
+)
+def test_a_word_that_no_page_defines_is_reported_on_pages_alone(text: str, tmp_path: Path) -> None:
+    page, module, changelog = tmp_path / "page.md", tmp_path / "module.py", tmp_path / "CHANGELOG.md"
+    for written in (page, changelog):
+        written.write_text(f"# Title\n\n{text}\n")
+    module.write_text(f'"""{text}"""\n')
+
+    assert [": write " in each for each in findings(page)] == [True]
+    assert findings(module) == findings(changelog) == []
+
+
+def test_a_page_that_names_fences_says_what_they_are() -> None:
+    named = [
+        page
+        for page in pages()
+        if page.name != "CHANGELOG.md"
+        and any(re.search(r"\bfences?\b", _CODE.sub("", line)) for _, line in prose(page.read_text("utf-8")))
+    ]
+
+    assert named
+    assert [page.name for page in named if "lower bound" not in page.read_text("utf-8")] == []
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,13 @@ SECTIONS: Final = (
 Status = Literal["documented", "observed on local engines", "never observed"]
 _INTRO: Final = """# Assumptions about AWS
 
-No test of this project has met AWS. This page lists each fact about AWS that the code or the documentation relies on:
-where AWS says so, where it is relied on, and which check of [`make verify-aws`](verify-aws.md) observes it on a real
-account, or why none does. `make assumptions` makes the page from `packages/checks/dynashard_checks/verify_aws/facts`;
-tests compare both, and require that every path, name and check exists.
+**Evidence.** This page lists each fact about AWS that the code or the documentation relies on, with its source and its
+check. No test of this project has met AWS.
+
+Each row says where AWS documents the fact, where it is relied on, and which check of
+[`make verify-aws`](verify-aws.md) observes it on a real account, or why none does. `make assumptions`
+makes the page from `packages/checks/dynashard_checks/verify_aws/facts`; tests compare both, and require that every
+path, name and check exists.
 
 | status | meaning |
 |---|---|

@@ -1,0 +1,54 @@
+"""Getting started and the recipes, typed as printed into a new backend that was made from wheels."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.made_backend import made_backend
+from tests.e2e.typed_page import Reader
+from tests.markdown import ROOT
+
+pytestmark = pytest.mark.e2e
+
+OFFLINE = "--offline --install-links --no-audit --no-fund --ignore-scripts"
+NEEDED = " ".join(f"file:{ROOT}/node_modules/{name}" for name in ("openapi-fetch", "openapi-typescript-helpers"))
+MADE = ("make wheels", ".venv/bin/dynashard new ../notes", "cp -r dist ../notes", "cd ../notes")
+"""Lines that make the backend, which is there when the shell begins."""
+INSTEAD = {
+    **dict.fromkeys(MADE, "true"),
+    ".venv/bin/python -m pip install --find-links dist dynashard": "true",
+    "python3 -m venv elsewhere": "ln -sfn .venv elsewhere",
+    'elsewhere/bin/python -m pip install --find-links dist "dynashard-client[lambda]"': "true",
+    "npm install --save-dev openapi-typescript@7 typescript@5 openapi-fetch@0.17": "true",
+    "npm install ../dynashard-client-0.1.0.tgz": f"npm install {OFFLINE} ../dynashard-client-0.1.0.tgz {NEEDED}",
+}
+"""What is typed instead of them, and of lines that need a registry, because the folder has what they install."""
+RECIPES = ("own-table", "add-an-index", "import-data", "python-client", "frontends", "local-cors", "throttling-alarm")
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """Somebody who has typed getting started, in whose backend the recipes go on."""
+    folder = made_backend(tmp_path_factory, "notes")
+    (folder.parent / "dynashard").symlink_to(ROOT)
+    with Reader(folder, str(folder / ".venv/bin/python"), instead=INSTEAD) as reader:
+        reader.read(ROOT / "docs/getting-started.md")
+        yield reader
+
+
+def test_getting_started_does_and_prints_what_it_says(reader: Reader) -> None:
+    assert set(MADE) <= reader.replaced
+
+
+@pytest.mark.deep
+def test_the_recipes_do_and_print_what_they_say(reader: Reader) -> None:
+    for name in RECIPES:
+        reader.read(ROOT / f"docs/recipes/{name}.md")
+
+    assert reader.replaced == INSTEAD.keys()
+
+
+def test_every_recipe_is_typed() -> None:
+    pages = {path.stem for path in (ROOT / "docs/recipes").glob("*.md")} - {"index"}
+
+    assert pages == set(RECIPES)
