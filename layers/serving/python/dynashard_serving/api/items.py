@@ -10,13 +10,13 @@ from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.responses import Response
 from dynashard_serving.documents import REVISION, Document
-from dynashard_serving.operations.items import Items
+from dynashard_serving.operations.item_writes import ItemWrites
 
 
 class ItemRoutes:
     """The routes that write single items of a resource."""
 
-    def __init__(self, resource: Resource, items: Items) -> None:
+    def __init__(self, resource: Resource, items: ItemWrites) -> None:
         self._resource = resource
         self._items = items
 

@@ -162,9 +162,9 @@ class Routes:
         def routes() -> "ItemRoutes":
             # The first read does without all that writes.
             from dynashard_serving.api.items import ItemRoutes  # noqa: PLC0415
-            from dynashard_serving.operations.items import Items  # noqa: PLC0415
+            from dynashard_serving.operations.item_writes import ItemWrites  # noqa: PLC0415
 
-            return ItemRoutes(resource, Items(self._backend.collection, self._idempotent(), self._clock))
+            return ItemRoutes(resource, ItemWrites(self._backend.collection, self._idempotent(), self._clock))
 
         def write(name: str) -> Operation:
             return lambda incoming: cast("Response[Any]", getattr(routes(), name)(incoming))

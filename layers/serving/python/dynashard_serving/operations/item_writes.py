@@ -1,4 +1,4 @@
-"""Single items: create, put, update, delete, and what reads them."""
+"""Writes of single items: create, put, update, delete."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from dynashard_serving.idempotency import Attempt, IdempotentCreates
 from dynashard_serving.limits import WRITE_ATTEMPTS
 from dynashard_serving.operations.accepting import accept, item_of, refuse_untimely
 from dynashard_serving.operations.conditions import PreconditionFailedError
-from dynashard_serving.operations.item_reads import CollectionOf, ItemReads, shown
+from dynashard_serving.operations.item_reads import CollectionOf, shown
 from dynashard_serving.operations.merging import merged, refuse_put
 from dynashard_serving.operations.requests import Create, Delete, Put, Update
 from dynashard_serving.operations.served import Served
@@ -39,11 +39,11 @@ class Stored(NamedTuple):
     created: bool
 
 
-class Items(ItemReads):
-    """All operations on single items. Safe to share between threads."""
+class ItemWrites:
+    """The operations that write single items. Safe to share between threads."""
 
     def __init__(self, collection_of: CollectionOf, idempotent: IdempotentCreates, clock: Callable[[], float]) -> None:
-        super().__init__(collection_of)
+        self._collection_of = collection_of
         self._idempotent = idempotent
         self._clock = clock
 
