@@ -10,7 +10,7 @@ from dynashard.errors import InvalidCursorError, OutcomeUnknownError, Overloaded
 from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.transport.interface import Consumed, Meter
 from dynashard_patterns.changes import Outcome
-from dynashard_serving.api.observing import Observed, Observer
+from dynashard_serving.api.request_log import Observed, Observer
 from dynashard_serving.changes import handler as changes
 from dynashard_serving.commands import handler as commands
 from dynashard_serving.growth_log import GrowthLog

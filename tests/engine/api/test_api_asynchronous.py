@@ -12,9 +12,9 @@ from domain.samples.incidents import Incident
 from domain.samples.users import User
 from dynashard.testing.faults import Fault, lost_answer, lost_request, meanwhile, throttled
 from dynashard.transport.interface import Wire
-from dynashard_serving.api.deferred import transacted
-from dynashard_serving.api.resource import Resource
+from dynashard_serving.api.deferred_writes import transacted
 from dynashard_serving.declare import Exposed
+from dynashard_serving.operations.served import Served
 from tests.api_caller import TENANT, Answer, a_user
 from tests.depth import examples
 from tests.engine.writer.queue_world import OPERATIONS, KilledError, QueueWorld
@@ -301,8 +301,8 @@ def test_other_preferences_change_nothing(world: QueueWorld, value: str) -> None
 
 
 def test_a_write_too_large_for_a_transaction_is_done_at_once() -> None:
-    assert not transacted(Resource(Exposed(Incident, path="incidents")))
-    assert transacted(Resource(Exposed(User, path="users")))
+    assert not transacted(Served(Exposed(Incident, path="incidents")))
+    assert transacted(Served(Exposed(User, path="users")))
 
 
 @settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -24,9 +24,9 @@ MOST = 360
 UNNEEDED = (
     "asyncio", "aws_lambda_powertools", "aws_xray_sdk", "boto3", "botocore", "concurrent.futures", "difflib",
     "dynashard_patterns", "dynashard.reads.listing", "dynashard.transactions.steps", "dynashard.resharding",
-    "dynashard.growth.policy", "dynashard_serving.idempotency", "encodings.idna", "dynashard_serving.api.items",
+    "dynashard.growth.policy", "dynashard_serving.idempotency", "encodings.idna", "dynashard_serving.api.item_writes",
     "dynashard_serving.discovery",
-    "dynashard_serving.api.listing", "dynashard_serving.api.openapi", "dynashard_serving.api.resolver", "gzip", "httpx",
+    "dynashard_serving.api.listings", "dynashard_serving.api.openapi", "gzip", "httpx",
     "itsdangerous",
     "logging", "pydantic.type_adapter", "requests", "unicodedata", "urllib3",
 )  # fmt: skip

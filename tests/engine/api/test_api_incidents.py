@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dynashard.transport import Transport
-from dynashard_serving.api.attachments import takes_gzip
+from dynashard_serving.api.response import takes_gzip
 from tests.api_caller import JSON, Caller
 from tests.engine.api.api_on_engine import caller_on, idempotency_table
 from tests.engine.patterns.attachment_world import large

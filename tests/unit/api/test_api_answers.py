@@ -7,9 +7,9 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler import Response as PowertoolsResponse
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from dynashard_serving.api.answers import answer_of, path_of
 from dynashard_serving.api.app import build_app
-from dynashard_serving.api.responses import Response
+from dynashard_serving.api.request import path_of
+from dynashard_serving.api.response import Response, gateway_answer
 from tests.api_caller import Caller
 from tests.unit.api.test_api_routes import Unreachable, settings_in
 
@@ -35,7 +35,7 @@ def test_an_answer_is_the_one_that_powertools_builds(response: Response[Any]) ->
     resolver.get("/v1/x")(lambda: as_powertools(response))
     event = Caller(build_app(settings_in("dev"), Unreachable())).event("GET", "/v1/x")
 
-    ours = answer_of(response)
+    ours = gateway_answer(response)
 
     assert ours == resolver.resolve(event, None)  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard_serving.api.bodies import parse_json
+from dynashard_serving.api.body import parse_json
 from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.documents import merge_patch, refuse_changed, refuse_read_only, validated, with_fixed, written
 from dynashard_serving.limits import MAX_DEPTH

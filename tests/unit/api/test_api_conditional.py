@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard.errors import RevisionMismatchError
-from dynashard_serving.api.conditional import conditions_of, etag, tags_of
+from dynashard_serving.api.headers import conditions_of, etag, tags_of
 from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.operations.conditions import PreconditionFailedError, Revisions
 

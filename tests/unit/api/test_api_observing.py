@@ -13,9 +13,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from dynashard.errors import InputError
 from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.transport.interface import Consumed, Meter
-from dynashard_serving.api.log_lines import ERROR, WARNING
-from dynashard_serving.api.observing import Observed, Observer
-from dynashard_serving.api.request_lines import RequestLines
+from dynashard_serving.api.request_log import ERROR, WARNING, Observed, Observer, RequestLines
 
 pytestmark = pytest.mark.unit
 

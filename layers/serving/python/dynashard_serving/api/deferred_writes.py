@@ -20,29 +20,39 @@ from dynashard.errors import (
     QueueUnavailableError,
     ValidationFailedError,
 )
-from dynashard_serving.api.conditional import preferences
-from dynashard_serving.api.item_requests import REQUEST_OF, idempotency_key
+from dynashard_serving.api.headers import idempotency_key, preferences
 from dynashard_serving.api.queue_sender import QueueMessage, QueueSender
 from dynashard_serving.api.request import ApiRequest
-from dynashard_serving.api.resource import PREFIX, TENANT, Resource
-from dynashard_serving.api.responses import JSON, Response
-from dynashard_serving.documents import representation, written
+from dynashard_serving.api.resource import PREFIX, Resource
+from dynashard_serving.api.response import Response, json_response
+from dynashard_serving.documents import TENANT, representation
 from dynashard_serving.operation_records import Operation
 from dynashard_serving.operations.accepting import accept, refuse_untimely
 from dynashard_serving.operations.item_reads import Key
-from dynashard_serving.operations.requests import Create
+from dynashard_serving.operations.requests import Create, Write
+from dynashard_serving.operations.served import Served
 from dynashard_serving.queue_messages import write_body
 
 PREFERENCE: Final = "respond-async"
 KEPT: Final = timedelta(days=7)
 """How long a record is kept: longer than a message can lie on a queue."""
 ROOT: Final = f"{PREFIX}/operations"
+WRITES: Final = ("create", "put", "update", "delete")
+"""The operations that can be done later."""
 
-Perform = Callable[[ApiRequest], Response[Any]]
+
+def transacted(served: Served) -> bool:
+    """Return whether an item and the record of its operation can be written in one transaction.
+
+    Without that a message that comes twice could be done twice: then the preference is left aside, as RFC 7240 allows,
+    and the write is done at once.
+    """
+    entity = served.definition
+    return not entity.attachments and (entity.shards is None or entity.shards.placement != "random")
 
 
-class Asynchronous:
-    """Accepts writes of a resource to be done later."""
+class DeferredWrites:
+    """Accepts writes of a resource to be done later, where `transacted` allows it."""
 
     def __init__(
         self,
@@ -61,22 +71,15 @@ class Asynchronous:
         self._queue_url = queue_url
         self._clock = clock
 
-    def where_preferred(self, name: str, perform: Perform) -> Perform:
-        """An operation that is accepted for later where its caller prefers that, and else done at once.
+    def accepted(self, incoming: ApiRequest, request: Write) -> Response[str] | None:
+        """Accept a write if its caller prefers not to wait for it: 202. Return None if it is to be done at once.
 
-        Cost of accepting: 1 write unit for the record, 1 call of SQS.
+        Cost: 1 write unit for the record, 1 call of SQS.
         """
-
-        def answer(incoming: ApiRequest) -> Response[Any]:
-            if (PREFERENCE, "") in preferences(incoming.headers):
-                return self._accepted(incoming, name)
-            return perform(incoming)
-
-        return answer
-
-    def _accepted(self, incoming: ApiRequest, name: str) -> Response[str]:
-        request = REQUEST_OF[name](self._resource, incoming)
-        about = accept(self._resource, request)
+        if (PREFERENCE, "") not in preferences(incoming.headers):
+            return None
+        served = self._resource.served
+        about = accept(served, request)
         if isinstance(about, Entity):
             self._items.check(about)
         target = incoming.path
@@ -85,7 +88,7 @@ class Asynchronous:
         record = self._record(incoming, target)
         item = representation(about, None) if isinstance(about, Entity) else None
         body = write_body(
-            self._resource,
+            served,
             incoming.tenant,
             request,
             item,
@@ -96,7 +99,7 @@ class Asynchronous:
         message = QueueMessage(body, self._group(about), record.id)
         message.refuse_too_large()
         try:
-            refuse_untimely(self._resource, request, about, self._clock())
+            refuse_untimely(served, request, about, self._clock())
         except ValidationFailedError:
             # A repeat of an accepted request gets the first answer.
             if "idempotency-key" not in incoming.headers or self._records.find(record, consistent=True) is None:
@@ -105,13 +108,12 @@ class Asynchronous:
         if kept.status is None:
             self._send(kept, message)
         headers = {"Location": f"{ROOT}/{kept.id}", "Preference-Applied": PREFERENCE, "Retry-After": "1"}
-        answer = written(representation(kept, kept.revision))
-        return Response(HTTPStatus.ACCEPTED, content_type=JSON, body=answer, headers=headers)
+        return json_response(representation(kept, kept.revision), HTTPStatus.ACCEPTED, headers)
 
     def _record(self, incoming: ApiRequest, target: str) -> Operation:
         kept_until = datetime.fromtimestamp(self._clock(), UTC) + KEPT
         fields = {TENANT: incoming.tenant, "method": incoming.method, "target": target}
-        key = idempotency_key(incoming)
+        key = idempotency_key(incoming.headers)
         if key is None:
             return Operation(**fields, expires_at=kept_until)
         route = f"{incoming.method} {incoming.path}"
@@ -147,7 +149,7 @@ class Asynchronous:
             return
 
     def _group(self, about: Entity | Key) -> str:
-        key = self._resource.definition.key_of(about)
+        key = self._resource.served.definition.key_of(about)
         return sha256(f"{key.partition}\n{key.sort}".encode()).hexdigest()
 
 

@@ -5,17 +5,18 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from dynashard_serving.api import VERSION
-from dynashard_serving.api.describing import REFUSALS, Operation, Schema, problem
-from dynashard_serving.api.describing_resource import family_listing, paths_of
-from dynashard_serving.api.examples import Examples
-from dynashard_serving.api.extra_endpoints import all_extra_endpoints
-from dynashard_serving.api.nouns import plural, sentence
-from dynashard_serving.api.resource import PREFIX
-from dynashard_serving.api.resources import family_resources, resources_of
-from dynashard_serving.api.responses import JSON
-from dynashard_serving.api.schemas import schemas_of
+from dynashard_serving.api.listings import FamilyResource
+from dynashard_serving.api.openapi.declared import described, family_listing
+from dynashard_serving.api.openapi.examples import Examples
+from dynashard_serving.api.openapi.parts import REFUSALS, Operation, Schema, plural, problem, sentence
+from dynashard_serving.api.openapi.resources import paths_of
+from dynashard_serving.api.openapi.schemas import schemas_of
+from dynashard_serving.api.resource import PREFIX, Resource
+from dynashard_serving.api.response import JSON
+from dynashard_serving.declare import Endpoint, FamilyListing, ServedEdges, ServedRollUps
 from dynashard_serving.domain import Domain, declared
 from dynashard_serving.operation_records import Operation as Record
+from dynashard_serving.operations.served import Served
 
 _DESCRIPTION: Final = """\
 Every request except `GET /v1/health` needs a bearer token. The tenant comes from the claims of the token, never from a
@@ -39,19 +40,21 @@ COMMITTED_AT: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, Any]:
     """The document of a domain as a JSON object, with examples of the time `now`."""
-    resources, families = resources_of(domain), family_resources(domain)
-    extra_endpoints = all_extra_endpoints(domain.declarations.served)
-    recorded = any(resource.entity is Record for resource in resources)
-    schemas = schemas_of(resources, families, extra_endpoints)
+    entities = [Served(one) for one in domain.entities if one.operations]
+    families = [FamilyResource(one) for one in domain.declarations.served if isinstance(one, FamilyListing)]
+    kinds = ServedEdges | ServedRollUps | Endpoint
+    others = [described(one) for one in domain.declarations.served if isinstance(one, kinds)]
+    recorded = any(served.entity is Record for served in entities)
+    schemas = schemas_of(entities, families, [each.schemas for each in others])
     examples = Examples(schemas, now)
     paths: dict[str, Any] = {f"{PREFIX}/health": {"get": _health()}}
-    for resource in resources:
-        copied = any(copies.of is resource.entity for copies in domain.declarations.copies)
-        paths |= paths_of(resource, examples, recorded=recorded, copied=copied)
+    for served in entities:
+        copied = any(copies.of is served.entity for copies in domain.declarations.copies)
+        paths |= paths_of(Resource(served), examples, recorded=recorded, copied=copied)
     for family in families:
         paths[family.root] = {"get": family_listing(family)}
-    for extra in extra_endpoints:
-        paths[extra.template] = extra.documentation()
+    for each in others:
+        paths |= each.paths
     return {
         "openapi": "3.1.0",
         "info": _INFO,
@@ -97,7 +100,7 @@ def _tags(domain: Domain, paths: dict[str, Any]) -> list[Schema]:
     texts: dict[str, list[str]] = {_SERVICE: ["The API itself."]}
     for one in domain.entities:
         text = f"{plural(one.path).capitalize()}: {sentence(one.entity)}"
-        texts.setdefault(one.tag or one.path, []).append(text)
+        texts.setdefault(one.heading, []).append(text)
     used = [tag for operation in _operations(paths) for tag in operation["tags"]]
     return [
         {"name": tag, "description": "\n\n".join(texts.get(tag, [f"{plural(tag).capitalize()}."]))}

@@ -1,4 +1,4 @@
-"""Headers about revisions: the `ETag` of an answer, `If-Match` and `If-None-Match` of a request, and `Prefer`."""
+"""The headers of items: `ETag`, `If-Match` and `If-None-Match` (RFC 9110), and `Prefer` (RFC 7240)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -84,3 +84,15 @@ def tags_of(name: str, value: str) -> Revisions:
     if not strong and not weak:
         raise ProblemError("malformed_header", f"{name} names no tag.")
     return Revisions(anything=False, strong=frozenset(strong), weak=frozenset(weak))
+
+
+def idempotency_key(headers: Mapping[str, str]) -> str | None:
+    """Return the header `Idempotency-Key`, or None. An unusable key is refused (400)."""
+    key = headers.get("idempotency-key")
+    if key is None:
+        return None
+    from dynashard_serving.idempotency import MAX_KEY_LENGTH, usable  # noqa: PLC0415 - a GET has no such key
+
+    if not usable(key):
+        raise ProblemError("malformed_header", f"Idempotency-Key is 1 to {MAX_KEY_LENGTH} printable ASCII characters.")
+    return key

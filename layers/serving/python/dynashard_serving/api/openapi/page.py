@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dynashard_serving.api.request import headers_of
-from dynashard_serving.api.responses import Response
+from dynashard_serving.api.response import Response
 
 ASSETS: Final = {
     "swagger-ui.js": ("swagger-ui-bundle.min.js", "text/javascript"),

@@ -7,12 +7,11 @@ from typing import Any, Final
 from dynashard import Entity
 from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
 from dynashard_patterns.batches import bounded
-from dynashard_serving.api.bodies import json_value
 from dynashard_serving.api.queue_sender import QueueMessage, QueueSender
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import Resource
-from dynashard_serving.api.responses import JSON, Response
-from dynashard_serving.documents import Document, representation, written
+from dynashard_serving.api.response import Response, json_response
+from dynashard_serving.documents import Document, representation
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.requests import Create
 from dynashard_serving.queue_messages import as_body, creates_body
@@ -26,7 +25,7 @@ MOST_ERRORS: Final = 100
 Check = Callable[[Entity], None]
 
 
-class Queued:
+class QueuedCreates:
     """Accepts new items of a resource."""
 
     def __init__(
@@ -47,13 +46,12 @@ class Queued:
 
         Cost: 1 call of SQS for 500 items of 200 bytes; no request to DynamoDB.
         """
-        body = json_value(incoming)
+        body = incoming.json()
         listed = isinstance(body, list)
         documents = self._documents(body if listed else [body], incoming.tenant, listed=listed)
         self._send(documents, incoming)
         headers = {} if listed else {"Location": self._resource.location(documents[0])}
-        answer = written({"accepted": len(documents)})
-        return Response(HTTPStatus.ACCEPTED, content_type=JSON, body=answer, headers=headers)
+        return json_response({"accepted": len(documents)}, HTTPStatus.ACCEPTED, headers)
 
     def _documents(self, items: Sequence[Any], tenant: str, *, listed: bool) -> list[Document]:
         if not 0 < len(items) <= MOST_ITEMS:
@@ -75,8 +73,9 @@ class Queued:
         if not isinstance(item, dict):
             raise ValidationFailedError(FieldError("", "An item is a JSON object.", "object_type"))
         request = Create(tenant=tenant, item=item)
-        entity = item_of(self._resource, request)
-        refuse_untimely(self._resource, request, entity, self._clock())
+        served = self._resource.served
+        entity = item_of(served, request)
+        refuse_untimely(served, request, entity, self._clock())
         self._check(entity)
         return representation(entity, None)
 
@@ -86,7 +85,7 @@ class Queued:
         for pack in bounded(documents, lambda each: len(as_body(each)), most=PACK_ITEMS, most_size=PACK_BYTES):
             begin = positions[-1].stop if positions else 0
             positions.append(range(begin, begin + len(pack)))
-            body = creates_body(self._resource, incoming.tenant, pack, self._clock(), incoming.request_id)
+            body = creates_body(self._resource.served, incoming.tenant, pack, self._clock(), incoming.request_id)
             messages.append(QueueMessage(body))
         try:
             self._sender.send(self._queue_url, messages)

@@ -1,6 +1,6 @@
-"""Listings over HTTP: query parameters in, a page and a `Link` to the next one out."""
+"""Listings over HTTP, of an entity or of several as one: parameters in, a page and a `Link` to the next one out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from http import HTTPStatus
@@ -11,16 +11,22 @@ from dynashard.errors import ValidationFailedError
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT
 from dynashard_serving.api.parameters import Parameters, Query
 from dynashard_serving.api.request import ApiRequest
-from dynashard_serving.api.resource import LIST_PARAMETERS, Resource
-from dynashard_serving.api.responses import JSON, UNDECODABLE, Response
+from dynashard_serving.api.resource import PREFIX, Resource
+from dynashard_serving.api.response import JSON, UNDECODABLE, Response
+from dynashard_serving.declare import Exposed, FamilyListing
+from dynashard_serving.exposure import LIST_PARAMETERS
 from dynashard_serving.limits import MAX_LINK_BYTES
 from dynashard_serving.operations.choosing import index_of
+from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.listings import Listings
 from dynashard_serving.operations.requests import Choice, List, Paging
+from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer
 
 PLACES: Final = ("partition", "sort", "filters")
 """Where a listing's request has fields, which are all parameters here."""
+OF_FAMILIES: Final = ("limit", "order", "direction", "prefix", "from", "to", "cursor", "consistent", "strict")
+"""The parameters of a listing of a family, besides those of its key."""
 _DEFAULT: Final = Paging()
 
 
@@ -33,16 +39,45 @@ class ListingRoute:
 
     def page(self, incoming: ApiRequest) -> Response[str]:
         """`GET` of the resource: a page."""
+        served = self._resource.served
         with by_parameter():
-            page = self._listings.page(self._resource, list_of(self._resource, incoming))
-        return answered(self._resource.root, incoming.query, page)
+            page = self._listings.page(served, list_of(served, incoming))
+        return page_response(self._resource.root, incoming.query, page)
 
 
-def list_of(resource: Resource, incoming: ApiRequest) -> List:
+class FamilyResource:
+    """Entities that share their logical partitions, under one path."""
+
+    def __init__(self, listing: FamilyListing) -> None:
+        self.root = f"{PREFIX}/{listing.path}"
+        self.tag = listing.tag or listing.path
+        self.schema = "".join(word.capitalize() for word in listing.path.split("-")) + "Page"
+        self.family = Family(listing)
+        self.members = [Served(Exposed(entity, path=listing.path)) for entity in self.family.models]
+
+
+class FamilyRoute:
+    """The listing of a family."""
+
+    def __init__(self, resource: FamilyResource, collection_of: Callable[..., Any]) -> None:
+        self._resource = resource
+        self._collection_of = collection_of
+
+    def page(self, incoming: ApiRequest) -> Response[str]:
+        """`GET` of the family: a page of all, or of one item and what is below it."""
+        family, several = self._resource.family, self._resource.members[0].partition_fields(None)
+        given = Parameters(incoming.query, [*OF_FAMILIES, *family.nested], several)
+        with by_parameter():
+            choice = choice_of(incoming.tenant, given, several, family.nested)
+            page = family.page(self._collection_of, choice, paging_of(given))
+        return page_response(self._resource.root, incoming.query, page)
+
+
+def list_of(served: Served, incoming: ApiRequest) -> List:
     """Return the request of a listing, or refuse each parameter that is not valid (422)."""
     names = [name for name, _ in incoming.query]
-    index = index_of(resource, dict(reversed(incoming.query)).get("index"), names)
-    known = _known(resource, index)
+    index = index_of(served, dict(reversed(incoming.query)).get("index"), names)
+    known = _known(served, index)
     given = Parameters(incoming.query, known.once, known.several, filters=known.filters)
     filters = given.some(known.filters)
     return List(
@@ -63,11 +98,11 @@ class _Known(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _known(resource: Resource, index: str | None) -> _Known:
-    several, sort = resource.partition_fields(index), resource.sort_fields(index)
-    distinct = ("distinct",) if resource.distinct else ()
-    once = [*LIST_PARAMETERS, *distinct, *sort, *resource.filters]
-    filters = [name for name in resource.filters if name not in (*several, *sort)]
+def _known(served: Served, index: str | None) -> _Known:
+    several, sort, declared = served.partition_fields(index), served.sort_fields(index), served.exposed.filters
+    distinct = ("distinct",) if served.exposed.distinct else ()
+    once = [*LIST_PARAMETERS, *distinct, *sort, *declared]
+    filters = [name for name in declared if name not in (*several, *sort)]
     return _Known([name for name in once if name not in several], several, sort, filters)
 
 
@@ -124,16 +159,8 @@ def _flat(error: Any) -> Any:
     return error._replace(field=name) if place in PLACES and name else error
 
 
-class PageResponse(Response[str]):
-    """The answer with a page. `items` is how many items the page has, for the metrics."""
-
-    def __init__(self, page: Answer, headers: Mapping[str, str]) -> None:
-        super().__init__(HTTPStatus.OK, content_type=JSON, body=page.text, headers=dict(headers))
-        self.items = page.count
-
-
-def answered(root: str, query: Query, page: Answer) -> Response[str]:
-    """The answer with a page, and with a `Link` to the next one unless that is longer than a header may be.
+def page_response(root: str, query: Query, page: Answer) -> Response[str]:
+    """Return the response with a page, and with a `Link` to the next one unless that is longer than a header may be.
 
     A header has the number of stored items that the page leaves out.
     """
@@ -141,7 +168,7 @@ def answered(root: str, query: Query, page: Answer) -> Response[str]:
     headers = {"Link": link} if 0 < len(link) <= MAX_LINK_BYTES else {}
     if page.undecodable:
         headers[UNDECODABLE] = str(len(page.undecodable))
-    return PageResponse(page, headers)
+    return Response(HTTPStatus.OK, content_type=JSON, body=page.text, headers=headers, items=page.count)
 
 
 def _next(root: str, query: Query, cursor: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from dynashard_serving.api.describing import REF, Schema
+from dynashard_serving.api.openapi.parts import REF, Schema
 
 _BY_TYPE: Final[Mapping[str, Any]] = {"string": "example", "boolean": True, "array": [], "null": None}
 

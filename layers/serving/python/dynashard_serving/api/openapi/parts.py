@@ -1,16 +1,19 @@
-"""The pieces an OpenAPI document is made of."""
+"""The pieces an OpenAPI document is made of, and what an entity is called in its sentences."""
 
+import re
 from collections.abc import Mapping, Sequence
+from inspect import cleandoc
 from typing import Any, Final
 
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_PARTITIONS
 from dynashard_serving.api.problems import CONTENT_TYPE
-from dynashard_serving.api.responses import JSON, UNDECODABLE
+from dynashard_serving.api.response import JSON, UNDECODABLE
 from dynashard_serving.idempotency import MAX_KEY_LENGTH
 
 Schema = dict[str, Any]
 Operation = dict[str, Any]
 
+_WORDS: Final = re.compile(r"[A-Z][a-z0-9]*|[A-Z]+(?![a-z])")
 REF: Final = "#/components/schemas/"
 REFUSALS: Final = {
     "400": "The JSON, a header, the path, the query string or the cursor is malformed.",
@@ -112,6 +115,11 @@ def several(item: Schema) -> Schema:
     return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1, "maxItems": MAX_PARTITIONS}]}
 
 
+def key_text() -> Schema:
+    """The schema of a value in a path, or of one that chooses a logical partition."""
+    return {"type": "string", "minLength": 1}
+
+
 def names_of(names: Sequence[str]) -> Schema:
     """A list of these names, separated by commas."""
     choice = "|".join(names)
@@ -185,3 +193,24 @@ IDEMPOTENCY_KEY: Final = header(
     "A request with the same key gets the first answer again, for 24 hours.",
     {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[ -~]+$"},
 )
+
+
+def singular(model: type[Any]) -> str:
+    """The noun for one item, from the class name: `ContactMethod` is `contact method`."""
+    return " ".join(word.lower() for word in _WORDS.findall(model.__name__)) or model.__name__
+
+
+def one(model: type[Any]) -> str:
+    """The noun for one item, with its indefinite article."""
+    noun = singular(model)
+    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
+
+
+def plural(path: str) -> str:
+    """The noun for several items, from the path that serves them."""
+    return path.replace("-", " ")
+
+
+def sentence(model: type[Any]) -> str:
+    """The first paragraph of the class's docstring, on one line."""
+    return " ".join(cleandoc(model.__doc__ or "").partition("\n\n")[0].split())
