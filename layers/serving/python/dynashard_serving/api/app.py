@@ -96,7 +96,8 @@ class App:
     def _answered(self, request: _Routed) -> Response[Any]:
         """Answer a request within its time and its allowance, and leave its line in the log."""
         started, request_id = self._clock(), request_id_of(request.event, request.context)
-        expensive, left = _is_expensive(request), seconds_left(request.context)
+        endpoint, left = request.endpoint, seconds_left(request.context)
+        expensive = endpoint is not None and endpoint.expensive and request.method in ("GET", "HEAD")
         code, logged = None, None
         with within(time_to_answer(left)), metered() as meter, allowing(self._max_queries, left * READING_SHARE):
             try:
@@ -114,7 +115,7 @@ class App:
             Observed(
                 request_id=request_id,
                 method=request.method,
-                route=UNKNOWN if request.endpoint is None else request.endpoint.template,
+                route=UNKNOWN if endpoint is None else endpoint.template,
                 status=response.status_code,
                 tenant=self._tenant_of(request.event),
                 milliseconds=seconds * 1000,
@@ -201,11 +202,6 @@ def _malformed(event: Any, context: Any) -> Answer:
     refusal, _ = problem_of(ProblemError("malformed_event", "This function answers events of an HTTP API, format 2.0."))
     body = problem_text(refusal, request_id_of(event, context))
     return {"statusCode": refusal.status, "headers": {"Content-Type": CONTENT_TYPE}, "body": body}
-
-
-def _is_expensive(request: _Routed) -> bool:
-    """Return whether a request asks for many items: a listing, or sums of many."""
-    return request.endpoint is not None and request.endpoint.expensive and request.method in ("GET", "HEAD")
 
 
 def _item_of(request: _Routed, response: Response[Any]) -> str | None:

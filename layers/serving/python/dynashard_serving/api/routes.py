@@ -68,7 +68,10 @@ class Routes:
 
     def find(self, path: str) -> Endpoint | None:
         """Return the endpoint that a path leads to; None if nothing is served there."""
-        for endpoint in self._of_root(_root_of(path)):
+        # The root is the first two segments.
+        end = path.find("/", len(PREFIX) + 1)
+        root = path if end < 0 else path[:end]
+        for endpoint in self._by_root.get(root) or self._made(root):
             if endpoint.matches(path):
                 return endpoint
         return None
@@ -85,14 +88,8 @@ class Routes:
             headers={"Allow": ", ".join(allowed)},
         )
 
-    def _of_root(self, root: str) -> Sequence[Endpoint]:
+    def _made(self, root: str) -> Sequence[Endpoint]:
         if root not in self._makers:
             return ()
         # Two threads may each make them; those of the first are kept.
-        return self._by_root.get(root) or self._by_root.setdefault(root, self._makers[root]())
-
-
-def _root_of(path: str) -> str:
-    """Return the first two segments of a path."""
-    end = path.find("/", len(PREFIX) + 1)
-    return path if end < 0 else path[:end]
+        return self._by_root.setdefault(root, self._makers[root]())

@@ -50,7 +50,7 @@ class Waiting:
 
         Cost: for each comparison, a consistent read of the item and a consistent Query of its copies.
         """
-        seconds = preferred(incoming)
+        seconds = preferred(incoming) if "prefer" in incoming.headers else None
         if seconds is None:
             return {}
         most = min(seconds, MOST_SECONDS, incoming.seconds_left * TIME_SHARE)
