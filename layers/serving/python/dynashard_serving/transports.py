@@ -17,6 +17,6 @@ def open_transport(settings: TableSettings) -> Transport:
     )
     if not settings.trace_calls:
         return transport
-    from dynashard_serving.tracing import traced  # noqa: PLC0415 - off unless the settings say so
+    from dynashard_serving.telemetry.tracing import traced  # noqa: PLC0415 - off unless the settings say so
 
     return traced(transport, os.environ)

@@ -22,9 +22,9 @@ from dynashard.errors import (
     UnsupportedCursorError,
 )
 from dynashard.transport.interface import Meter
-from dynashard_serving import metric_names as names
-from dynashard_serving.log_text import line_text, loggable
 from dynashard_serving.refusals import expected, one_line
+from dynashard_serving.telemetry import metric_names as names
+from dynashard_serving.telemetry.log_text import line_text, loggable
 
 if TYPE_CHECKING:
     from dynashard.growth.terms import Report
@@ -100,7 +100,7 @@ class Observer:
 
     def grew(self, report: "Report") -> None:
         """Log an event of the growth policy, and count it as `GrowthAsked`, `GrowthLimit` and so on."""
-        from dynashard_serving.growth_log import growth_fields, growth_metric  # noqa: PLC0415 - rare
+        from dynashard_serving.telemetry.growth import growth_fields, growth_metric  # noqa: PLC0415 - rare
 
         self._event("growth", growth_fields(report), WARNING, counted=growth_metric(report))
 

@@ -1,4 +1,4 @@
-"""The logs of all functions but the API: lines of JSON by Powertools' logger.
+"""The logs and metrics of all functions but the API, by Powertools: lines of JSON, and of the embedded metric format.
 
 One query follows a request or an item through all logs: `request_id` is the API's, `item` is an item's path such as
 `users/ada`, and `revision` is what was written. An expected error is one line, any other has a traceback.
@@ -6,13 +6,19 @@ One query follows a request or an item through all logs: `request_id` is the API
 
 from collections.abc import Callable
 from functools import wraps
-from typing import IO, Any, Final, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from aws_lambda_powertools.logging import Logger
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from dynashard.errors import DynashardError
-from dynashard_serving.log_text import line_text
 from dynashard_serving.refusals import expected, one_line
+from dynashard_serving.telemetry.growth import growth_fields, growth_metric
+from dynashard_serving.telemetry.log_text import line_text
+from dynashard_serving.telemetry.metric_names import ENVIRONMENT, NAMESPACE
+
+if TYPE_CHECKING:
+    from dynashard.growth.terms import Report
 
 COMMANDS: Final = "dynashard-commands"
 WRITER: Final = "dynashard-writer"
@@ -57,3 +63,33 @@ def without_traceback(entry: Callable[P, R]) -> Callable[P, R]:
         raise failed
 
     return called
+
+
+def open_metrics(environment: str) -> EphemeralMetrics:
+    """Return new metrics of an environment; `flush_metrics` writes those that were added into the function's log.
+
+    Threads and batches each have their own. Powertools' `Metrics` would be one set for the whole process.
+    """
+    # Without a name of the service, Powertools adds no dimension of its own, which no alarm would read.
+    metrics = EphemeralMetrics(namespace=NAMESPACE, service="")
+    metrics.add_dimension(ENVIRONMENT, environment)
+    return metrics
+
+
+class GrowthLog:
+    """Writes events of the growth policy into the log of a function."""
+
+    def __init__(self, logger: Logger, environment: str) -> None:
+        self._logger = logger
+        self._environment = environment
+
+    def grew(self, report: "Report", /) -> None:
+        """Log an event and count it."""
+        self._logger.warning("growth", extra=growth_fields(report))
+        metrics = open_metrics(self._environment)
+        metrics.add_metric(growth_metric(report), MetricUnit.Count, 1)
+        metrics.flush_metrics()
+
+    def growth_failed(self, error: Exception, /) -> None:
+        """Log an error of the policy itself."""
+        log_error(self._logger, "growth failed", error)
