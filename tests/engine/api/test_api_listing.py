@@ -14,9 +14,9 @@ from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import metered
-from dynashard_serving import pages
 from dynashard_serving.api.app import App, build_app
 from dynashard_serving.backend import Backend
+from dynashard_serving.operations import pages
 from tests.api_caller import Answer, Caller, a_user
 from tests.depth import examples
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, caller_on, settings_of

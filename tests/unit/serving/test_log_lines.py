@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 
 from dynashard.errors import ConfigurationError
-from dynashard_serving.environment import flag
+from dynashard_serving.settings import flag
 from dynashard_serving.telemetry.log_text import line_text, loggable
 from dynashard_serving.telemetry.powertools import open_logger
 

@@ -37,8 +37,7 @@ from dynashard_serving.api.routes import UNKNOWN, Endpoint, Routes
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.backend import Backend, open_backend
 from dynashard_serving.domain import Domain, declared
-from dynashard_serving.environment import seconds_left, time_to_answer
-from dynashard_serving.limits import MAX_QUERIES, READING_SHARE
+from dynashard_serving.limits import MAX_QUERIES, READING_SHARE, seconds_left, time_to_answer
 from dynashard_serving.refusals import expected, one_line
 from dynashard_serving.shedding import LoadSignal
 

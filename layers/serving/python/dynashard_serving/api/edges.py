@@ -18,7 +18,7 @@ from dynashard_serving.api.response import Response, json_response
 from dynashard_serving.backend import Backend
 from dynashard_serving.declare import ServedEdges
 from dynashard_serving.documents import validated
-from dynashard_serving.edges import WAYS, EdgesWanted, Graph, NewEdge, Node, Words
+from dynashard_serving.operations.edges import WAYS, EdgesWanted, Graph, NewEdge, Node, Words
 from dynashard_serving.operations.item_reads import shown
 
 

@@ -99,7 +99,7 @@ def _of_declaration(parts: Parts, load: Callable[[], Root]) -> list[Endpoint]:
     if isinstance(served, ServedEdges):
         return _of_edges(parts, served)
     if isinstance(served, ServedRollUps):
-        from dynashard_serving.roll_ups import roll_ups_endpoint  # noqa: PLC0415
+        from dynashard_serving.operations.roll_ups import roll_ups_endpoint  # noqa: PLC0415
 
         return _of_read(parts, roll_ups_endpoint(served))
     return _of_read(parts, served)

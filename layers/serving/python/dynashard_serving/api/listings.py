@@ -19,9 +19,9 @@ from dynashard_serving.limits import MAX_LINK_BYTES
 from dynashard_serving.operations.choosing import index_of
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.listings import Listings
+from dynashard_serving.operations.pages import Answer
 from dynashard_serving.operations.requests import Choice, List, Paging
 from dynashard_serving.operations.served import Served
-from dynashard_serving.pages import Answer
 
 PLACES: Final = ("partition", "sort", "filters")
 """Where a listing's request has fields, which are all parameters here."""

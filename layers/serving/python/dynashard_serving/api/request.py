@@ -9,8 +9,14 @@ from dynashard_serving.api.body import body_of, json_value
 from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.api.response import JSON
 from dynashard_serving.documents import Document
-from dynashard_serving.environment import seconds_left
-from dynashard_serving.limits import MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_PARAMETERS, MAX_PATH_BYTES, MAX_QUERY_BYTES
+from dynashard_serving.limits import (
+    MAX_BODY_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_PARAMETERS,
+    MAX_PATH_BYTES,
+    MAX_QUERY_BYTES,
+    seconds_left,
+)
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
 _DEFAULT_STAGE: Final = "$default"

@@ -30,8 +30,8 @@ from dynashard_serving.api.openapi.parts import (
 from dynashard_serving.api.resource import PREFIX
 from dynashard_serving.api.response import JSON
 from dynashard_serving.declare import Endpoint, ServedEdges, ServedRollUps
-from dynashard_serving.edges import EdgesWanted, NewEdge, Words
-from dynashard_serving.roll_ups import roll_ups_endpoint
+from dynashard_serving.operations.edges import EdgesWanted, NewEdge, Words
+from dynashard_serving.operations.roll_ups import roll_ups_endpoint
 
 _EXAMPLE: Final = {"node": "User.9", "other": "User.12"}
 

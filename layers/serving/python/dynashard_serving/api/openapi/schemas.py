@@ -199,7 +199,7 @@ def refused_by_keys(definition: EntityDefinition[Any], name: str) -> str:
 
 
 def refused_by_address(served: Served, name: str) -> str:
-    """Return the characters that no URL can carry in a field of the address: see `acceptance.refuse_unaddressable`."""
+    """Return the characters that no URL can carry in a field of the address: see `accepting.refuse_unaddressable`."""
     if name not in served.address:
         return ""
     return ("?" if name == served.address[-1] else "?/") + r"\x00-\x1f\x7f-\x9f"

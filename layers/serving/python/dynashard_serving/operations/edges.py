@@ -13,7 +13,7 @@ from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT
 from dynashard_patterns.edges import NODE, Edge, Edges, EdgeStore
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import item_texts, list_text
-from dynashard_serving.pages import Answer, page_that_fits
+from dynashard_serving.operations.pages import Answer, page_that_fits
 
 Way = Literal["forward", "backward"]
 WAYS: Final[tuple[Way, Way]] = ("forward", "backward")
