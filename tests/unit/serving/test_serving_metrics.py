@@ -9,7 +9,8 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from dynashard.growth.terms import GrowthEvent, Report
 from dynashard_serving.telemetry import metric_names
-from dynashard_serving.telemetry.powertools import GrowthLog, growth_metric, open_logger, open_metrics
+from dynashard_serving.telemetry.growth import growth_metric
+from dynashard_serving.telemetry.powertools import GrowthLog, open_logger, open_metrics
 from dynashard_serving.writer.metrics import write_metrics
 from dynashard_serving.writer.outcomes import Tally
 
