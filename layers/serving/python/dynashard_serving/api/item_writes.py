@@ -45,7 +45,7 @@ class ItemWriteRoutes:
     def create(self, incoming: ApiRequest) -> Response[Any]:
         """`POST`: 201, or 409 if the item exists."""
         request = create_of(incoming)
-        if (accepted := self._accepted(incoming, request)) is not None:
+        if accepted := self._accepted(incoming, request):
             return accepted
         created = self._writes.create(self._resource.served, request)
         replayed = {"Idempotency-Replayed": "true"} if created.replayed else {}
@@ -54,7 +54,7 @@ class ItemWriteRoutes:
     def put(self, incoming: ApiRequest) -> Response[Any]:
         """`PUT`: 201 if it creates, 200 if it replaces."""
         request = put_of(self._resource, incoming)
-        if (accepted := self._accepted(incoming, request)) is not None:
+        if accepted := self._accepted(incoming, request):
             return accepted
         stored = self._writes.put(self._resource.served, request)
         if stored.created:
@@ -64,14 +64,14 @@ class ItemWriteRoutes:
     def patch(self, incoming: ApiRequest) -> Response[Any]:
         """`PATCH`: 200, 404 if there is no such item."""
         request = update_of(self._resource, incoming)
-        if (accepted := self._accepted(incoming, request)) is not None:
+        if accepted := self._accepted(incoming, request):
             return accepted
         return _changed(incoming, request.handling, self._writes.update(self._resource.served, request))
 
     def delete(self, incoming: ApiRequest) -> Response[Any]:
         """`DELETE`: 204, 404 if there is no such item."""
         request = delete_of(self._resource, incoming)
-        if (accepted := self._accepted(incoming, request)) is not None:
+        if accepted := self._accepted(incoming, request):
             return accepted
         self._writes.delete(self._resource.served, request)
         return Response(HTTPStatus.NO_CONTENT, body="", headers=_applied(request.handling, minimal=False))

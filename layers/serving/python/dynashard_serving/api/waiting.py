@@ -50,7 +50,7 @@ class Waiting:
 
         Cost: for each comparison, a consistent read of the item and a consistent Query of its copies.
         """
-        seconds = preferred(incoming) if "prefer" in incoming.headers else None
+        seconds = _preferred(incoming) if "prefer" in incoming.headers else None
         if seconds is None:
             return {}
         most = min(seconds, MOST_SECONDS, incoming.seconds_left * TIME_SHARE)
@@ -76,7 +76,7 @@ def _current(materializers: "Sequence[Materializer]", key: Mapping[str, Any]) ->
     return all(materializer.drift(key).total == 0 for materializer in materializers)
 
 
-def preferred(incoming: ApiRequest) -> int | None:
+def _preferred(incoming: ApiRequest) -> int | None:
     """Return the seconds of the preference `wait`; None without one. RFC 7240 requires that others are ignored."""
     for name, value in preferences(incoming.headers):
         if name == "wait" and _SECONDS.fullmatch(value):
