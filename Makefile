@@ -199,7 +199,7 @@ assumptions: setup ## Write docs/assumptions.md again after packages/checks/dyna
 
 .PHONY: openapi
 openapi: setup ## Write docs/openapi.json again after the API has changed
-	$(BIN)/python -m dynashard_serving.api.openapi > docs/openapi.json.new
+	$(BIN)/python -m dynashard_serving.api.openapi.document > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
 
 .PHONY: docs

@@ -10,15 +10,14 @@ from dynashard.errors import InvalidCursorError, OutcomeUnknownError, Overloaded
 from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.transport.interface import Consumed, Meter
 from dynashard_patterns.changes import Outcome
-from dynashard_serving.api.observing import Observed, Observer
+from dynashard_serving.api.request_log import Observed, Observer
 from dynashard_serving.changes import handler as changes
 from dynashard_serving.commands import handler as commands
-from dynashard_serving.growth_log import GrowthLog
-from dynashard_serving.logs import open_logger
-from dynashard_serving.metric_names import NAMESPACE
 from dynashard_serving.reshard import handler as reshard
 from dynashard_serving.reshard.stream_age import StreamAge
 from dynashard_serving.reshard.watch import Seen
+from dynashard_serving.telemetry.metric_names import NAMESPACE
+from dynashard_serving.telemetry.powertools import GrowthLog, open_logger
 from dynashard_serving.writer import metrics as writer
 from dynashard_serving.writer.outcomes import Tally
 

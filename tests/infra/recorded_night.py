@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from dynashard.transport.interface import Meter
 from dynashard_patterns.changes import Outcome
-from dynashard_serving.api.request_lines import Observed, RequestLines
+from dynashard_serving.api.request_log import Observed, RequestLines
 from dynashard_serving.changes import handler as changes
 from dynashard_serving.reshard import handler as reshard
 from dynashard_serving.reshard.stream_age import Clients, StreamAge

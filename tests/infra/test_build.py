@@ -126,13 +126,13 @@ import functions
 mine = importlib.import_module(f"dynashard_serving.{room}")
 packages = [mine, dynashard.growth, dynashard_serving.operations]
 for package in packages:
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
 handler = importlib.import_module(f"functions.{room}.handler")
 print(*(name for name in ("aws_lambda_powertools", "boto3") if name in sys.modules))
 if room == "api":
-    from dynashard_serving.api import documentation
-    print(*(len(documentation.asset(name, {"headers": {}}).body) > 100_000 for name in documentation.ASSETS))
+    from dynashard_serving.api.openapi import page
+    print(*(len(page.asset(name, {"headers": {}}).body) > 100_000 for name in page.ASSETS))
 """
 """Imports all modules of a function from its bundle and its layers, and from nothing else."""
 

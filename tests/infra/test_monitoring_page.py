@@ -11,8 +11,8 @@ from dynashard_cdk.alarms import FIRST_COMMANDS
 from dynashard_cdk.api import ACCESS_LOG
 from dynashard_cdk.saved_queries import QUERIES
 from dynashard_cdk.sections import MonitoringSettings
-from dynashard_serving import metric_names
-from dynashard_serving.api.request_lines import Observed, RequestLines
+from dynashard_serving.api.request_log import Observed, RequestLines
+from dynashard_serving.telemetry import metric_names
 from tests.infra.templates import Templates, alarms_in
 from tests.markdown import ROOT, prose
 

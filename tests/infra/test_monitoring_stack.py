@@ -12,7 +12,7 @@ from dynashard import schema
 from dynashard_cdk.alarms import FIRST_COMMANDS
 from dynashard_cdk.api import ACCESS_LOG
 from dynashard_cdk.saved_queries import QUERIES
-from dynashard_serving.metric_names import UNAUTHORIZED
+from dynashard_serving.telemetry.metric_names import UNAUTHORIZED
 from tests.infra.conftest import Synthesised
 from tests.infra.emitted import DYNASHARD, emitted
 from tests.infra.templates import Templates, alarms_in, context, of_type, short, synthesise

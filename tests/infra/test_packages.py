@@ -35,7 +35,7 @@ class User(Entity, name="user.v1.User", key=Key(partition="{tenant_id}", sort="{
 with Dynashard.local({"DYNAMODB_PORT": "1", "DATA_DIR": "."}) as db:
     db.collection(User)
 """,
-    "dynashard-backend": "import dynashard_serving.operations.items, dynashard_serving.backend",
+    "dynashard-backend": "import dynashard_serving.operations.item_writes, dynashard_serving.backend",
     "dynashard-cdk": "import dynashard_cdk.settings; from dynashard_cdk.build import _lock; from pathlib import Path\n"
     "assert 'botocore==' in _lock(Path(), 'sharding')",
     "dynashard-tools": "import dynashard_local.template; from dynashard_tools.version import VERSION\n"

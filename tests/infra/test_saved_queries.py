@@ -10,9 +10,8 @@ import pytest
 from dynashard.growth.terms import GrowthEvent, Report
 from dynashard_cdk.api import ACCESS_LOG
 from dynashard_cdk.saved_queries import QUERIES
-from dynashard_serving.api.observing import Observer
-from dynashard_serving.growth_log import GrowthLog
-from dynashard_serving.logs import open_logger
+from dynashard_serving.api.request_log import Observer
+from dynashard_serving.telemetry.powertools import GrowthLog, open_logger
 from tests.infra.emitted import lines, requests
 
 pytestmark = pytest.mark.infra

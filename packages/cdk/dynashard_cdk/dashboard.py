@@ -11,7 +11,7 @@ from dynashard import schema
 from dynashard_cdk.metrics import FIVE_MINUTES, MINUTE, WAYS, Metrics
 from dynashard_cdk.monitored import Parts
 from dynashard_cdk.reshard import WATCH_MINUTES
-from dynashard_serving import metric_names as names
+from dynashard_serving.telemetry import metric_names as names
 
 CAUSES: Final = {
     "KeyRangeThroughput": "key range",

@@ -9,7 +9,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from dynashard_cdk.function import ENVIRONMENT_NAMES
 from dynashard_cdk.settings import Settings
-from dynashard_serving import metric_names as names
+from dynashard_serving.telemetry import metric_names as names
 
 WAYS: Final = ("Read", "Write")
 FIVE_MINUTES: Final = Duration.minutes(5)

@@ -12,7 +12,7 @@ from dynashard_cdk.monitored import Parts
 from dynashard_cdk.request_alarms import add_request_alarms
 from dynashard_cdk.reshard import WATCH_MINUTES
 from dynashard_cdk.table_alarms import add_table_alarms
-from dynashard_serving import metric_names as names
+from dynashard_serving.telemetry import metric_names as names
 
 LATE_SECONDS: Final = 300
 """How long an accepted write, a change in the stream, or a copy may be late."""

@@ -8,7 +8,7 @@ from aws_cdk import aws_logs as logs
 from dynashard_cdk.alarms import Alarms, FewSamples, Silence
 from dynashard_cdk.api import ApiStack
 from dynashard_cdk.metrics import FIVE_MINUTES, Metrics, absence, share
-from dynashard_serving import metric_names as names
+from dynashard_serving.telemetry import metric_names as names
 
 MOST_SERVER_ERRORS: Final = 5
 """Answers of 5xx within five minutes at which an alarm rings; callers repeat single ones."""

@@ -8,15 +8,11 @@ from dynashard import Dynashard, LeasedTopology, definition, schema
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from dynashard_serving.api.app import App, build_app
-from dynashard_serving.api.observing import Observer
-from dynashard_serving.api.request import TenantClaim
-from dynashard_serving.api.routes import Routes
+from dynashard_serving.api.app import build_app
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.backend import Backend
 from dynashard_serving.declare import Exposed
 from dynashard_serving.domain import domain_of
-from dynashard_serving.idempotency import IdempotentCreates
 from tests.api_caller import Caller
 from tests.direct_transport import direct_transport
 from tests.domain_served import ENTITIES
@@ -63,8 +59,7 @@ def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Call
     """Return a caller of an API that serves only these entities, with their declared counts."""
     transport = as_function("api", transport, table, TOPOLOGY)
     backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
-    routes = Routes(settings_of(table), domain_of(*exposed), backend, lambda: IdempotentCreates("unused", transport))
-    return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
+    return Caller(build_app(settings_of(table), transport, domain=domain_of(*exposed), backend=backend))
 
 
 def caller_on(

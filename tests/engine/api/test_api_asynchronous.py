@@ -8,13 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.samples.incidents import Incident
 from domain.samples.users import User
 from dynashard.testing.faults import Fault, lost_answer, lost_request, meanwhile, throttled
 from dynashard.transport.interface import Wire
-from dynashard_serving.api.deferred import transacted
-from dynashard_serving.api.resource import Resource
-from dynashard_serving.declare import Exposed
 from tests.api_caller import TENANT, Answer, a_user
 from tests.depth import examples
 from tests.engine.writer.queue_world import OPERATIONS, KilledError, QueueWorld
@@ -300,9 +296,12 @@ def test_other_preferences_change_nothing(world: QueueWorld, value: str) -> None
     assert world.caller.put("/v1/users/1", a_user(), headers={"prefer": value}).status == 201
 
 
-def test_a_write_too_large_for_a_transaction_is_done_at_once() -> None:
-    assert not transacted(Resource(Exposed(Incident, path="incidents")))
-    assert transacted(Resource(Exposed(User, path="users")))
+def test_a_write_that_may_be_too_large_for_a_transaction_is_done_at_once(world: QueueWorld) -> None:
+    incident = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
+
+    done = world.caller.put("/v1/incidents/i1", incident, headers=LATER)
+
+    assert (done.status, "preference-applied" in done.headers) == (201, False)
 
 
 @settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime
 from dynashard import Entity, Index, Key, Registry, Shards
 from dynashard.errors import DeclarationError
 from dynashard.transport import Transport
-from dynashard_serving.api.openapi import document_of
+from dynashard_serving.api.openapi.document import document_of
 from dynashard_serving.declare import READS, Exposed, FamilyListing, exposure_of
 from dynashard_serving.domain import domain_of
 from tests.api_caller import Caller

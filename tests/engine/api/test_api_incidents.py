@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from dynashard.transport import Transport
-from dynashard_serving.api.attachments import takes_gzip
 from tests.api_caller import JSON, Caller
 from tests.engine.api.api_on_engine import caller_on, idempotency_table
 from tests.engine.patterns.attachment_world import large
@@ -215,5 +214,10 @@ def test_details_that_are_too_large_are_refused_with_their_size(api: Caller) -> 
     ("accepted", "taken"),
     [("gzip", True), ("br;q=1, GZIP;q=0.5", True), ("*", True), ("", False), ("br", False), ("gzip;q=0", False)],
 )
-def test_answers_are_compressed_for_callers_that_accept_gzip(accepted: str, *, taken: bool) -> None:
-    assert takes_gzip(accepted) is taken
+def test_answers_are_compressed_for_callers_that_accept_gzip(api: Caller, accepted: str, *, taken: bool) -> None:
+    api.post("/v1/incidents", incident(details=large(1, 70)))
+
+    answered = api.get("/v1/incidents/i1", query="include=details", headers={"accept-encoding": accepted})
+
+    assert answered.headers["vary"] == "Accept-Encoding"
+    assert (answered.headers.get("content-encoding") == "gzip") is taken

@@ -14,14 +14,9 @@ from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import metered
-from dynashard_serving import pages
-from dynashard_serving.api.app import App
-from dynashard_serving.api.observing import Observer
-from dynashard_serving.api.request import TenantClaim
-from dynashard_serving.api.routes import Routes
+from dynashard_serving.api.app import App, build_app
 from dynashard_serving.backend import Backend
-from dynashard_serving.domain import declared
-from dynashard_serving.idempotency import IdempotentCreates
+from dynashard_serving.operations import pages
 from tests.api_caller import Answer, Caller, a_user
 from tests.depth import examples
 from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, caller_on, settings_of
@@ -315,11 +310,10 @@ class Rotating:
         self.now = 1_780_000_000.0
 
     def app(self, transport: Transport, table: str) -> App:
-        settings, transport = settings_of(table), as_function("api", transport, table, TOPOLOGY)
+        transport = as_function("api", transport, table, TOPOLOGY)
         keys = CursorKeys(lambda: self.keys, lambda: self.now)
         backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys))
-        routes = Routes(settings, declared(), backend, lambda: IdempotentCreates("unused", transport))
-        return App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: self.now)
+        return build_app(settings_of(table), transport, backend=backend)
 
 
 def test_cursor_outlives_a_rotation_and_dies_with_its_key(transport: Transport, table: str) -> None:

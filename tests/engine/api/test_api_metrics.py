@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dynashard.transport import Transport
-from dynashard_serving import metric_names as names
+from dynashard_serving.telemetry import metric_names as names
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import caller_on
 

@@ -17,10 +17,10 @@ from domain.samples.users import User
 from dynashard import Entity, Index, Key, Registry, Shards, created_at
 from dynashard.errors import ConfigurationError, DeclarationError
 from dynashard.transport import Transport
-from dynashard_serving.api.openapi import document_of
-from dynashard_serving.api.resource import Resource
+from dynashard_serving.api.openapi.document import document_of
 from dynashard_serving.declare import Exposed, Window, serve
 from dynashard_serving.domain import domain_of
+from dynashard_serving.operations.served import Served
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_exposing
 
@@ -285,4 +285,4 @@ class Leaky(
 
 
 def test_index_that_is_not_of_one_tenant_is_not_served() -> None:
-    assert Resource(Exposed(Leaky, path="leaky")).indexes == {}
+    assert Served(Exposed(Leaky, path="leaky")).indexes == {}

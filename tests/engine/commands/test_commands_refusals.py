@@ -10,7 +10,7 @@ from dynashard import definition
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import FaultyTransport
 from dynashard.transport import Transport
-from dynashard_serving.api.extra_endpoints import all_extra_endpoints
+from dynashard_serving.api.openapi.document import document_of
 from dynashard_serving.declare import READS, Exposed
 from dynashard_serving.domain import declared
 from tests.api_caller import a_user
@@ -40,7 +40,7 @@ def test_an_unsupported_operation_names_the_supported_ones(service: Service, ask
         "follow.v1.Count": "follow.v1.Count is not served by itself: ask for follows.",
     }
     assert error["message"] == instead.get(name, f"{name} is not served by itself: ask for roll-ups.")
-    assert asked.route in {special.template for special in all_extra_endpoints(declared().declarations.served)}
+    assert asked.route in document_of(declared())["paths"]
 
 
 def test_the_time_of_a_new_item_has_the_bounds_of_rest(transport: Transport, table: str) -> None:

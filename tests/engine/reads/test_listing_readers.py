@@ -15,7 +15,7 @@ from dynashard.routing import home
 from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Wire
 from dynashard_serving.documents import REVISION, item_texts, list_text
-from dynashard_serving.stored_texts import stored_text
+from dynashard_serving.operations.pages import stored_text
 from tests.depth import examples
 from tests.engine.reads.listing_world import (
     INDEXES,

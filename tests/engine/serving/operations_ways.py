@@ -13,17 +13,17 @@ from dynashard import definition
 from dynashard.errors import InputError
 from dynashard.runtime import Runtime
 from dynashard_serving.api.app import build_app
-from dynashard_serving.api.resource import Resource
 from dynashard_serving.commands.handler import build_commands
 from dynashard_serving.documents import TENANT, representation, validated
 from dynashard_serving.operation_records import OperationState
+from dynashard_serving.operations.served import Served
 from tests.api_caller import Answer, Caller
 from tests.domain_served import ENTITIES
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
 from tests.engine.writer.queue_world import INTAKE, OPERATIONS, QueueWorld
 from tests.roles import as_function
 
-RESOURCES: Final = {each.path: Resource(each) for each in ENTITIES}
+SERVED: Final = {each.path: Served(each) for each in ENTITIES}
 WRITES: Final = ("create", "put", "update", "delete")
 BESIDE: Final = frozenset({"idempotency_key", "handling", "if_match"})
 """Members that are headers over HTTP."""
@@ -86,12 +86,12 @@ class World:
     def store(self, tenant: str, items: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Store items of entities without checking their times."""
         for path, item in items:
-            model = RESOURCES[path].entity
+            model = SERVED[path].entity
             self.database.collection(model).put(validated(model, {**item, TENANT: tenant}))
 
     def stored(self, tenant: str, path: str, members: Members) -> Any:
         """Return the stored item of a write, or None if it is missing or its key is unknown."""
-        resource = RESOURCES[path]
+        resource = SERVED[path]
         known = members.get("key") or members.get("item") or {}
         if any(name not in known for name in resource.key_fields):
             return None
@@ -153,8 +153,8 @@ class World:
 
 def leaves(path: str, operation: str) -> bool:
     """Return whether a write can be queued: creates of the entity are queued, or its writes fit into a transaction."""
-    entity = definition(RESOURCES[path].entity) if path in RESOURCES else None
-    if entity is None or operation not in WRITES or operation not in RESOURCES[path].operations:
+    entity = definition(SERVED[path].entity) if path in SERVED else None
+    if entity is None or operation not in WRITES or operation not in SERVED[path].exposed.operations:
         return False
     return not entity.attachments and (entity.shards is None or entity.shards.placement != "random")
 
@@ -175,7 +175,7 @@ def _sent(caller: Caller, path: str, operation: str, members: Members, *preferen
     if operation == "list":
         return caller.get(root, query=_query(members, set()))
     key = members.get("key") or members.get("item", {})
-    address = "/".join([root, *(quote(str(key[name]), safe="") for name in RESOURCES[path].address)])
+    address = "/".join([root, *(quote(str(key[name]), safe="") for name in SERVED[path].address)])
     query = _query(members, {"key", "keys", "item", "patch"})
     if operation == "get":
         return caller.get(address, query=query, headers=headers)

@@ -26,7 +26,7 @@ from dynashard_serving.changes.dead_letters import to_queue
 from dynashard_serving.changes.following import consumers
 from dynashard_serving.commands.handler import build_commands, logger
 from dynashard_serving.domain import declared
-from dynashard_serving.growth_log import GrowthLog
+from dynashard_serving.telemetry.powertools import GrowthLog
 from dynashard_serving.writer.operations import Operations
 from dynashard_serving.writer.queues import Queues
 from dynashard_serving.writer.writer import Writer

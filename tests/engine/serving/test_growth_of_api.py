@@ -14,7 +14,7 @@ from dynashard.runtime import Runtime
 from dynashard.testing.faults import throttled
 from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard_serving.api.observing import Observer
+from dynashard_serving.api.request_log import Observer
 from dynashard_serving.backend import cloudwatch, open_entities
 from dynashard_serving.table_load import TableLoad
 from tests.api_caller import TENANT

@@ -32,8 +32,8 @@ from dynashard.testing.faults import (
 from dynashard.topology import Phase
 from dynashard.transport import Wire, metered
 from dynashard_serving.documents import REVISION, Document
-from dynashard_serving.environment import LONGEST_SECONDS
 from dynashard_serving.idempotency import KEPT_SECONDS
+from dynashard_serving.limits import LONGEST_SECONDS
 from tests.engine.repository.late_world import outcome
 from tests.engine.repository.moving_states import build
 from tests.engine.repository.moving_things import PHASES, RESIZES, Spot

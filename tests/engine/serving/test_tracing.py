@@ -10,7 +10,7 @@ import pytest
 from dynashard import schema
 from dynashard.errors import ConditionFailedError, EngineUnavailableError, OverloadedError, ThrottledError
 from dynashard.transport.interface import Call, Transport
-from dynashard_serving.tracing import TracedTransport, Tracer, traced
+from dynashard_serving.telemetry.tracing import TracedTransport, Tracer, traced
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.engine

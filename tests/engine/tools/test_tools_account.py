@@ -26,8 +26,8 @@ from dynashard.topology import DeclaredTopology, partition_key
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
 from dynashard_patterns import EdgeStore
-from dynashard_serving.tenant_data import TenantData
 from dynashard_tools.account.purging import found, purge
+from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.entities import models
 from dynashard_tools.failure import CommandError

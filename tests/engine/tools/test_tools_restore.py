@@ -18,9 +18,9 @@ from moto import mock_aws
 from domain.samples.users import User
 from dynashard.service import Collection
 from dynashard.transport import Transport
-from dynashard_serving.tenant_data import TenantData
 from dynashard_tools.account.purging import purge
 from dynashard_tools.account.records import PurgeRecords
+from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.entities import models
 from dynashard_tools.failure import CommandError
 from dynashard_tools.restore.command import moment_of, run

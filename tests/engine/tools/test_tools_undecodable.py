@@ -23,8 +23,8 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
 from dynashard_patterns.rollups import Counter
-from dynashard_serving.tenant_data import TenantData
 from dynashard_tools.account.purging import purge
+from dynashard_tools.account.tenant_data import TenantData
 from dynashard_tools.entities import models
 from tests.engine.command_line import CURSOR_KEYS, ROOT, CommandLine, Outcome
 

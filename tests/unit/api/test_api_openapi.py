@@ -10,7 +10,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from dynashard_serving.api.app import build_app
-from dynashard_serving.api.openapi import document_of
+from dynashard_serving.api.openapi.document import document_of
 from dynashard_serving.domain import declared
 from tests.api_caller import Caller
 from tests.unit.api.test_api_routes import Unreachable, settings_in

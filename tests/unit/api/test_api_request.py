@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard_local.events import HttpRequest, claim_text
+from dynashard_serving.api.body import body_of
 from dynashard_serving.api.problems import ProblemError
-from dynashard_serving.api.request import ApiRequest, TenantClaim, body_of, path_values, query_of, tenant_of
+from dynashard_serving.api.request import ApiRequest, TenantClaim, headers_of, path_values, query_of, tenant_of
 from dynashard_serving.limits import MAX_BODY_BYTES, MAX_QUERY_BYTES
 
 pytestmark = pytest.mark.unit
@@ -24,6 +26,10 @@ TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1)
 def load(name: str) -> dict[str, Any]:
     event: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
     return event
+
+
+def read_body(event: Mapping[str, Any]) -> bytes:
+    return body_of(event, headers_of(event))
 
 
 def test_event_of_the_gateway_becomes_a_request() -> None:
@@ -83,23 +89,23 @@ def test_request_without_a_verified_tenant_is_refused(authorizer: Any, code: str
 def test_an_encoded_body_is_decoded() -> None:
     raw = b"\x00\xff"
 
-    assert body_of({"body": base64.b64encode(raw).decode(), "isBase64Encoded": True}) == raw
-    assert body_of({"body": "é"}) == "é".encode()
-    assert body_of({}) == b""
+    assert read_body({"body": base64.b64encode(raw).decode(), "isBase64Encoded": True}) == raw
+    assert read_body({"body": "é"}) == "é".encode()
+    assert read_body({}) == b""
 
 
 @pytest.mark.parametrize("event", [{"body": "*", "isBase64Encoded": True}, {"body": "\ud800"}])
 def test_body_that_cannot_be_decoded_is_refused(event: dict[str, Any]) -> None:
     with pytest.raises(ProblemError) as refused:
-        body_of(event)
+        read_body(event)
 
     assert refused.value.code == "malformed_body"
 
 
 def test_a_body_is_accepted_up_to_400_kb() -> None:
-    assert len(body_of({"body": "x" * MAX_BODY_BYTES})) == MAX_BODY_BYTES
+    assert len(read_body({"body": "x" * MAX_BODY_BYTES})) == MAX_BODY_BYTES
     with pytest.raises(ProblemError) as refused:
-        body_of({"body": "é" + "x" * (MAX_BODY_BYTES - 1)})
+        read_body({"body": "é" + "x" * (MAX_BODY_BYTES - 1)})
 
     assert (refused.value.status, refused.value.code) == (413, "body_too_large")
 

@@ -19,7 +19,7 @@ LATE = (
     "aws_lambda_powertools",
     "aws_xray_sdk",
     "dynashard_serving.api.openapi",
-    "dynashard_serving.api.schemas",
+    "dynashard_serving.api.item_writes",
     "httpx",
 )
 """Modules that a first read does not need."""

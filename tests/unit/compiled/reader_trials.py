@@ -19,7 +19,7 @@ from dynashard.transport.direct.http1 import Answer
 from dynashard.transport.direct.sending import read_answer
 from dynashard.transport.interface import Call, Reader, Resend, Wire
 from dynashard_serving.documents import REVISION, item_texts, list_text
-from dynashard_serving.stored_texts import stored_text
+from dynashard_serving.operations.pages import stored_text
 from tests.unit.compiled.reader_cases import Body, batch_body, query_body
 from tests.unit.compiled.reader_entities import Subject
 from tests.unit.compiled.reader_oddities import BEYOND, NOW

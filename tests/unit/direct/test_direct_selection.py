@@ -14,8 +14,8 @@ from dynashard.transport.selection import DEFAULT, TransportName, name_in
 from dynashard_cdk.settings import Settings as StackSettings
 from dynashard_local.resharding import transport_of
 from dynashard_local.settings import Settings as LocalSettings
+from dynashard_serving.backend import open_transport
 from dynashard_serving.settings import TableSettings
-from dynashard_serving.transports import open_transport
 
 pytestmark = pytest.mark.unit
 

@@ -104,7 +104,7 @@ def constructs_allow(_module: str, imported: str) -> bool:
     if top == "dynashard":
         return room(imported) == "schema"
     if top == "dynashard_serving":
-        return imported.startswith(("dynashard_serving.tenants", "dynashard_serving.metric_names"))
+        return imported.startswith(("dynashard_serving.tenants", "dynashard_serving.telemetry.metric_names"))
     return top not in PLACES or top == "dynashard_cdk"
 
 
@@ -257,7 +257,7 @@ VIOLATIONS = [
     ("dynashard_serving.backend", "from dynashard_serving.api import app"),
     ("dynashard_client.rest", "from dynashard_patterns import Edges"),
     ("dynashard_cdk.data", "from dynashard_serving.limits import MAX_QUERIES"),
-    ("dynashard_cdk.data", "from dynashard_serving.metrics import Figure"),
+    ("dynashard_cdk.data", "from dynashard_serving.telemetry.powertools import Figure"),
     ("dynashard_cdk.data", "from dynashard.entity import Entity"),
     ("dynashard_cdk.data", "import dynashard"),
     ("dynashard_cdk.data", "from dynashard import Entity"),
@@ -273,7 +273,7 @@ VIOLATIONS = [
     ("dynashard_checks.verify_aws.check", "from domain.samples.users import User"),
     ("functions.api.handler", "from dynashard_serving.prewarm.handler import step"),
     ("functions.api.handler", "from dynashard import Dynashard"),
-    ("stacks.backend", "from dynashard_serving.metric_names import CHANGES_LAG"),
+    ("stacks.backend", "from dynashard_serving.telemetry.metric_names import CHANGES_LAG"),
     ("domain.users", "from dynashard.entity.model import Entity"),
     ("domain.users", "import boto3"),
     ("domain.users", "from dynashard_serving.operations.served import Served"),

@@ -24,7 +24,7 @@ from dynashard_serving.declare import (
 )
 from dynashard_serving.discovery import declarations_of, found_in, index_of, module_names
 from dynashard_serving.domain import domain_of
-from dynashard_serving.edges import Words
+from dynashard_serving.operations.edges import Words
 from tests.domain_served import ENTITIES
 
 pytestmark = pytest.mark.unit

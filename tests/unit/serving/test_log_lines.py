@@ -6,9 +6,9 @@ from io import StringIO
 import pytest
 
 from dynashard.errors import ConfigurationError
-from dynashard_serving.environment import flag
-from dynashard_serving.log_text import line_text, loggable
-from dynashard_serving.logs import open_logger
+from dynashard_serving.settings import flag
+from dynashard_serving.telemetry.log_text import line_text, loggable
+from dynashard_serving.telemetry.powertools import open_logger
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ import pytest
 from aws_lambda_powertools.logging import Logger
 
 from dynashard.errors import QueueUnavailableError, ThrottledError
-from dynashard_serving.logs import log_error, open_logger, without_traceback
+from dynashard_serving.telemetry.powertools import log_error, open_logger, without_traceback
 
 pytestmark = pytest.mark.unit
 

@@ -8,10 +8,9 @@ import pytest
 from aws_lambda_powertools.metrics import MetricUnit
 
 from dynashard.growth.terms import GrowthEvent, Report
-from dynashard_serving import metric_names
-from dynashard_serving.growth_log import GrowthLog, growth_metric
-from dynashard_serving.logs import open_logger
-from dynashard_serving.metrics import open_metrics
+from dynashard_serving.telemetry import metric_names
+from dynashard_serving.telemetry.growth import growth_metric
+from dynashard_serving.telemetry.powertools import GrowthLog, open_logger, open_metrics
 from dynashard_serving.writer.metrics import write_metrics
 from dynashard_serving.writer.outcomes import Tally
 

@@ -10,7 +10,7 @@ from dynashard.reads import Page
 from dynashard.transport.interface import Consumed
 from dynashard_serving.documents import written
 from dynashard_serving.limits import MAX_ANSWER_BYTES
-from dynashard_serving.pages import answer_bytes, page_that_fits
+from dynashard_serving.operations.pages import answer_bytes, page_that_fits
 
 pytestmark = pytest.mark.unit
 

@@ -24,7 +24,7 @@ from dynashard.reads.filters import FilterExpression
 from dynashard.reads.sources import Reading, Source, StreamRead
 from dynashard.schema import EXPIRES_AT, MOVED_TO, TYPE
 from dynashard_serving.documents import REVISION, item_texts, list_text
-from dynashard_serving.stored_texts import stored_text
+from dynashard_serving.operations.pages import stored_text
 from tests.depth import examples
 from tests.every_field import Colour, Everything
 from tests.storable_values import floats, ints, texts

@@ -1,4 +1,30 @@
-"""What every function of a backend needs: settings, signing keys, documents for items, answers given once.
+"""What the functions of a backend run, and what they share.
 
-It knows nothing of HTTP, of Lambda's events or of a framework: handlers do.
+A room for each function, which never import each other:
+
+    api             the REST API behind API Gateway
+    commands        direct invocation by other services
+    writer          the queues of accepted writes
+    changes         copies and roll-ups, which follow the table's stream
+    reshard         changes of shard counts, step by step
+    prewarm         throughput that is prepared for an event
+
+Rooms that functions share:
+
+    operations      the operations on entities, the same over REST, direct invocation and queues
+    telemetry       what functions leave in logs, metrics and traces
+
+Modules that functions share:
+
+    declare, exposure, discovery, domain    what a domain declares and how it is served; how it is found
+    operation_records                       the entity of writes that are done later
+    documents, json_input                   items as JSON documents; JSON, read strictly
+    limits, tenants                         the bounds of a request; which texts are tenants
+    refusals                                errors as callers see them
+    idempotency, queue_messages             answers given once; messages between the API and the writer
+    settings, backend, aws_services, start  the environment; the library opened from it; boto3; a light start
+    shedding, table_load                    whether DynamoDB is overloaded: by its answers, by CloudWatch
+    client_resources                        entities as resources of `dynashard_client`
+
+None of the shared rooms and modules knows HTTP or Lambda's events: the rooms of functions do.
 """

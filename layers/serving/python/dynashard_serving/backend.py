@@ -1,5 +1,6 @@
-"""The sharding layer as a function uses it, opened from the function's settings."""
+"""The sharding layer as a function uses it, opened from the function's settings: its transport, and its entities."""
 
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,6 +13,7 @@ from dynashard.growth.settings import LoadSource
 from dynashard.repository import RetryPolicy
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.service import Collection, Dynashard
+from dynashard.transport import connect
 from dynashard.transport.aws import secret_reader
 from dynashard.transport.interface import Transport
 from dynashard_serving.settings import ServingSettings, TableSettings
@@ -51,6 +53,21 @@ def cloudwatch(environment: str, transport: Transport, table: str) -> LoadSource
     from dynashard_serving.table_load import table_load  # noqa: PLC0415 - only for functions that are throttled
 
     return None if environment == "local" else table_load(transport, table)
+
+
+def open_transport(settings: TableSettings) -> Transport:
+    """Return the transport that `TRANSPORT` names; `close()` releases it. Cost: no request; see `connect`.
+
+    With `TRACE_CALLS`, its calls are reported to the daemon of X-Ray that the environment names, if any.
+    """
+    transport = connect(
+        settings.endpoint, transport=settings.transport, operation_seconds=settings.topology_operation_seconds
+    )
+    if not settings.trace_calls:
+        return transport
+    from dynashard_serving.telemetry.tracing import traced  # noqa: PLC0415 - off unless the settings say so
+
+    return traced(transport, os.environ)
 
 
 def open_backend(

@@ -29,10 +29,11 @@ from dynashard_serving.declare import (
     exposure_of,
     served_by,
 )
-from dynashard_serving.resource_paths import refuse_paths
 
 OWN: Final = ("dynashard_serving.operation_records",)
 """Modules of this package that declare entities of every backend."""
+OF_THE_API: Final = frozenset({"health", "docs"})
+"""Paths at which the API itself answers."""
 _WORDS: Final = re.compile(r"[A-Z][a-z0-9]*|[A-Z]+(?![a-z])")
 _VALUES: Final = (FamilyListing, ServedEdges, ServedRollUps, Endpoint, MaterializedCopies, RollUps, Edges)
 
@@ -102,7 +103,7 @@ def declarations_of(values: Iterable[Any]) -> Declarations:
         roll_ups=tuple(each for each in given if isinstance(each, RollUps)),
         edges=tuple(each for each in given if isinstance(each, Edges)),
     )
-    refuse_paths([path for path, _ in declarations.paths])
+    _refuse_paths([path for path, _ in declarations.paths])
     for what, names in (
         ("the path", (one.path for one in entities)),
         ("the entity's name", (definition(one.entity).name for one in entities)),
@@ -141,6 +142,17 @@ def _adds(value: Any, model: type[Entity]) -> bool:
     if isinstance(value, MaterializedCopies | RollUps):
         return value.of is model
     return isinstance(value, type) and family_of(definition(value)) == family_of(definition(model))
+
+
+def _refuse_paths(paths: Sequence[str]) -> None:
+    """Raise `ConfigurationError` for a path that is invalid or used twice."""
+    for path, times in Counter(paths).items():
+        if not path.replace("-", "").isalnum() or not path.isascii():
+            raise ConfigurationError(f"/{path} cannot be a resource: use ASCII letters, digits and - only")
+        if path in OF_THE_API:
+            raise ConfigurationError(f"/{path} cannot be a resource: the API itself answers there; choose another path")
+        if times > 1:
+            raise ConfigurationError(f"/{path} cannot be a resource {times} times: give each entity a path of its own")
 
 
 def _modules(module: ModuleType) -> Iterator[str]:

@@ -108,6 +108,11 @@ class Exposed:
         if self.operations and (problem := self._unserved(known)):
             self._refuse(known, problem)
 
+    @property
+    def heading(self) -> str:
+        """The heading of its routes in the OpenAPI document."""
+        return self.tag or self.path
+
     def _unserved(self, known: EntityDefinition[Any]) -> str | None:
         """Return why callers cannot reach items of the entity; None if they can."""
         fields, key = known.model.model_fields, [name for name in known.key_fields if name != TENANT]

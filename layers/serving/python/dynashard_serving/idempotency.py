@@ -39,7 +39,7 @@ from dynashard.repository import Companion, Repository
 from dynashard.transport.deadline import evidence, within
 from dynashard.transport.interface import Transport, Wire
 from dynashard_serving.documents import REVISION, Document, representation, validated, without, written
-from dynashard_serving.environment import LONGEST_SECONDS
+from dynashard_serving.limits import LONGEST_SECONDS
 
 KEPT_SECONDS: Final = 24 * 60 * 60
 MAX_KEY_LENGTH: Final = 255

@@ -3,7 +3,7 @@
 Every bound is checked before the work that it bounds begins.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from dynashard.reads.limits import MAX_PARTITIONS
 
@@ -43,3 +43,22 @@ MAX_QUERIES: Final = 300
 """Queries that one request may send, unless the settings say otherwise."""
 READING_SHARE: Final = 0.5
 """The part of a request's time after which it reads no further page."""
+LONGEST_SECONDS: Final = 30.0
+"""How long a request may take if its invocation does not say."""
+_MARGIN_SECONDS: Final = 1.0
+_MARGIN_SHARE: Final = 0.1
+
+
+def seconds_left(context: Any) -> float:
+    """Return how long an invocation can still take, in seconds, by its Lambda context."""
+    ask = getattr(context, "get_remaining_time_in_millis", None)
+    return LONGEST_SECONDS if ask is None else int(ask()) / 1000
+
+
+def time_to_answer(left: float) -> float:
+    """Return how long an invocation may work, in seconds, so that it still answers: all but a second, or a tenth.
+
+    Args:
+        left: how long it can still take; see `seconds_left`.
+    """
+    return left - min(_MARGIN_SECONDS, left * _MARGIN_SHARE)

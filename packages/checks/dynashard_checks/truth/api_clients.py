@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from dynashard.transport import connect
 from dynashard_local.events import HttpRequest, Invocation, build_event, build_response
 from dynashard_serving.api.app import App, build_app
-from dynashard_serving.api.log_lines import CRITICAL
+from dynashard_serving.api.request_log import CRITICAL
 from dynashard_serving.api.settings import Settings
 
 _TIMEOUT: Final = 40.0

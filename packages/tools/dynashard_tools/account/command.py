@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from dynashard_serving.tenant_data import Scanned, TenantData
 from dynashard_tools.account.exporting import export as export_items
 from dynashard_tools.account.purging import Purged, found, purge
 from dynashard_tools.account.records import PurgeRecord
+from dynashard_tools.account.tenant_data import Scanned, TenantData
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.entities import models
 from dynashard_tools.failure import CommandError, on_interrupt

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dynashard import Collection, Entity
 from dynashard_serving.documents import representation, written
-from dynashard_serving.tenant_data import Partition
+from dynashard_tools.account.tenant_data import Partition
 from dynashard_tools.connection import Backend
 from dynashard_tools.files import replacing
 from dynashard_tools.left_out import LeftOut

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from dynashard_serving.tenant_data import Scanned, StoredItem, TenantData
+from dynashard_tools.account.tenant_data import Scanned, StoredItem, TenantData
 from dynashard_tools.failure import CommandError
 
 MOST_PASSES: Final = 5

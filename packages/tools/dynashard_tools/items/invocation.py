@@ -11,9 +11,8 @@ from dynashard.locations import CURSOR_SECRET_OUTPUT
 from dynashard_local.functions import api_environment
 from dynashard_local.settings import Settings
 from dynashard_serving.commands.handler import Log, build_commands
-from dynashard_serving.environment import tenant_rule
-from dynashard_serving.logs import open_logger
-from dynashard_serving.settings import ServingSettings
+from dynashard_serving.settings import ServingSettings, tenant_rule
+from dynashard_serving.telemetry.powertools import open_logger
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.environments import environment_named
 from dynashard_tools.failure import CommandError

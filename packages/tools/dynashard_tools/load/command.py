@@ -17,7 +17,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from dynashard.transport.interface import metered
 from dynashard_serving.declare import Exposed
 from dynashard_serving.domain import declared
-from dynashard_serving.environment import tenant_rule
+from dynashard_serving.settings import tenant_rule
 from dynashard_serving.tenants import TenantRule
 from dynashard_tools.connection import open_backend
 from dynashard_tools.entities import exposed, names_beginning

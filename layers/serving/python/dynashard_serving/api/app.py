@@ -1,6 +1,24 @@
-"""The composed API: the route of every request, and around it its errors, its log line and its metrics."""
+"""The API: what surrounds every request, in order, and the composition of all of it.
 
-import json
+A request passes these layers from the first to the last, and its answer passes them back:
+
+    App.handle              event of API Gateway to route, response to API Gateway's answer   request, response
+    Observer, LoadSignal    the line with its metrics, and how DynamoDB has answered          request_log, shedding
+    within                  the deadline: the time that Lambda leaves, less that of an answer
+    metered                 the units and attempts of this request
+    allowing                how many Queries it may send, and until when
+    problem_of              any error becomes a problem document                              problems
+    refuse_expensive        listings are refused first if DynamoDB is overloaded              shedding
+    Authenticated           the event is read; its token must name a tenant                   endpoints, request
+    ItemReadRoute, ...      request to operation, result to response                          item_reads, listings, ...
+    ItemReads, ...          the operation, the same over REST and direct invocation           operations
+    Collection              the library, which tries contended writes again
+    CountingTransport       throttles are counted, for the growth of shard counts             backend
+    TracedTransport         calls are reported to X-Ray, if `TRACE_CALLS` is on               transports
+    Attempts                retries within the deadline, with backoff and a quota
+    DirectTransport         the connection to DynamoDB
+"""
+
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,24 +27,21 @@ from dynashard.reads import allowing
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, metered
-from dynashard_serving.api import problems
-from dynashard_serving.api.answers import answer_of, path_of
-from dynashard_serving.api.observing import Observed, Observer
-from dynashard_serving.api.problems import ProblemError, problem_of
-from dynashard_serving.api.request import TenantClaim, tenant_of
+from dynashard_serving.api.endpoints import Parts, makers_of
+from dynashard_serving.api.problems import CONTENT_TYPE, ProblemError, problem_of, problem_response, problem_text
+from dynashard_serving.api.request import TenantClaim, caller_of, is_http_event, path_of, request_id_of, tenant_of
+from dynashard_serving.api.request_log import Observed, Observer
 from dynashard_serving.api.resource import PREFIX
-from dynashard_serving.api.responses import Response
+from dynashard_serving.api.response import Response, gateway_answer
 from dynashard_serving.api.routes import UNKNOWN, Endpoint, Routes
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.backend import Backend, open_backend
 from dynashard_serving.domain import Domain, declared
-from dynashard_serving.environment import seconds_left, time_to_answer
-from dynashard_serving.limits import MAX_QUERIES, READING_SHARE
-from dynashard_serving.refusals import Refusal, expected, one_line
+from dynashard_serving.limits import MAX_QUERIES, READING_SHARE, seconds_left, time_to_answer
+from dynashard_serving.refusals import expected, one_line
 from dynashard_serving.shedding import LoadSignal
 
 if TYPE_CHECKING:
-    from dynashard_serving.api.deferred import Deferred
     from dynashard_serving.api.queue_sender import QueueSender
     from dynashard_serving.idempotency import IdempotentCreates
 
@@ -37,7 +52,7 @@ _INTERNAL_ERROR = 500
 _ROOT = f"{PREFIX}/"
 
 
-class _Request(NamedTuple):
+class _Routed(NamedTuple):
     """A request and where it leads; `endpoint` is None if nothing is served at its path."""
 
     event: Mapping[str, Any]
@@ -45,11 +60,6 @@ class _Request(NamedTuple):
     method: str
     path: str
     endpoint: Endpoint | None
-
-    @property
-    def expensive(self) -> bool:
-        """Whether it asks for many items: a listing, or sums of many."""
-        return self.endpoint is not None and self.endpoint.expensive and self.method in ("GET", "HEAD")
 
 
 class App:
@@ -77,33 +87,26 @@ class App:
 
         Every error becomes a problem document; nothing the request does makes this raise.
         """
-        if not _is_http_event(event):
-            refused = ProblemError("malformed_event", "This function answers events of an HTTP API, format 2.0.")
-            body = _problem_text(problem_of(refused)[0], _request_id(event, context))
-            return {"statusCode": refused.status, "headers": {"Content-Type": problems.CONTENT_TYPE}, "body": body}
+        if not is_http_event(event):
+            return _malformed(event, context)
         path, method = path_of(event), str(event["requestContext"]["http"]["method"])
-        endpoint = self._routes.find(path)
-        perform = None if endpoint is None else endpoint.handler(method)
-        request = _Request(event, context, method, path, endpoint)
-        if perform is None:
-            return answer_of(self._answered(request, lambda: self._routes.refuse(method, path)))
-        return answer_of(self._answered(request, lambda: perform(event, path, context)))
+        return gateway_answer(self._answered(_Routed(event, context, method, path, self._routes.find(path))))
 
-    def _answered(self, request: "_Request", perform: Callable[[], Response[Any]]) -> Response[Any]:
+    def _answered(self, request: _Routed) -> Response[Any]:
         """Answer a request within its time and its allowance, and leave its line in the log."""
-        started = self._clock()
-        request_id = _request_id(request.event, request.context)
+        started, request_id = self._clock(), request_id_of(request.event, request.context)
+        endpoint, left = request.endpoint, seconds_left(request.context)
+        expensive = endpoint is not None and endpoint.expensive and request.method in ("GET", "HEAD")
         code, logged = None, None
-        left = seconds_left(request.context)
         with within(time_to_answer(left)), metered() as meter, allowing(self._max_queries, left * READING_SHARE):
             try:
-                if request.expensive:
+                if expensive:
                     self._load.refuse_expensive()
-                response = perform()
+                response = self._performed(request)
             except Exception as error:  # noqa: BLE001 - the one place where every error becomes an answer
-                response, code, logged = self._refusal(error, request_id)
+                response, code, logged = self._refused(error, request_id)
         seconds = self._clock() - started
-        self._load.observe(meter, seconds, expensive=request.expensive, code=code)
+        self._load.observe(meter, seconds, expensive=expensive, code=code)
         response.headers["X-Request-Id"] = request_id
         if request.method == "HEAD":
             response.body = ""
@@ -111,34 +114,37 @@ class App:
             Observed(
                 request_id=request_id,
                 method=request.method,
-                route=UNKNOWN if request.endpoint is None else request.endpoint.template,
-                status=int(response.status_code),
-                tenant=self._tenant(request.event),
+                route=UNKNOWN if endpoint is None else endpoint.template,
+                status=response.status_code,
+                tenant=self._tenant_of(request.event),
                 milliseconds=seconds * 1000,
                 meter=meter,
                 code=code,
                 error=logged,
-                items=getattr(response, "items", None),
+                items=response.items,
                 item=_item_of(request, response),
                 revision=_revision_of(response),
-                caller=_caller(request.event),
+                caller=caller_of(request.event),
             )
         )
         return response
 
-    def _refusal(self, error: Exception, request_id: str) -> tuple[Response[Any], str, str | None]:
-        """Return the answer, its code, and the error for the log if the fault is on our side."""
-        (problem, headers), logged = problem_of(error), None
-        if problem.status >= _INTERNAL_ERROR:
+    def _performed(self, request: _Routed) -> Response[Any]:
+        handler = None if request.endpoint is None else request.endpoint.handler(request.method)
+        if handler is None:
+            raise self._routes.refusal(request.method, request.path)
+        return handler(request.event, request.path, request.context)
+
+    def _refused(self, error: Exception, request_id: str) -> tuple[Response[Any], str, str | None]:
+        """Return the response, its code, and the error for the log if the fault is on our side."""
+        (refusal, headers), logged = problem_of(error), None
+        if refusal.status >= _INTERNAL_ERROR:
             logged = one_line(error)
             if not expected(error):
                 self._observer.failed(request_id, error)
-        body = _problem_text(problem, request_id)
-        every = {**headers, "Cache-Control": "no-store"}
-        answer = Response(problem.status, content_type=problems.CONTENT_TYPE, body=body, headers=every)
-        return answer, problem.code, logged
+        return problem_response(refusal, headers, request_id), refusal.code, logged
 
-    def _tenant(self, event: Mapping[str, Any]) -> str | None:
+    def _tenant_of(self, event: Mapping[str, Any]) -> str | None:
         try:
             return tenant_of(event, self._tenant_claim)
         except ProblemError:
@@ -150,10 +156,14 @@ def build_app(
     transport: Transport,
     *,
     domain: Domain | None = None,
+    backend: Backend | None = None,
     runtime: Runtime = SYSTEM,
     sender: "QueueSender | None" = None,
 ) -> App:
-    """Compose the API of a domain, by default of the package `domain`; raises as `declared`."""
+    """Compose the API of a domain, by default of the package `domain`; raises as `declared`.
+
+    `backend` and `sender` are opened from the settings unless they are given.
+    """
     domain = domain or declared()
     observer = Observer(
         settings.environment,
@@ -161,45 +171,39 @@ def build_app(
         item_keys=settings.log_item_keys,
         level=settings.log_level,
     )
-    backend = open_backend(settings, transport, domain.models, observer, runtime=runtime)
-    clock = runtime.clock
-
-    @cache
-    def idempotent() -> "IdempotentCreates":
-        from dynashard_serving.idempotency import IdempotentCreates  # noqa: PLC0415 - only for writes
-
-        return IdempotentCreates(settings.idempotency_table, transport, clock=clock)
-
-    routes = Routes(
+    parts = Parts(
         settings,
         domain,
-        backend,
-        idempotent,
-        deferred=_deferred(settings, backend, sender, clock),
-        clock=clock,
+        backend or open_backend(settings, transport, domain.models, observer, runtime=runtime),
+        idempotent=cache(lambda: _idempotent_creates(settings, transport, runtime.clock)),
+        sender=cache(lambda: sender or _queue_sender()),
+        clock=runtime.clock,
     )
-    load = LoadSignal(clock, runtime.random)
-    return App(routes, observer, settings.tenant, clock, max_queries=settings.max_queries, load=load)
+    load = LoadSignal(runtime.clock, runtime.random)
+    routes = Routes(makers_of(parts))
+    return App(routes, observer, settings.tenant, runtime.clock, max_queries=settings.max_queries, load=load)
 
 
-def _deferred(settings: Settings, backend: Backend, sender: "QueueSender | None", clock: Clock) -> "Deferred | None":
-    """Return what accepts for later, if the settings name queues."""
-    if settings.queue_url is None and settings.operations_queue_url is None:
-        return None
-    from dynashard_serving.api.deferred import Deferred  # noqa: PLC0415 - only where there are queues
-    from dynashard_serving.api.queue_sender import QueueSender  # noqa: PLC0415
+def _idempotent_creates(settings: Settings, transport: Transport, clock: Clock) -> "IdempotentCreates":
+    from dynashard_serving.idempotency import IdempotentCreates  # noqa: PLC0415 - only for writes
+
+    return IdempotentCreates(settings.idempotency_table, transport, clock=clock)
+
+
+def _queue_sender() -> "QueueSender":
+    from dynashard_serving.api.queue_sender import QueueSender  # noqa: PLC0415 - only where there are queues
     from dynashard_serving.aws_services import sqs_client  # noqa: PLC0415
 
-    queues = sender or QueueSender(sqs_client)
-    return Deferred(backend, queues, settings.queue_url, settings.operations_queue_url, clock)
+    return QueueSender(sqs_client)
 
 
-def _problem_text(problem: Refusal, request_id: str) -> str:
-    # All ASCII: a problem may quote what the caller sent, half a surrogate pair included.
-    return json.dumps(problem.problem(request_id))
+def _malformed(event: Any, context: Any) -> Answer:
+    refusal, _ = problem_of(ProblemError("malformed_event", "This function answers events of an HTTP API, format 2.0."))
+    body = problem_text(refusal, request_id_of(event, context))
+    return {"statusCode": refusal.status, "headers": {"Content-Type": CONTENT_TYPE}, "body": body}
 
 
-def _item_of(request: _Request, response: Response[Any]) -> str | None:
+def _item_of(request: _Routed, response: Response[Any]) -> str | None:
     """Return the path below the version of the item that a request is about; None if it is about none."""
     if request.endpoint is None:
         return None
@@ -212,27 +216,3 @@ def _item_of(request: _Request, response: Response[Any]) -> str | None:
 def _revision_of(response: Response[Any]) -> str | None:
     tag = response.headers.get("ETag")
     return None if tag is None else tag.strip('"')
-
-
-def _caller(event: Mapping[str, Any]) -> str | None:
-    """Return the subject of the verified token; None if there is none."""
-    try:
-        subject = event["requestContext"]["authorizer"]["jwt"]["claims"]["sub"]
-    except (KeyError, TypeError):
-        return None
-    return subject if isinstance(subject, str) else None
-
-
-def _is_http_event(event: Any) -> bool:
-    try:
-        context = event["requestContext"]
-        path, stage, method = event["rawPath"], context["stage"], context["http"]["method"]
-    except (KeyError, TypeError):
-        return False
-    return isinstance(path, str) and isinstance(stage, str) and isinstance(method, str)
-
-
-def _request_id(event: Any, context: Any) -> str:
-    request = event.get("requestContext") if isinstance(event, dict) else None
-    found = request.get("requestId") if isinstance(request, dict) else None
-    return str(found or getattr(context, "aws_request_id", None) or "unknown")

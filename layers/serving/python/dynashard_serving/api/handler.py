@@ -10,8 +10,8 @@ from dynashard_serving.start import uncollected
 with uncollected():
     from dynashard_serving.api.app import App, build_app
     from dynashard_serving.api.settings import Settings
+    from dynashard_serving.backend import open_transport
     from dynashard_serving.domain import declared
-    from dynashard_serving.transports import open_transport
 
     # In a checkout, which has no index, this loads every entity: one that cannot be served ends the function here.
     declared()

@@ -1,18 +1,20 @@
-"""Reads of single items over HTTP."""
+"""Reads of single items over HTTP: the request in, the item with its `ETag` out."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
-from dynashard_serving.api.attachments import INCLUDE, fitting
-from dynashard_serving.api.conditional import conditions_of, etag
+from dynashard_serving.api.headers import conditions_of, etag
 from dynashard_serving.api.parameters import Parameters
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import Resource
-from dynashard_serving.api.responses import JSON, Response
-from dynashard_serving.documents import REVISION, Document, written
+from dynashard_serving.api.response import Response, fitting, json_response
+from dynashard_serving.api.waiting import Waiting
+from dynashard_serving.documents import REVISION, Document
 from dynashard_serving.operations.item_reads import Get, ItemReads
 
+INCLUDE: Final = "include"
+"""The query parameter that names attachments."""
 _PARAMETERS: Final = ("consistent", "fields")
 """The query parameters of every item."""
 
@@ -20,26 +22,28 @@ _PARAMETERS: Final = ("consistent", "fields")
 class ItemReadRoute:
     """The route that reads single items of a resource."""
 
-    def __init__(self, resource: Resource, items: ItemReads) -> None:
+    def __init__(self, resource: Resource, reads: ItemReads, waiting: Waiting) -> None:
         self._resource = resource
-        self._items = items
+        self._reads = reads
+        self._waiting = waiting
 
-    def read(self, incoming: ApiRequest) -> Response[str]:
+    def get(self, incoming: ApiRequest) -> Response[Any]:
         """`GET`: 200, or 304 if `If-None-Match` names its revision."""
         request = get_of(self._resource, incoming)
-        found = self._items.get(self._resource, request)
+        applied = self._waiting.wait(incoming, request.key)
+        found = self._reads.get(self._resource.served, request)
         if found.document is None:
-            return Response(HTTPStatus.NOT_MODIFIED, headers=etag(found.revision), body="")
-        answer = answer_with(HTTPStatus.OK, found.document, revision=found.revision)
-        return fitting(answer, incoming.headers) if request.include else answer
+            return Response(HTTPStatus.NOT_MODIFIED, body="", headers={**etag(found.revision), **applied})
+        response = item_response(HTTPStatus.OK, found.document, applied, revision=found.revision)
+        return fitting(response, incoming.headers) if request.include else response
 
 
 def get_of(resource: Resource, incoming: ApiRequest) -> Get:
-    """What a `GET` of an item asks for."""
+    """Return what a `GET` of an item asks for."""
     key, conditions = resource.key_of(incoming), conditions_of(incoming.headers)
     if not incoming.query:
         return Get(key=key, conditions=conditions)
-    known = (*_PARAMETERS, INCLUDE) if resource.definition.attachments else _PARAMETERS
+    known = (*_PARAMETERS, INCLUDE) if resource.served.definition.attachments else _PARAMETERS
     given = Parameters(incoming.query, known)
     return Get(
         key=key,
@@ -50,9 +54,8 @@ def get_of(resource: Resource, incoming: ApiRequest) -> Get:
     )
 
 
-def answer_with(
-    status: HTTPStatus, document: Document, headers: Mapping[str, str] | None = None, *, revision: str | None = None
+def item_response(
+    status: HTTPStatus, document: Document, headers: Mapping[str, str], *, revision: str | None = None
 ) -> Response[str]:
-    """Return the answer with the document of an item. Its `ETag` is the `revision`, or that of the document."""
-    every = {**etag(document[REVISION] if revision is None else revision), **(headers or {})}
-    return Response(status, content_type=JSON, body=written(document), headers=every)
+    """Return the response with the document of an item. Its `ETag` is the `revision`, or that of the document."""
+    return json_response(document, status, {**etag(document[REVISION] if revision is None else revision), **headers})

@@ -1,16 +1,20 @@
 """Query parameters: each known, given as often as it may be, and of the values it takes."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.nearest import hint
+from dynashard_serving.documents import field_errors
 
 _FLAG: Final = ("true", "false")
 _LONGEST_MISTYPED: Final = 64
 """Characters of an unknown name that is compared with those that are known."""
 
 Query = Sequence[tuple[str, str]]
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Parameters:
@@ -91,3 +95,12 @@ def _unknown(name: str, known: Collection[str], filters: Sequence[str] | None) -
 def consistent_only(query: Query, *, allowed: bool = True) -> bool:
     """Read the query of a single item: `consistent=true|false`, or no parameter if that is not allowed."""
     return Parameters(query, ("consistent",) if allowed else ()).flag("consistent")
+
+
+def model_of(model: type[Model], query: Query) -> Model:
+    """Return the query as a model of its parameters, or refuse each parameter that is not valid (422)."""
+    given = Parameters(query, [field.alias or name for name, field in model.model_fields.items()])
+    try:
+        return model.model_validate_strings(given.once())
+    except ValidationError as error:
+        raise ValidationFailedError(*field_errors(error)) from error

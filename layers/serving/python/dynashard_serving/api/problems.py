@@ -4,9 +4,11 @@ Errors of the layer have codes and statuses of their own; the codes of HTTP itse
 has a line for each.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
+from dynashard_serving.api.response import Response
 from dynashard_serving.refusals import Refusal, refusal_of, shortened
 
 CONTENT_TYPE: Final = "application/problem+json"
@@ -51,3 +53,14 @@ def problem_of(error: Exception) -> tuple[Refusal, Mapping[str, str]]:
         return Refusal(error.code, error.status, shortened(str(error))), error.headers
     refusal = refusal_of(error)
     return refusal, {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+
+
+def problem_text(refusal: Refusal, request_id: str) -> str:
+    """Return the problem document of a refusal, all ASCII: it may quote half a surrogate pair that the caller sent."""
+    return json.dumps(refusal.problem(request_id))
+
+
+def problem_response(refusal: Refusal, headers: Mapping[str, str], request_id: str) -> Response[str]:
+    """Return the response with a problem document. No cache may keep it."""
+    every = {**headers, "Cache-Control": "no-store"}
+    return Response(refusal.status, content_type=CONTENT_TYPE, body=problem_text(refusal, request_id), headers=every)

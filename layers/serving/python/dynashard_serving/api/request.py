@@ -1,27 +1,25 @@
 """A request, read from an API Gateway event of an HTTP API (payload format 2.0)."""
 
-import base64
-import binascii
-import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import parse_qsl, unquote
 
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard_serving.api.body import body_of, json_value
 from dynashard_serving.api.problems import ProblemError
-from dynashard_serving.environment import seconds_left
+from dynashard_serving.api.response import JSON
+from dynashard_serving.documents import Document
 from dynashard_serving.limits import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
     MAX_PARAMETERS,
     MAX_PATH_BYTES,
     MAX_QUERY_BYTES,
+    seconds_left,
 )
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
-GZIP: Final = "application/gzip"
-"""The media type of JSON that was compressed by gzip."""
-_GZIP_MAGIC: Final = b"\x1f\x8b"
-_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_DEFAULT_STAGE: Final = "$default"
 
 
 class TenantClaim(NamedTuple):
@@ -74,7 +72,7 @@ class ApiRequest(NamedTuple):
             tenant=tenant,
             query=query_of(event),
             headers=headers,
-            body=body_of(event, max_body, headers),
+            body=body_of(event, headers, max_body),
             context=context,
             request_id=str(event["requestContext"].get("requestId", "")),
         )
@@ -83,6 +81,40 @@ class ApiRequest(NamedTuple):
     def seconds_left(self) -> float:
         """How long the request can still take before Lambda ends it."""
         return seconds_left(self.context)
+
+    def json(self, accepted: Sequence[str] = (JSON,)) -> Any:
+        """Return the body as JSON; see `body.json_value`."""
+        return json_value(self.body, self.headers, accepted)
+
+    def json_object(self, accepted: Sequence[str] = (JSON,)) -> Document:
+        """Return the body as a JSON object, or refuse it as `json` does; another value is refused too (422)."""
+        document = self.json(accepted)
+        if not isinstance(document, dict):
+            raise ValidationFailedError(FieldError("", "The body must be a JSON object.", "object_type"))
+        return document
+
+
+def is_http_event(event: Any) -> bool:
+    """Return whether an event is of an HTTP API, in the format 2.0."""
+    try:
+        context = event["requestContext"]
+        path, stage, method = event["rawPath"], context["stage"], context["http"]["method"]
+    except (KeyError, TypeError):
+        return False
+    return isinstance(path, str) and isinstance(stage, str) and isinstance(method, str)
+
+
+def request_id_of(event: Any, context: Any) -> str:
+    """Return the gateway's id of a request, else Lambda's of the invocation, whatever the event is."""
+    request = event.get("requestContext") if isinstance(event, dict) else None
+    found = request.get("requestId") if isinstance(request, dict) else None
+    return str(found or getattr(context, "aws_request_id", None) or "unknown")
+
+
+def path_of(event: Mapping[str, Any]) -> str:
+    """Return the path of an event of an HTTP API, without its stage; a test compares it with Powertools'."""
+    path, stage = str(event["rawPath"]), event["requestContext"]["stage"]
+    return path if stage == _DEFAULT_STAGE else path[len(f"/{stage}") :]
 
 
 def tenant_of(event: Mapping[str, Any], claim: TenantClaim) -> str:
@@ -142,53 +174,13 @@ def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
     return {str(name).lower(): str(value) for name, value in (event.get("headers") or {}).items()}
 
 
-def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES, headers: Mapping[str, str] | None = None) -> bytes:
-    """Return the body, decompressed. Refuse large ones (413), undecodable ones (400), other encodings (415).
-
-    `headers` are those of the event by lower-case name, if the caller has them.
-    """
-    body = event.get("body") or ""
-    encoded = bool(event.get("isBase64Encoded"))
-    # Four characters of base64 are at most three bytes, a character of text is at least one.
-    if (len(body) * 3 // 4 - 2 if encoded else len(body)) > limit:
-        raise _too_large(limit)
+def caller_of(event: Mapping[str, Any]) -> str | None:
+    """Return the subject of the verified token; None if there is none."""
     try:
-        raw = base64.b64decode(body, validate=True) if encoded else body.encode()
-    except (binascii.Error, ValueError) as error:
-        raise ProblemError("malformed_body", "The body cannot be decoded.") from error
-    headers = headers_of(event) if headers is None else headers
-    encoding = headers.get("content-encoding", "identity").strip().lower()
-    # A gateway hands JSON over as text, whatever its encoding: compressed bodies arrive whole under another type.
-    if encoding == "gzip" or headers.get("content-type", "").strip().lower() == GZIP:
-        raw = _inflated(raw, limit)
-        if raw.startswith(_GZIP_MAGIC):
-            raise ProblemError("unsupported_media_type", f"The body is compressed twice. Compress it once, as {GZIP}.")
-    elif encoding != "identity":
-        raise ProblemError(
-            "unsupported_media_type",
-            f"Send the body uncompressed, or compressed once as {GZIP}.",
-        )
-    if len(raw) > limit:
-        raise _too_large(limit)
-    return raw
-
-
-def _too_large(limit: int) -> ProblemError:
-    return ProblemError(
-        "body_too_large", f"The body has more than {limit} bytes ({limit // 1024} KB); send less in one request."
-    )
-
-
-def _inflated(raw: bytes, limit: int) -> bytes:
-    unzip = zlib.decompressobj(_GZIP_WINDOW)
-    try:
-        # One byte over the limit shows that there is more, and no more than that is decompressed.
-        inflated = unzip.decompress(raw, limit + 1)
-    except zlib.error as error:
-        raise ProblemError("malformed_body", f"The body is not gzip; send it as {GZIP}, or uncompressed.") from error
-    if len(inflated) <= limit and (not unzip.eof or unzip.unused_data):
-        raise ProblemError("malformed_body", "The body is not one whole gzip stream.")
-    return inflated
+        subject = event["requestContext"]["authorizer"]["jwt"]["claims"]["sub"]
+    except (KeyError, TypeError):
+        return None
+    return subject if isinstance(subject, str) else None
 
 
 def path_values(path: str, prefix: str, count: int) -> tuple[str, ...] | None:

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dynashard.errors import ConfigurationError
-from dynashard_serving.api.log_lines import INFO, LEVELS
 from dynashard_serving.api.request import TenantClaim
-from dynashard_serving.environment import Variable, optional
-from dynashard_serving.settings import ServingSettings
+from dynashard_serving.api.request_log import INFO, LEVELS
+from dynashard_serving.settings import ServingSettings, Variable, optional
 
 
 def _level(name: str, text: str) -> int:

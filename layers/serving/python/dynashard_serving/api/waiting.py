@@ -12,10 +12,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from dynashard.errors import QueryTooWideError
-from dynashard_serving.api.conditional import preferences
+from dynashard_serving.api.headers import preferences
 from dynashard_serving.api.request import ApiRequest
-from dynashard_serving.api.resource import Resource
-from dynashard_serving.api.responses import Response
 
 if TYPE_CHECKING:
     from dynashard_patterns.copies.materializer import Materializer
@@ -28,48 +26,38 @@ FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 0.5
 _SECONDS: Final = re.compile(r"\d{1,9}")
 
-Perform = Callable[[ApiRequest], Response[Any]]
-
 
 class Waiting:
-    """Waits for the copies of a resource's items. `materializers` is called by each request that waits."""
+    """Waits for the copies of an entity's items. `materializers` is called by each request that waits."""
 
     def __init__(
         self,
-        resource: Resource,
         materializers: Callable[[], "Sequence[Materializer]"],
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._resource = resource
         self._materializers = materializers
         self._clock = clock
         self._sleep = sleep
 
-    def where_preferred(self, perform: Perform) -> Perform:
-        """Return the operation so that it waits first if the request prefers that.
+    def wait(self, incoming: ApiRequest, key: Mapping[str, Any]) -> Mapping[str, str]:
+        """Wait for the copies of an item if its request prefers that.
 
-        The answer has `Preference-Applied: wait=5` only if the stored copies agree with the item, including every write
-        to it that was acknowledged before this request. On AWS their indexes follow them within milliseconds.
+        Returns:
+            `Preference-Applied: wait=5` if the stored copies agree with the item, including every write to it that was
+            acknowledged before this request; else no header. On AWS their indexes follow them within milliseconds.
 
         Cost: for each comparison, a consistent read of the item and a consistent Query of its copies.
         """
+        seconds = _preferred(incoming) if "prefer" in incoming.headers else None
+        if seconds is None:
+            return {}
+        most = min(seconds, MOST_SECONDS, incoming.seconds_left * TIME_SHARE)
+        return {"Preference-Applied": f"wait={seconds}"} if self._until_current(key, most) else {}
 
-        def answer(incoming: ApiRequest) -> Response[Any]:
-            seconds = preferred(incoming)
-            if seconds is None:
-                return perform(incoming)
-            most = min(seconds, MOST_SECONDS, incoming.seconds_left * TIME_SHARE)
-            current = self._wait(self._resource.key_of(incoming), most)
-            response = perform(incoming)
-            if current:
-                response.headers["Preference-Applied"] = f"wait={seconds}"
-            return response
-
-        return answer
-
-    def _wait(self, key: Mapping[str, Any], seconds: float) -> bool:
+    def _until_current(self, key: Mapping[str, Any], seconds: float) -> bool:
+        """Wait until the copies are current, and return whether they are."""
         deadline, pause = self._clock() + seconds, FIRST_PAUSE
         # The item itself needs no Query, so it can be answered even if the wait has used up all of them.
         with suppress(QueryTooWideError):
@@ -88,7 +76,7 @@ def _current(materializers: "Sequence[Materializer]", key: Mapping[str, Any]) ->
     return all(materializer.drift(key).total == 0 for materializer in materializers)
 
 
-def preferred(incoming: ApiRequest) -> int | None:
+def _preferred(incoming: ApiRequest) -> int | None:
     """Return the seconds of the preference `wait`; None without one. RFC 7240 requires that others are ignored."""
     for name, value in preferences(incoming.headers):
         if name == "wait" and _SECONDS.fullmatch(value):

@@ -10,20 +10,17 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from dynashard.transport.deadline import within
 from dynashard_patterns.changes import DeadLetter, Dispatcher, Outcome
-from dynashard_serving import metric_names as names
-from dynashard_serving.backend import open_entities
+from dynashard_serving.backend import open_entities, open_transport
 from dynashard_serving.changes.dead_letters import Keep, to_queue
 from dynashard_serving.changes.following import consumers
 from dynashard_serving.changes.lines import Described
 from dynashard_serving.changes.settings import Settings
 from dynashard_serving.domain import declared
-from dynashard_serving.environment import seconds_left, time_to_answer
-from dynashard_serving.growth_log import GrowthLog
-from dynashard_serving.log_text import loggable
-from dynashard_serving.logs import CHANGES, open_logger
-from dynashard_serving.metrics import open_metrics
+from dynashard_serving.limits import seconds_left, time_to_answer
 from dynashard_serving.operations.served import Served
-from dynashard_serving.transports import open_transport
+from dynashard_serving.telemetry import metric_names as names
+from dynashard_serving.telemetry.log_text import loggable
+from dynashard_serving.telemetry.powertools import CHANGES, GrowthLog, open_logger, open_metrics
 
 logger = open_logger(CHANGES)
 

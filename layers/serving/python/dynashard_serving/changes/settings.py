@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from dynashard_serving.environment import Variable
-from dynashard_serving.settings import TableSettings
+from dynashard_serving.settings import TableSettings, Variable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

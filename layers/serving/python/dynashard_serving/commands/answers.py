@@ -14,9 +14,8 @@ from dynashard_serving.commands.served import find
 from dynashard_serving.commands.systems import systems
 from dynashard_serving.documents import written
 from dynashard_serving.domain import Domain
-from dynashard_serving.environment import LONGEST_SECONDS, time_to_answer
 from dynashard_serving.idempotency import IdempotentCreates
-from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_QUERIES, READING_SHARE
+from dynashard_serving.limits import LONGEST_SECONDS, MAX_ANSWER_BYTES, MAX_QUERIES, READING_SHARE, time_to_answer
 from dynashard_serving.operations.outcomes import Outcome, done, refused
 from dynashard_serving.operations.served import OperationError, Served, served_by_name
 from dynashard_serving.refusals import refusal_of

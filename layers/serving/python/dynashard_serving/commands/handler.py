@@ -15,20 +15,17 @@ with uncollected():
     from dynashard.errors import OutcomeUnknownError, OverloadedError, UndecodableItemError
     from dynashard.runtime import SYSTEM, Runtime
     from dynashard.transport import Transport
-    from dynashard_serving import metric_names as names
-    from dynashard_serving.backend import open_backend
+    from dynashard_serving.backend import open_backend, open_transport
     from dynashard_serving.commands.answers import Commands
     from dynashard_serving.commands.lines import described
     from dynashard_serving.domain import Domain, declared
-    from dynashard_serving.environment import seconds_left
-    from dynashard_serving.growth_log import GrowthLog
     from dynashard_serving.idempotency import IdempotentCreates
-    from dynashard_serving.log_text import loggable
-    from dynashard_serving.logs import COMMANDS, log_error, open_logger
-    from dynashard_serving.metrics import open_metrics
+    from dynashard_serving.limits import seconds_left
     from dynashard_serving.settings import ServingSettings
     from dynashard_serving.shedding import LoadSignal
-    from dynashard_serving.transports import open_transport
+    from dynashard_serving.telemetry import metric_names as names
+    from dynashard_serving.telemetry.log_text import loggable
+    from dynashard_serving.telemetry.powertools import COMMANDS, GrowthLog, log_error, open_logger, open_metrics
 
 logger = open_logger(COMMANDS)
 

@@ -12,8 +12,8 @@ from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.operations.batches import Batches
 from dynashard_serving.operations.choosing import index_of
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
-from dynashard_serving.operations.item_reads import Get
-from dynashard_serving.operations.items import Items
+from dynashard_serving.operations.item_reads import Get, ItemReads
+from dynashard_serving.operations.item_writes import ItemWrites
 from dynashard_serving.operations.listings import Listings
 from dynashard_serving.operations.outcomes import Outcome
 from dynashard_serving.operations.requests import (
@@ -40,7 +40,8 @@ class Entities:
     """The operations on entities, by their names."""
 
     def __init__(self, backend: Backend, idempotent: IdempotentCreates, clock: Callable[[], float]) -> None:
-        self._items = Items(backend.collection, idempotent, clock)
+        self._reads = ItemReads(backend.collection)
+        self._writes = ItemWrites(backend.collection, idempotent, clock)
         self._listings = Listings(backend.collection)
         self._batches = Batches(backend.collection, clock)
         self.operations: Mapping[str, Callable[[Asked], Any]] = {
@@ -64,7 +65,7 @@ class Entities:
             idempotency_key=asked.text("idempotency_key"),
             seconds=asked.seconds,
         )
-        return self._items.create(asked.served, request).document
+        return self._writes.create(asked.served, request).document
 
     def _get(self, asked: Asked) -> Document | None:
         asked.only("key", "consistent", "include", "fields")
@@ -74,7 +75,7 @@ class Entities:
             include=asked.texts("include") or (),
             fields=asked.texts("fields"),
         )
-        return self._items.get(asked.served, request).document
+        return self._reads.get(asked.served, request).document
 
     def _put(self, asked: Asked) -> Mapping[str, Any]:
         asked.only("item", "if_match", HANDLING)
@@ -84,7 +85,7 @@ class Entities:
             conditions=_conditions(asked),
             handling=asked.text(HANDLING),
         )
-        stored = self._items.put(asked.served, request)
+        stored = self._writes.put(asked.served, request)
         return {"item": stored.document, "created": stored.created}
 
     def _update(self, asked: Asked) -> Document:
@@ -95,12 +96,12 @@ class Entities:
             conditions=_conditions(asked),
             handling=asked.text(HANDLING),
         )
-        return self._items.update(asked.served, request)
+        return self._writes.update(asked.served, request)
 
     def _delete(self, asked: Asked) -> None:
         asked.only("key", "if_match", HANDLING)
         request = Delete(key=asked.key(), conditions=_conditions(asked), handling=asked.text(HANDLING))
-        self._items.delete(asked.served, request)
+        self._writes.delete(asked.served, request)
 
     def _list(self, asked: Asked) -> Mapping[str, Any]:
         asked.only(*CHOOSING, *PAGING, "fields", "distinct")

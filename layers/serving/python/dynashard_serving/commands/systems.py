@@ -13,10 +13,10 @@ from dynashard_serving.commands.items import PAGING, choice_of, paging_of
 from dynashard_serving.commands.request import Members
 from dynashard_serving.declare import Endpoint, FamilyListing, Root, ServedEdges, ServedRollUps
 from dynashard_serving.documents import Document, validated
-from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Node, Way
+from dynashard_serving.operations.edges import EdgesWanted, Graph, NewEdge, Node, Way
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.item_reads import shown
-from dynashard_serving.roll_ups import roll_ups_endpoint
+from dynashard_serving.operations.roll_ups import roll_ups_endpoint
 
 Operations = Mapping[str, Callable[[Members], Any]]
 

@@ -1,5 +1,13 @@
 """The operations on entities, decided once for REST, direct invocation and the queue worker.
 
-Each interface parses its input into a request (`requests`) for an entity as it is served (`served`), and renders the
-result or the error. Refusals, defaults and conflicts between writers are decided here.
+Each interface parses its input into a request for an entity as it is served, and renders the result or the error.
+Refusals, defaults and conflicts between writers are decided here.
+
+    served                  an entity as callers see it
+    requests, conditions    what callers ask for, and what they demand of an item's state
+    item_reads, item_writes, batches, listings, families, edges, roll_ups
+                            the operations
+    accepting, merging      what is decided about a write before and after the stored item is known
+    choosing                which items a listing or a count is about
+    pages, outcomes         pages that fit into an answer; results of the parts of a batch
 """

@@ -1,11 +1,12 @@
 """Decide about a write before the stored item is known, in the same way for writes that are done at once or later."""
 
-from collections.abc import Mapping
-from typing import Any
+import unicodedata
+from collections.abc import Mapping, Sequence
+from math import floor
+from typing import Any, Final
 
-from dynashard.entity import Entity
+from dynashard.entity import Entity, definition
 from dynashard.errors import FieldError, InvalidValueError, ValidationFailedError
-from dynashard_serving.acceptance import refuse_past, refuse_past_expiry
 from dynashard_serving.documents import (
     MANY_ERRORS,
     TENANT,
@@ -21,6 +22,10 @@ from dynashard_serving.idempotency import MAX_KEY_LENGTH, usable
 from dynashard_serving.operations.item_reads import Key
 from dynashard_serving.operations.requests import Create, Put, Update, Write
 from dynashard_serving.operations.served import Served
+
+_DOTS: Final = frozenset({".", ".."})
+"""Clients resolve these segments of a path, encoded or not."""
+_PAST: Final = "The time is in the past, and an expired item cannot be stored. Send a later time, or null."
 
 
 def accept(served: Served, request: Write) -> Entity | Key:
@@ -81,6 +86,56 @@ def refuse_untimely(served: Served, request: Write, about: Entity | Key, now: fl
         refuse_past(name, served.definition.assignment.check(name, request.patch[name]), now)
 
 
+def refuse_past_expiry(item: Entity, now: float) -> None:
+    """Refuse an item if its sender set a time of expiry that has passed. A time that the model derives is accepted.
+
+    Raises:
+        ValidationFailedError: with the field.
+    """
+    name = definition(type(item)).expires
+    if name is not None and name in item.model_fields_set:
+        refuse_past(name, getattr(item, name), now)
+
+
+def refuse_past(name: str, expires: Any, now: float) -> None:
+    """Refuse a time of expiry that has passed. None and times without a zone are accepted here.
+
+    Raises:
+        ValidationFailedError: with the field.
+    """
+    # Expiry is stored in whole seconds, and readers see an item only before that second.
+    if expires is not None and expires.tzinfo is not None and floor(expires.timestamp()) <= now:
+        raise ValidationFailedError(FieldError(name, _PAST, "datetime_future"))
+
+
+def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any]) -> None:
+    """Refuse ids that a path cannot carry, so that every item that is listed can also be read.
+
+    An HTTP API decodes paths before it passes them on, and cuts them at a decoded `?`. A decoded `/` looks like
+    a separator, so only the last id may hold one. Clients resolve `.` and `..`, and proxies refuse control
+    characters.
+
+    Raises:
+        ValidationFailedError: with each field at fault.
+    """
+    errors = []
+    for name in fields:
+        value = str(values[name])
+        problem = None
+        if value in _DOTS:
+            problem = f"A URL cannot carry {value!r}, because clients resolve it. Use another value."
+        elif "?" in value:
+            problem = "A URL cannot carry a ? here, because the gateway cuts the path at it. Remove it."
+        elif "/" in value and name != fields[-1]:
+            problem = f"A URL cannot carry a / here. Only {fields[-1]}, the last field of the address, may hold one."
+        elif any(unicodedata.category(character) == "Cc" for character in value):
+            problem = "A URL cannot carry control characters, such as line breaks. Remove them."
+        if problem:
+            errors.append(FieldError(name, problem, "unaddressable"))
+    if errors:
+        raise ValidationFailedError(*errors)
+
+
 def _refuse_patch(served: Served, request: Update) -> None:
     """Refuse a patch that is wrong whatever the item is. The merged item is checked as a whole later."""
     patch, fields = without(request.patch, served.server_fields), served.entity.model_fields
@@ -102,7 +157,7 @@ def _refuse_patch(served: Served, request: Update) -> None:
 def _item(served: Served, body: Document, fixed: Mapping[str, Any]) -> Entity:
     item = validated(served.entity, with_fixed(body, fixed))
     refuse_changed(item, fixed)
-    served.refuse_unaddressable(item)
+    refuse_unaddressable(served.address, item.model_dump(mode="json", include=set(served.address)))
     return item
 
 

@@ -21,9 +21,9 @@ from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BATCH
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.item_reads import CollectionOf, shown
 from dynashard_serving.operations.outcomes import Outcome, done, refused
+from dynashard_serving.operations.pages import answer_bytes
 from dynashard_serving.operations.requests import BatchGet, BatchWrite, Put
 from dynashard_serving.operations.served import Served
-from dynashard_serving.pages import answer_bytes
 from dynashard_serving.refusals import shortened
 
 ItemKey = Hashable

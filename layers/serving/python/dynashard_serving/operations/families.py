@@ -9,9 +9,9 @@ from dynashard.reads import Filter
 from dynashard_serving.declare import Exposed, FamilyListing
 from dynashard_serving.documents import TENANT, item_texts, list_text
 from dynashard_serving.operations.choosing import Options, paged, partitions, ranged
+from dynashard_serving.operations.pages import Answer, page_that_fits
 from dynashard_serving.operations.requests import Choice, Paging
 from dynashard_serving.operations.served import Served
-from dynashard_serving.pages import Answer, page_that_fits
 
 
 class Family:

@@ -59,18 +59,22 @@ class ItemReads:
             fields = served.projected(request.fields)
             if not include:
                 found = items.part(request.key, fields=fields, consistent=request.consistent)
-                return _found(request, found.revision, lambda: part(served.entity, found.values))
+                shows = _is_shown(request.conditions, found.revision)
+                return Found(found.revision, part(served.entity, found.values) if shows else None)
         item = items.get(request.key, consistent=request.consistent, include=include)
-        whole = _found(request, item.revision, lambda: representation(item, item.revision))
-        if fields is None or whole.document is None:
-            return whole
-        return whole._replace(document={name: whole.document[name] for name in (*fields, *include)})
+        if not _is_shown(request.conditions, item.revision):
+            return Found(item.revision, None)
+        document = representation(item, item.revision)
+        return Found(
+            item.revision, document if fields is None else {name: document[name] for name in (*fields, *include)}
+        )
 
 
-def _found(request: Get, revision: str | None, document: Callable[[], Document]) -> Found:
-    if not request.conditions.match(revision):
-        request.conditions.demand(revision)
-    return Found(revision, document() if request.conditions.none_match(revision) else None)
+def _is_shown(conditions: Conditions, revision: str | None) -> bool:
+    """Refuse a read whose `if_match` does not hold; return whether `if_none_match` holds."""
+    if not conditions.match(revision):
+        conditions.demand(revision)
+    return conditions.none_match(revision)
 
 
 def shown(item: Entity) -> Document:

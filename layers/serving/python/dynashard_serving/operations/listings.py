@@ -10,10 +10,9 @@ from dynashard.reads import Page, Partitions, Query
 from dynashard_serving.documents import REVISION, list_text, part, written
 from dynashard_serving.operations.choosing import chosen, listed
 from dynashard_serving.operations.item_reads import CollectionOf
+from dynashard_serving.operations.pages import Answer, named_outside, page_that_fits, stored_text
 from dynashard_serving.operations.requests import Choice, List
 from dynashard_serving.operations.served import Served
-from dynashard_serving.pages import Answer, named_outside, page_that_fits
-from dynashard_serving.stored_texts import stored_text
 
 
 class Listings:

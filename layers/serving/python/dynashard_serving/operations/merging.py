@@ -3,8 +3,8 @@
 from dynashard.entity import Entity
 from dynashard.errors import AlreadyExistsError, NotFoundError
 from dynashard.transactions import steps
-from dynashard_serving.acceptance import refuse_past_expiry
 from dynashard_serving.documents import patched, refuse_changed, representation, unasked, validated_over, without
+from dynashard_serving.operations.accepting import refuse_past_expiry
 from dynashard_serving.operations.conditions import Conditions
 from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
 from dynashard_serving.operations.served import Served

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dynashard.reads.limits import DEFAULT_LIMIT
 from dynashard_serving.documents import Document
-from dynashard_serving.environment import LONGEST_SECONDS
+from dynashard_serving.limits import LONGEST_SECONDS
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions
 from dynashard_serving.operations.item_reads import Key
 

@@ -163,16 +163,6 @@ class Served:
             raise ValidationFailedError(FieldError("fields", f"Use a list of {', '.join(known)}.", "enum"))
         return list(dict.fromkeys(names))
 
-    def refuse_unaddressable(self, item: Entity) -> None:
-        """Refuse an item whose key no URL can carry.
-
-        Raises:
-            ValidationFailedError: with the key fields at fault.
-        """
-        from dynashard_serving.acceptance import refuse_unaddressable  # noqa: PLC0415 - reads need no names of characters
-
-        refuse_unaddressable(self.address, item.model_dump(mode="json", include=set(self.address)))
-
     def refuse_outside_window(self, item: Entity, now: float) -> None:
         """Refuse a new item whose time lies too far from now.
 

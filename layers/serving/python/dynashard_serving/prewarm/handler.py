@@ -11,11 +11,11 @@ from urllib.request import Request, urlopen
 from aws_lambda_powertools.utilities.data_classes import CloudFormationCustomResourceEvent
 
 from dynashard_serving import aws_services
-from dynashard_serving.logs import PREWARM, open_logger
 from dynashard_serving.prewarm.answer import Outcome, Send, answer
 from dynashard_serving.prewarm.errors import PrewarmError
 from dynashard_serving.prewarm.plan import Limits
 from dynashard_serving.prewarm.steps import Clients, Config, Steps
+from dynashard_serving.telemetry.powertools import PREWARM, open_logger
 
 logger = open_logger(PREWARM)
 

@@ -13,12 +13,9 @@ from dynashard.errors import EngineUnavailableError
 from dynashard.resharding import Resharder
 from dynashard.transport import Transport
 from dynashard.transport.deadline import within
-from dynashard_serving import metric_names as names
 from dynashard_serving.aws_services import client
-from dynashard_serving.backend import cloudwatch
-from dynashard_serving.environment import required, seconds_left, time_to_answer
-from dynashard_serving.logs import RESHARD, log_error, open_logger, without_traceback
-from dynashard_serving.metrics import open_metrics
+from dynashard_serving.backend import cloudwatch, open_transport
+from dynashard_serving.limits import seconds_left, time_to_answer
 from dynashard_serving.reshard.backend import resharder_of
 from dynashard_serving.reshard.executions import Executions
 from dynashard_serving.reshard.operations import Operator
@@ -27,7 +24,9 @@ from dynashard_serving.reshard.shrink import shrink
 from dynashard_serving.reshard.steps import Steps
 from dynashard_serving.reshard.stream_age import Clients, StreamAge
 from dynashard_serving.reshard.watch import Seen, Watch
-from dynashard_serving.transports import open_transport
+from dynashard_serving.settings import required
+from dynashard_serving.telemetry import metric_names as names
+from dynashard_serving.telemetry.powertools import RESHARD, log_error, open_logger, open_metrics, without_traceback
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from dynashard.errors import ConfigurationError
 from dynashard.resharding import Timing
-from dynashard_serving.environment import Variable, number, whole_number
-from dynashard_serving.settings import TableSettings
+from dynashard_serving.settings import TableSettings, Variable, number, whole_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,11 @@ from typing import Any
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from dynashard_serving.aws_services import sqs_client
-from dynashard_serving.backend import open_entities
+from dynashard_serving.backend import open_entities, open_transport
 from dynashard_serving.domain import declared
-from dynashard_serving.growth_log import GrowthLog
-from dynashard_serving.log_text import loggable
-from dynashard_serving.logs import WRITER, open_logger
 from dynashard_serving.refusals import expected
-from dynashard_serving.transports import open_transport
+from dynashard_serving.telemetry.log_text import loggable
+from dynashard_serving.telemetry.powertools import WRITER, GrowthLog, open_logger
 from dynashard_serving.writer.metrics import write_metrics
 from dynashard_serving.writer.operations import Operations
 from dynashard_serving.writer.queues import Queues

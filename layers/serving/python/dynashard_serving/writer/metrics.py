@@ -2,8 +2,8 @@
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from dynashard_serving import metric_names as names
-from dynashard_serving.metrics import open_metrics
+from dynashard_serving.telemetry import metric_names as names
+from dynashard_serving.telemetry.powertools import open_metrics
 from dynashard_serving.writer.outcomes import Tally
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from dynashard.errors import ConfigurationError
-from dynashard_serving.environment import Variable, pattern, required, values_of, whole_number
-from dynashard_serving.settings import TableSettings
+from dynashard_serving.settings import TableSettings, Variable, pattern, required, values_of, whole_number
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
 QUEUE_URLS: Final = ("QUEUE_URL", "OPERATIONS_QUEUE_URL")

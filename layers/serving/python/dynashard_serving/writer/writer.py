@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from dynashard.transport.deadline import within
 from dynashard_serving.domain import declared
-from dynashard_serving.environment import time_to_answer
+from dynashard_serving.limits import time_to_answer
 from dynashard_serving.operations.served import Served, served_by_name
 from dynashard_serving.queue_messages import Message, PoisonError
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule

@@ -9,8 +9,8 @@ from aws_lambda_powertools.metrics import MetricUnit
 from dynashard_checks.verify_aws.check import Check, Outcome, differs, holds, unclear
 from dynashard_checks.verify_aws.checks.throttles import metric_sum
 from dynashard_checks.verify_aws.context import Context
-from dynashard_serving.metric_names import ENVIRONMENT, NAMESPACE
-from dynashard_serving.metrics import open_metrics
+from dynashard_serving.telemetry.metric_names import ENVIRONMENT, NAMESPACE
+from dynashard_serving.telemetry.powertools import open_metrics
 
 _METRIC: Final = "VerifyAws"
 _VALUES: Final = (1.0, 2.0, 3.0)

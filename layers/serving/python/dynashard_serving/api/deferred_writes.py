@@ -1,0 +1,157 @@
+"""`Prefer: respond-async` (RFC 7240): a write is checked, recorded and sent to the queue, and answered with 202.
+
+The caller reads the outcome from the record. It is written before the message is sent, so that every 202 has one. A
+message without a record is never done, and its caller has got an error.
+"""
+
+import json
+from base64 import b32encode
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from http import HTTPStatus
+from typing import Any, Final
+
+from dynashard import Collection, Entity
+from dynashard.errors import (
+    AlreadyExistsError,
+    IdempotencyKeyReusedError,
+    NotFoundError,
+    QueueUnavailableError,
+    ValidationFailedError,
+)
+from dynashard_serving.api.headers import idempotency_key, preferences
+from dynashard_serving.api.queue_sender import QueueMessage, QueueSender
+from dynashard_serving.api.request import ApiRequest
+from dynashard_serving.api.resource import PREFIX, Resource
+from dynashard_serving.api.response import Response, json_response
+from dynashard_serving.documents import TENANT, representation
+from dynashard_serving.operation_records import Operation
+from dynashard_serving.operations.accepting import accept, refuse_untimely
+from dynashard_serving.operations.item_reads import Key
+from dynashard_serving.operations.requests import Create, Write
+from dynashard_serving.operations.served import Served
+from dynashard_serving.queue_messages import write_body
+
+PREFERENCE: Final = "respond-async"
+KEPT: Final = timedelta(days=7)
+"""How long a record is kept: longer than a message can lie on a queue."""
+ROOT: Final = f"{PREFIX}/operations"
+WRITES: Final = ("create", "put", "update", "delete")
+"""The operations that can be done later."""
+
+
+def transacted(served: Served) -> bool:
+    """Return whether an item and the record of its operation can be written in one transaction.
+
+    Without that a message that comes twice could be done twice: then the preference is left aside, as RFC 7240 allows,
+    and the write is done at once.
+    """
+    entity = served.definition
+    return not entity.attachments and (entity.shards is None or entity.shards.placement != "random")
+
+
+class DeferredWrites:
+    """Accepts writes of a resource to be done later, where `transacted` allows it."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        items: Collection[Any],
+        records: Collection[Operation],
+        *,
+        sender: QueueSender,
+        queue_url: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self._resource = resource
+        self._items = items
+        self._records = records
+        self._sender = sender
+        self._queue_url = queue_url
+        self._clock = clock
+
+    def accepted(self, incoming: ApiRequest, request: Write) -> Response[str] | None:
+        """Accept a write if its caller prefers not to wait for it: 202. Return None if it is to be done at once.
+
+        Cost: 1 write unit for the record, 1 call of SQS.
+        """
+        if (PREFERENCE, "") not in preferences(incoming.headers):
+            return None
+        served = self._resource.served
+        about = accept(served, request)
+        if isinstance(about, Entity):
+            self._items.check(about)
+        target = incoming.path
+        if isinstance(about, Entity) and isinstance(request, Create):
+            target = self._resource.location(representation(about, None))
+        record = self._record(incoming, target)
+        item = representation(about, None) if isinstance(about, Entity) else None
+        body = write_body(
+            served,
+            incoming.tenant,
+            request,
+            item,
+            operation_id=record.id,
+            accepted_at=self._clock(),
+            request_id=incoming.request_id,
+        )
+        message = QueueMessage(body, self._group(about), record.id)
+        message.refuse_too_large()
+        try:
+            refuse_untimely(served, request, about, self._clock())
+        except ValidationFailedError:
+            # A repeat of an accepted request gets the first answer.
+            if "idempotency-key" not in incoming.headers or self._records.find(record, consistent=True) is None:
+                raise
+        kept = self._kept(record)
+        if kept.status is None:
+            self._send(kept, message)
+        headers = {"Location": f"{ROOT}/{kept.id}", "Preference-Applied": PREFERENCE, "Retry-After": "1"}
+        return json_response(representation(kept, kept.revision), HTTPStatus.ACCEPTED, headers)
+
+    def _record(self, incoming: ApiRequest, target: str) -> Operation:
+        kept_until = datetime.fromtimestamp(self._clock(), UTC) + KEPT
+        fields = {TENANT: incoming.tenant, "method": incoming.method, "target": target}
+        key = idempotency_key(incoming.headers)
+        if key is None:
+            return Operation(**fields, expires_at=kept_until)
+        route = f"{incoming.method} {incoming.path}"
+        named = b32encode(sha256(f"{route}\n{key}".encode()).digest()).decode()[:32].lower()
+        asked = [_header(incoming, "if-match"), _header(incoming, "if-none-match"), incoming.body.decode()]
+        request = sha256(json.dumps(asked).encode()).hexdigest()
+        return Operation(**fields, id=named, request=request, expires_at=kept_until)
+
+    def _kept(self, record: Operation) -> Operation:
+        """The record as it is kept now: this request's, or that of an earlier one with the same idempotency key."""
+        try:
+            return self._records.create(record)
+        except AlreadyExistsError:
+            earlier = self._records.get(record, consistent=True)
+            if earlier.request != record.request:
+                raise IdempotencyKeyReusedError(
+                    "This Idempotency-Key came with another request: use a new key.", field="idempotency_key"
+                ) from None
+            return earlier
+
+    def _send(self, record: Operation, message: QueueMessage) -> None:
+        try:
+            self._sender.send(self._queue_url, [message])
+        except QueueUnavailableError as error:
+            # The queue may have it all the same. Without its record it is not done.
+            self._take_back(record)
+            raise QueueUnavailableError("The queue did not accept the request: send it again.") from error
+
+    def _take_back(self, record: Operation) -> None:
+        try:
+            self._records.delete(record, if_match=record.revision)
+        except NotFoundError:
+            return
+
+    def _group(self, about: Entity | Key) -> str:
+        key = self._resource.served.definition.key_of(about)
+        return sha256(f"{key.partition}\n{key.sort}".encode()).hexdigest()
+
+
+def _header(incoming: ApiRequest, name: str) -> str:
+    return incoming.headers.get(name, "")

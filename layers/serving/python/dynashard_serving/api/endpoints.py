@@ -1,0 +1,267 @@
+"""The endpoints of everything that is served: of the API itself, and of each kind of declaration.
+
+Modules are imported when the first request needs them, so that a function that has just started answers a GET without
+all that writes, lists and documents.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
+
+from dynashard_serving.api import VERSION
+from dynashard_serving.api.item_reads import ItemReadRoute
+from dynashard_serving.api.request import ApiRequest, TenantClaim
+from dynashard_serving.api.resource import PREFIX, Resource
+from dynashard_serving.api.response import Response, json_response
+from dynashard_serving.api.routes import Endpoint, Handler, Operation
+from dynashard_serving.api.settings import Settings
+from dynashard_serving.api.waiting import Waiting
+from dynashard_serving.backend import Backend
+from dynashard_serving.declare import Endpoint as ComputedRead
+from dynashard_serving.declare import Exposed, FamilyListing, Root, ServedEdges, ServedRollUps
+from dynashard_serving.domain import Domain
+from dynashard_serving.limits import MAX_BODY_BYTES
+from dynashard_serving.operations.item_reads import ItemReads
+from dynashard_serving.operations.served import Served
+
+if TYPE_CHECKING:
+    from dynashard_patterns.copies.materializer import Materializer
+    from dynashard_serving.api.deferred_writes import DeferredWrites
+    from dynashard_serving.api.item_writes import ItemWriteRoutes
+    from dynashard_serving.api.listings import ListingRoute
+    from dynashard_serving.api.queue_sender import QueueSender
+    from dynashard_serving.idempotency import IdempotentCreates
+
+HEALTH: Final = f"{PREFIX}/health"
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """Handles an event by an operation, unless its token names no tenant or its body is too large."""
+
+    operation: Operation
+    claim: TenantClaim
+    max_body: int
+
+    def __call__(self, event: Mapping[str, Any], path: str, context: Any) -> Response[Any]:
+        """Answer an event; see `Handler`."""
+        return self.operation(ApiRequest.from_event(event, path, self.claim, context, max_body=self.max_body))
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What endpoints are made of.
+
+    Attributes:
+        settings: the settings of the function.
+        domain: what is served.
+        backend: the entities.
+        idempotent: opens what answers repeated creates once.
+        sender: opens the way to the queues, if the settings name any.
+        clock: epoch seconds.
+    """
+
+    settings: Settings
+    domain: Domain
+    backend: Backend
+    idempotent: "Callable[[], IdempotentCreates]"
+    sender: "Callable[[], QueueSender]"
+    clock: Callable[[], float]
+
+    def handlers(self, operations: Mapping[str, Operation], *, max_body: int = MAX_BODY_BYTES) -> Mapping[str, Handler]:
+        """Return operations as handlers of events."""
+        claim = self.settings.tenant
+        return {method: Authenticated(operation, claim, max_body) for method, operation in operations.items()}
+
+
+def makers_of(parts: Parts) -> Mapping[str, Callable[[], Sequence[Endpoint]]]:
+    """Return what makes the endpoints of each root; see `Routes`."""
+    settings, domain = parts.settings, parts.domain
+    makers: dict[str, Callable[[], Sequence[Endpoint]]] = {HEALTH: lambda: [_of_the_api(HEALTH, _health)]}
+    if settings.serves_documentation:
+        document = f"{PREFIX}/openapi.json"
+        makers[document] = lambda: [_of_the_api(document, partial(_document, domain))]
+        makers[f"{PREFIX}/docs"] = partial(_pages, local=settings.environment == "local")
+    for path, load in domain.roots.items():
+        makers[f"{PREFIX}/{path}"] = partial(_of_declaration, parts, load)
+    return makers
+
+
+def _of_declaration(parts: Parts, load: Callable[[], Root]) -> list[Endpoint]:
+    served = load()
+    if isinstance(served, Exposed):
+        return EntityEndpoints(parts, served).all()
+    if isinstance(served, FamilyListing):
+        return _of_family(parts, served)
+    if isinstance(served, ServedEdges):
+        return _of_edges(parts, served)
+    if isinstance(served, ServedRollUps):
+        from dynashard_serving.operations.roll_ups import roll_ups_endpoint  # noqa: PLC0415
+
+        return _of_read(parts, roll_ups_endpoint(served))
+    return _of_read(parts, served)
+
+
+class EntityEndpoints:
+    """The endpoints of an entity. What lists and what writes is loaded by the first request for it."""
+
+    def __init__(self, parts: Parts, exposed: Exposed) -> None:
+        self._parts = parts
+        self._entity = exposed.entity
+        self._resource = Resource(Served(exposed))
+
+    def all(self) -> list[Endpoint]:
+        """Return the path of all items and that of each, with the operations that are served."""
+        resource = self._resource
+        reads = ItemReadRoute(resource, ItemReads(self._parts.backend.collection), Waiting(self._materializers))
+        of_all: dict[str, tuple[str, Operation]] = {
+            "list": ("GET", self._list),
+            "create": ("POST", self._create),
+        }
+        of_one: dict[str, tuple[str, Operation]] = {
+            "get": ("GET", reads.get),
+            "put": ("PUT", self._put),
+            "update": ("PATCH", self._patch),
+            "delete": ("DELETE", self._delete),
+        }
+        endpoints = []
+        for template, rule, operations in (
+            (resource.root, re.escape(resource.root), of_all),
+            (resource.template, re.escape(resource.root) + r"/[\s\S]+", of_one),
+        ):
+            served = dict(operations[name] for name in operations if name in resource.exposed.operations)
+            if served:
+                handlers = self._parts.handlers(served, max_body=self._max_body)
+                endpoints.append(Endpoint(template, rule, handlers, expensive=operations is of_all))
+        return endpoints
+
+    def _list(self, incoming: ApiRequest) -> Response[Any]:
+        return self._listing.page(incoming)
+
+    def _create(self, incoming: ApiRequest) -> Response[Any]:
+        return self._creates(incoming)
+
+    def _put(self, incoming: ApiRequest) -> Response[Any]:
+        return self._writes.put(incoming)
+
+    def _patch(self, incoming: ApiRequest) -> Response[Any]:
+        return self._writes.patch(incoming)
+
+    def _delete(self, incoming: ApiRequest) -> Response[Any]:
+        return self._writes.delete(incoming)
+
+    @property
+    def _max_body(self) -> int:
+        """The largest body that is accepted, in bytes, before Lambda's own limit."""
+        return MAX_BODY_BYTES + sum(each.max_bytes for each in self._resource.served.definition.attachments.values())
+
+    def _materializers(self) -> "list[Materializer]":
+        copies = self._parts.domain.declarations.copies
+        return [each.materializer(self._parts.backend.entities) for each in copies if each.of is self._entity]
+
+    @cached_property
+    def _listing(self) -> "ListingRoute":
+        from dynashard_serving.api.listings import ListingRoute  # noqa: PLC0415
+        from dynashard_serving.operations.listings import Listings  # noqa: PLC0415
+
+        return ListingRoute(self._resource, Listings(self._parts.backend.collection))
+
+    @cached_property
+    def _writes(self) -> "ItemWriteRoutes":
+        from dynashard_serving.api.item_writes import ItemWriteRoutes  # noqa: PLC0415
+        from dynashard_serving.operations.item_writes import ItemWrites  # noqa: PLC0415
+
+        parts = self._parts
+        writes = ItemWrites(parts.backend.collection, parts.idempotent(), parts.clock)
+        return ItemWriteRoutes(self._resource, writes, self._deferred_writes())
+
+    @cached_property
+    def _creates(self) -> Operation:
+        """What creates: at once, or through the queue."""
+        parts = self._parts
+        if not self._resource.exposed.queued or parts.settings.queue_url is None:
+            return self._writes.create
+        from dynashard_serving.api.queued_creates import QueuedCreates  # noqa: PLC0415
+
+        check = parts.backend.collection(self._entity).check
+        return QueuedCreates(self._resource, check, parts.sender(), parts.settings.queue_url, parts.clock).create
+
+    def _deferred_writes(self) -> "DeferredWrites | None":
+        parts = self._parts
+        if parts.settings.operations_queue_url is None:
+            return None
+        from dynashard_serving.api.deferred_writes import DeferredWrites, transacted  # noqa: PLC0415
+        from dynashard_serving.operation_records import Operation as Record  # noqa: PLC0415
+
+        if not transacted(self._resource.served):
+            return None
+        return DeferredWrites(
+            self._resource,
+            parts.backend.collection(self._entity),
+            parts.backend.collection(Record),
+            sender=parts.sender(),
+            queue_url=parts.settings.operations_queue_url,
+            clock=parts.clock,
+        )
+
+
+def _of_family(parts: Parts, listing: FamilyListing) -> list[Endpoint]:
+    from dynashard_serving.api.listings import FamilyResource, FamilyRoute  # noqa: PLC0415
+
+    resource = FamilyResource(listing)
+    route = FamilyRoute(resource, parts.backend.collection)
+    return [Endpoint(resource.root, re.escape(resource.root), parts.handlers({"GET": route.page}), expensive=True)]
+
+
+def _of_edges(parts: Parts, served: ServedEdges) -> list[Endpoint]:
+    from dynashard_serving.api.edges import EdgePaths, EdgeRoutes  # noqa: PLC0415
+
+    paths = EdgePaths(served)
+    routes = EdgeRoutes(served, paths, parts.backend)
+    of_all, counts = {"GET": routes.list, "POST": routes.add}, {"GET": routes.count}
+    return [
+        Endpoint(paths.root, re.escape(paths.root), parts.handlers(of_all), expensive=True),
+        Endpoint(paths.counts, re.escape(paths.counts), parts.handlers(counts)),
+        Endpoint(paths.pair, paths.rule, parts.handlers({"GET": routes.get, "DELETE": routes.remove})),
+    ]
+
+
+def _of_read(parts: Parts, declared: ComputedRead) -> list[Endpoint]:
+    from dynashard_serving.api.parameters import model_of  # noqa: PLC0415
+
+    def read(incoming: ApiRequest) -> Response[Any]:
+        wanted = model_of(declared.request, incoming.query)
+        found = declared.read(parts.backend.entities, incoming.tenant, wanted)
+        return json_response({"items": found} if declared.many else found)
+
+    root = f"{PREFIX}/{declared.path}"
+    return [Endpoint(root, re.escape(root), parts.handlers({"GET": read}), expensive=True)]
+
+
+def _of_the_api(path: str, handler: Handler) -> Endpoint:
+    return Endpoint(path, re.escape(path), {"GET": handler})
+
+
+def _health(*_: Any) -> Response[str]:
+    return json_response({"status": "ok", "version": VERSION}, headers={"Cache-Control": "no-store"})
+
+
+def _document(domain: Domain, *_: Any) -> Response[str]:
+    from dynashard_serving.api.openapi.document import document_of  # noqa: PLC0415
+
+    return json_response(document_of(domain, now=datetime.now(UTC)))
+
+
+def _pages(*, local: bool) -> list[Endpoint]:
+    from dynashard_serving.api.openapi import page  # noqa: PLC0415
+
+    def asset(name: str, event: Mapping[str, Any], *_: Any) -> Response[bytes]:
+        return page.asset(name, event)
+
+    return [
+        _of_the_api(f"{PREFIX}/docs", lambda *_: page.page(local=local)),
+        *(_of_the_api(f"{PREFIX}/docs/{name}", partial(asset, name)) for name in page.ASSETS),
+    ]

@@ -1,0 +1,12 @@
+"""The OpenAPI document of the API, and the page that shows it.
+
+`document.document_of` makes the document, `page.page` the page. Neither is loaded before the first request for it.
+
+    document     the whole: paths, tags, security
+    resources    the operations of an entity
+    declared     what else a domain declares: families, edges, roll-ups, reads of its own
+    schemas      JSON Schemas of items, pages and patches
+    parts        what all of these are made of: answers, parameters, headers
+    examples     examples that the API accepts
+    page         Swagger UI
+"""

@@ -1,0 +1,119 @@
+"""The OpenAPI 3.1 document of the API."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from dynashard_serving.api import VERSION
+from dynashard_serving.api.listings import FamilyResource
+from dynashard_serving.api.openapi.declared import described, family_listing
+from dynashard_serving.api.openapi.examples import Examples
+from dynashard_serving.api.openapi.parts import REFUSALS, Operation, Schema, plural, problem, sentence
+from dynashard_serving.api.openapi.resources import paths_of
+from dynashard_serving.api.openapi.schemas import schemas_of
+from dynashard_serving.api.resource import PREFIX, Resource
+from dynashard_serving.api.response import JSON
+from dynashard_serving.declare import Endpoint, FamilyListing, ServedEdges, ServedRollUps
+from dynashard_serving.domain import Domain, declared
+from dynashard_serving.operation_records import Operation as Record
+from dynashard_serving.operations.served import Served
+
+_DESCRIPTION: Final = """\
+Every request except `GET /v1/health` needs a bearer token. The tenant comes from the claims of the token, never from a
+path or a body.
+
+Errors are problem documents (RFC 9457) with a stable `code`. Single items carry an `ETag` for conditional requests.
+A listing has ended when its `cursor` is null; a page may be short before that."""
+_INFO: Final[Schema] = {
+    "title": "Dynashard API",
+    "version": VERSION,
+    "description": _DESCRIPTION,
+    "contact": {"name": "Dynashard maintainers"},
+    "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+}
+_SERVICE: Final = "service"
+
+
+COMMITTED_AT: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
+"""The time of the examples in docs/openapi.json."""
+
+
+def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, Any]:
+    """The document of a domain as a JSON object, with examples of the time `now`."""
+    entities = [Served(one) for one in domain.entities if one.operations]
+    families = [FamilyResource(one) for one in domain.declarations.served if isinstance(one, FamilyListing)]
+    kinds = ServedEdges | ServedRollUps | Endpoint
+    others = [described(one) for one in domain.declarations.served if isinstance(one, kinds)]
+    recorded = any(served.entity is Record for served in entities)
+    schemas = schemas_of(entities, families, [each.schemas for each in others])
+    examples = Examples(schemas, now)
+    paths: dict[str, Any] = {f"{PREFIX}/health": {"get": _health()}}
+    for served in entities:
+        copied = any(copies.of is served.entity for copies in domain.declarations.copies)
+        paths |= paths_of(Resource(served), examples, recorded=recorded, copied=copied)
+    for family in families:
+        paths[family.root] = {"get": family_listing(family)}
+    for each in others:
+        paths |= each.paths
+    return {
+        "openapi": "3.1.0",
+        "info": _INFO,
+        "servers": [{"url": "/", "description": "The API that serves this document."}],
+        "security": [{"bearer": []}],
+        "tags": _tags(domain, paths),
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "responses": {status: problem(status) for status in REFUSALS},
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "JWT",
+                    "description": "A token of the configured issuer. Locally, `POST /local/tokens` gives one.",
+                }
+            },
+        },
+    }
+
+
+def _health() -> Operation:
+    schema = {
+        "type": "object",
+        "required": ["status", "version"],
+        "properties": {"status": {"const": "ok"}, "version": {"type": "string"}},
+        "additionalProperties": False,
+    }
+    alive = {"description": "The function answers.", "content": {JSON: {"schema": schema}}}
+    return {
+        "operationId": "health",
+        "summary": "Report liveness",
+        "description": "Answers without a token and without reading the table.",
+        "tags": [_SERVICE],
+        "security": [],
+        "responses": {"200": alive, "429": {"$ref": "#/components/responses/429"}},
+    }
+
+
+def _tags(domain: Domain, paths: dict[str, Any]) -> list[Schema]:
+    """Each tag that an operation has, with what its entities are."""
+    texts: dict[str, list[str]] = {_SERVICE: ["The API itself."]}
+    for one in domain.entities:
+        text = f"{plural(one.path).capitalize()}: {sentence(one.entity)}"
+        texts.setdefault(one.heading, []).append(text)
+    used = [tag for operation in _operations(paths) for tag in operation["tags"]]
+    return [
+        {"name": tag, "description": "\n\n".join(texts.get(tag, [f"{plural(tag).capitalize()}."]))}
+        for tag in sorted(set(used))
+    ]
+
+
+def _operations(paths: dict[str, Any]) -> Iterable[Operation]:
+    return (operation for methods in paths.values() for method, operation in methods.items() if method != "parameters")
+
+
+if __name__ == "__main__":
+    import json
+    import sys
+
+    sys.stdout.write(json.dumps(document_of(declared()), indent=2) + "\n")
