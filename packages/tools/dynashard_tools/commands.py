@@ -12,8 +12,6 @@ from dynashard_lab.plan.command import plan
 from dynashard_lab.simulate.command import HELP as SIMULATE_HELP
 from dynashard_lab.simulate.command import simulate
 from dynashard_tools.account.command import account
-from dynashard_tools.copies.command import copies
-from dynashard_tools.details.command import details
 from dynashard_tools.etl.command import etl
 from dynashard_tools.export.command import export
 from dynashard_tools.hot.command import hot
@@ -28,7 +26,6 @@ from dynashard_tools.restore.command import HELP as RESTORE_HELP
 from dynashard_tools.restore.command import restore
 from dynashard_tools.rollback.command import HELP as ROLLBACK_HELP
 from dynashard_tools.rollback.command import rollback
-from dynashard_tools.rollups.command import rollups
 from dynashard_tools.topology.command import topology
 from dynashard_tools.verify.command import HELP as VERIFY_HELP
 from dynashard_tools.verify.command import verify
@@ -82,7 +79,4 @@ app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")
 app.add_typer(export, name="export")
 app.add_typer(queue, name="queue")
-app.add_typer(rollups, name="rollups")
-app.add_typer(details, name="details")
 app.add_typer(account, name="account")
-app.add_typer(copies, name="copies")

@@ -13,8 +13,8 @@ from dynashard.topology import Record, TopologyTable, family_of, index_key, part
 from dynashard.transport.interface import Wire
 
 
-class Counts:
-    """The topology records of the families of some entities."""
+class TopologyRecords:
+    """The topology records of the families of some entities, which say the shard counts in force."""
 
     def __init__(self, table: TopologyTable, entities: Sequence[EntityDefinition[Any]]) -> None:
         self._table = table

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dynashard.entity import Entity, EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, TransactionConflictError, UndecodableItemError
@@ -13,25 +13,30 @@ from dynashard.repository.late import stored_at
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK, index_pk, index_sk
 from dynashard.transport.interface import Wire
-from dynashard_tools.verify.counts import Counts
 from dynashard_tools.verify.findings import Change, Finding, Kind
+from dynashard_tools.verify.parts import Check, Part
 from dynashard_tools.verify.stored import key_text
+from dynashard_tools.verify.topology_records import TopologyRecords
 
 
-@dataclass
-class Entries:
-    """Compares the index keys of stored items with their fields. Skips indexes whose count is changing."""
+@dataclass(frozen=True, slots=True)
+class IndexKeysCheck(Check):
+    """Compares the index keys of stored items with their fields. Skips indexes whose shard count is changing."""
+
+    part: ClassVar[Part] = Part.INDEX
+    reads_items: ClassVar[bool] = True
+    repairs: ClassVar[str] = "write index keys anew"
 
     store: Store
-    counts: Counts
+    records: TopologyRecords
     mend: bool = False
 
-    def check(self, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
+    def look(self, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
         """Find faults of an item's index keys. Cost: none if they are right; else 3 read units, and the repair."""
         if not is_live(item, self.store.now()) or not self._differs(entity, item):
             return
         now = stored_at(self.store, item[PK]["S"], item[SK]["S"])
-        if now is None or not is_live(now, self.store.now()) or self.counts.index_changing(entity):
+        if now is None or not is_live(now, self.store.now()) or self.records.index_changing(entity):
             return
         # It was decoded when it was read first; it may have been replaced since.
         with suppress(UndecodableItemError):
