@@ -53,10 +53,8 @@ def run(found: Restore) -> None:
     for number, step in enumerate(found.steps(), 1):
         _take(number, step)
     env = found.environment
-    typer.echo(f"Restored. Repair what is derived, for each of the domain's copies and roll-ups, and verify {env}:")
-    typer.echo(f"    dynashard copies repair participations --env {env}")
-    typer.echo(f"    dynashard rollups repair plays --tenant TENANT --month {found.moment:%Y-%m} --env {env}")
-    typer.echo(f"    dynashard verify --env {env}")
+    typer.echo(f"Restored. Verify {env}, and repair what is derived from its items, such as copies and roll-ups:")
+    typer.echo(f"    dynashard verify --mend --env {env}")
 
 
 def _take(number: int, step: Step) -> None:
