@@ -15,7 +15,7 @@ from dynashard_lab.simulate.scenario import Scenario, chosen, load, names
 from dynashard_tools.failure import on_interrupt
 from dynashard_tools.options import AsJson
 from dynashard_tools.plot.figure import picture_format
-from dynashard_tools.progress import show
+from dynashard_tools.printing import show
 
 HELP: Final = """Run a scenario against a model of DynamoDB's partitions in virtual time: `dynashard simulate hot-tenant`.
 

@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +19,8 @@ from dynashard_tools.entities import models
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, Environment, Workers
-from dynashard_tools.progress import Work, show, working
+from dynashard_tools.printing import show, utc_text
+from dynashard_tools.progress import Work, working
 from dynashard_tools.topology.facts import largest_count
 
 account = typer.Typer(help="Export or remove everything that is stored of an account.", no_args_is_help=True)
@@ -86,18 +86,14 @@ def remove(
 def purges(environment: Environment = None, *, as_json: AsJson = False) -> None:
     """List the purges of the last 37 days, which a restore to an earlier moment has to repeat."""
     found = open_backend(environment).purge_records().all()
-    lines = [f"{_time(each.began)} {each.tenant}: {_ended(each)}, of {each.table}" for each in found] or [
+    lines = [f"{utc_text(each.began)} {each.tenant}: {_ended(each)}, of {each.table}" for each in found] or [
         "no purge is recorded"
     ]
     show({"purges": [asdict(each) for each in found]}, *lines, as_json=as_json)
 
 
 def _ended(record: PurgeRecord) -> str:
-    return "not complete" if record.ended is None else f"{record.items:,} items removed until {_time(record.ended)}"
-
-
-def _time(epoch: float) -> str:
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return "not complete" if record.ended is None else f"{record.items:,} items removed until {utc_text(record.ended)}"
 
 
 def purged(backend: Backend, tenant: str, scanned: Scanned, removed: Callable[[int], None]) -> Purged:

@@ -10,7 +10,8 @@ from dynashard_tools.entities import exposed, partition_fields
 from dynashard_tools.etl.mapping import load_map
 from dynashard_tools.etl.run import Etl
 from dynashard_tools.options import AsJson, DryRun, EntityName, Environment, Partition, Workers
-from dynashard_tools.progress import show, working
+from dynashard_tools.printing import show
+from dynashard_tools.progress import working
 
 
 def etl(

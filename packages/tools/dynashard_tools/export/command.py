@@ -21,7 +21,8 @@ from dynashard_tools.export.snapshot import Place, Snapshot
 from dynashard_tools.failure import WITH_ERRORS, CommandError, on_interrupt
 from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, Day, EntityName, Environment, Month, Workers
-from dynashard_tools.progress import Work, show, working
+from dynashard_tools.printing import show
+from dynashard_tools.progress import Work, working
 
 HELP: Final = """Write the items of an entity into a file: `dynashard export pings --day 2026-11-20 --to pings.parquet`.
 

@@ -1,8 +1,7 @@
 """`dynashard hot`."""
 
 import time
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 import typer
@@ -19,7 +18,7 @@ from dynashard_tools.hot.places import Place, place_of
 from dynashard_tools.hot.simulated import Simulated, simulated
 from dynashard_tools.hot.throttles import CAUSES, PAGES, SLOTS, CloudWatch, ThrottledKey, Throttles
 from dynashard_tools.options import AsJson, Environment
-from dynashard_tools.progress import show
+from dynashard_tools.printing import show, utc_text
 from dynashard_tools.reshard.description import line
 from dynashard_tools.reshard.scopes import own_scopes
 
@@ -73,7 +72,7 @@ def hot(
 def _source(backend: Backend, environment: str | None) -> CloudWatch | Simulated | None:
     if environment is None:
         return simulated(backend.endpoint)
-    client = _clients(environment)
+    client = environment_named(environment).client
     return CloudWatch(client("dynamodb"), client("cloudwatch"), backend.table, time.time)
 
 
@@ -137,15 +136,7 @@ def _local(backend: Backend, *, as_json: bool) -> None:
     ended = {status.key: status for status in map(resharder.status, own) if not status.busy}
     grown = sorted((each for each in ended.values() if each.cause == _GROWTH), key=lambda each: each.since)[::-1]
     text = [line(each) for each in changing] or ["no shard count is changing"]
-    text += [f"{line(each)}, since {_time(each.since)} because of throttles" for each in grown[:_SHOWN]]
+    text += [f"{line(each)}, since {utc_text(each.since)} because of throttles" for each in grown[:_SHOWN]]
     summary = {name: [each.as_dict() for each in found] for name, found in (("changing", changing), ("grown", grown))}
     note = "the local stack has no metrics of throttles without SIMULATE; these shard counts change, or have grown:"
     show(summary, note, *text, as_json=as_json)
-
-
-def _time(epoch: float) -> str:
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _clients(environment: str) -> Callable[[str], Any]:
-    return environment_named(environment).client

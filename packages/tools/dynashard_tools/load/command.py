@@ -26,7 +26,7 @@ from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
 from dynashard_tools.load.loader import TENANT, LineError, Load
 from dynashard_tools.load.rows import Lines, rows
 from dynashard_tools.options import AsJson, Environment
-from dynashard_tools.progress import show
+from dynashard_tools.printing import show
 
 Format = Literal["csv", "jsonl"]
 LOADED: Final = tuple(each.path for each in declared().entities if "create" in each.operations)

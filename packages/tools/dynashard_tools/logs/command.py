@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from dynashard_tools.failure import CommandError
@@ -13,6 +12,7 @@ from dynashard_tools.logs.insights import Row
 from dynashard_tools.logs.lookups import SUBJECTS, look_up, without_repeats
 from dynashard_tools.logs.sources import logs_of, window_of
 from dynashard_tools.options import AsJson, Environment
+from dynashard_tools.printing import print_table
 
 
 def logs(
@@ -67,5 +67,4 @@ def _print(rows: Sequence[Row], name: str, minutes: int) -> None:
     table = Table(*columns)
     for row in rows:
         table.add_row(*(row.get(column, "").strip() for column in columns))
-    # Without markup, because rich would take `:abc:` for an emoji.
-    Console(emoji=False, markup=False).print(table)
+    print_table(table)

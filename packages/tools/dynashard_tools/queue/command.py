@@ -9,7 +9,7 @@ import typer
 
 from dynashard_tools.failure import CommandError, file_errors
 from dynashard_tools.options import AsJson, Environment
-from dynashard_tools.progress import show
+from dynashard_tools.printing import show
 from dynashard_tools.queue.reach import EVENTS, NAMES, Queue, Queues, reach
 from dynashard_tools.queue.redriving import depth, keep, redrive
 from dynashard_tools.queue.stream import lag_of

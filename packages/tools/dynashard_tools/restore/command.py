@@ -14,7 +14,7 @@ import typer
 from dynashard_local.root import backend_root
 from dynashard_tools.account.command import purged
 from dynashard_tools.connection import RESTORED, open_backend
-from dynashard_tools.environments import backend_context, environment_named
+from dynashard_tools.environments import aws_errors, backend_context, environment_named
 from dynashard_tools.failure import CommandError
 from dynashard_tools.progress import working
 from dynashard_tools.reshard.description import line
@@ -34,12 +34,8 @@ def restore(
     environment: Annotated[str, typer.Option("--env", help="The deployed environment.")],
 ) -> None:
     """Restore the tables of an environment to a moment."""
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
-
-    try:
+    with aws_errors("AWS has refused a call", ". Run the command again to continue"):
         run(restore_of(environment, moment_of(to)))
-    except (BotoCoreError, ClientError) as error:
-        raise CommandError(f"AWS has refused a call: {error}. Run the command again to go on") from error
 
 
 def run(found: Restore) -> None:

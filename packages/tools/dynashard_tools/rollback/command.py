@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from dynashard_tools.environments import environment_named
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.options import AsJson, DryRun
-from dynashard_tools.progress import show
+from dynashard_tools.printing import print_table, show
 from dynashard_tools.rollback.aliases import functions_of, move
 from dynashard_tools.rollback.releases import Function, Plan, Release, plan, releases_of
 
@@ -69,15 +68,14 @@ def _confirm(environment: str, wanted: Plan, *, yes: bool) -> None:
 
 
 def _print(wanted: Plan, environment: str) -> None:
-    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
-    console.print(f"{environment} to release {wanted.target.mark} of {wanted.target.published.strftime(_TIME)}")
+    typer.echo(f"{environment} to release {wanted.target.mark} of {wanted.target.published.strftime(_TIME)}", err=True)
     table = Table("stack", "function", "runs", "will run")
     for step in wanted.moves:
         table.add_row(step.function.part, step.function.name, _running(step.function), f"{step.to.number}")
     for each in wanted.younger:
         table.add_row(each.part, each.name, _running(each), "stays: it is newer than this release")
     if table.row_count:
-        console.print(table)
+        print_table(table, err=True)
 
 
 def _running(function: Function) -> str:

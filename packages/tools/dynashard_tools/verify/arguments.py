@@ -18,8 +18,6 @@ from dynashard_tools.verify.roll_ups import Period, group_fields
 from dynashard_tools.verify.task import Task
 
 PARTS: Final = ", ".join(Part)
-_WHOLE: Final = {Part.ROLLUPS, Part.LEFTOVERS}
-"""Parts that cannot be verified for one logical partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +87,10 @@ class Wanted:
         for part in task.parts:
             if part not in lacking:
                 continue
-            if task.partition is not None and part in _WHOLE:
-                raise CommandError(f"{part} are not stored by partition: leave {self.partition} out")
+            if task.partition is not None and _has(part, checks, task.entity):
+                raise CommandError(
+                    f"{part} of {self.entity} cannot be verified for one partition: leave {self.partition} out"
+                )
             names = _names(partial(_has, part, checks))
             raise CommandError(f"{self.entity or 'this domain'} has no {part} to verify. Entities with some: {names}")
 
@@ -104,7 +104,7 @@ def _has_roll_ups(model: type[Entity]) -> bool:
     return _roll_ups_by_time(model) is not None
 
 
-def _has(part: Part, checks: Callable[[Task], Sequence[Check]], model: type[Entity]) -> bool:
+def _has(part: Part, checks: Callable[[Task], Sequence[Check]], model: type[Entity] | None) -> bool:
     return any(check.part is part for check in checks(Task(model)))
 
 

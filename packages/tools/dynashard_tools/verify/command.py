@@ -12,7 +12,8 @@ from dynashard_tools.connection import open_backend
 from dynashard_tools.entities import models
 from dynashard_tools.failure import DONE, STILL_WRONG, WITH_ERRORS, on_interrupt
 from dynashard_tools.options import AnyEntity, AsJson, Day, Environment, Month
-from dynashard_tools.progress import Work, show, working
+from dynashard_tools.printing import show
+from dynashard_tools.progress import Work, working
 from dynashard_tools.verify.arguments import PARTS, Wanted
 from dynashard_tools.verify.findings import Finding, Report
 from dynashard_tools.verify.parts import Check, Part

@@ -38,7 +38,7 @@ class Declared:
     roll_ups: Sequence[RollUps[Any]] = ()
 
     def supports(self, row: Wire) -> bool:
-        """Whether a row is of no entity, but the layer's own: a piece of an attachment, or the mark of a counted item."""
+        """Whether a row is the layer's own but of no entity: of an attachment, or the mark of a counted item."""
         kind: str = row.get(TYPE, {}).get("S", "")
         return kind in self._supporting and row[PK]["S"].startswith(f"{kind}{DEFAULT_SEPARATOR}")
 
