@@ -21,7 +21,7 @@ from dynashard_tools.verify import Declared, Part, Report, Task, Verifier
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.patterns.attachment_world import Dying, Killed
 from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
-from tests.engine.tools.verify_world import TENANT, TODAY, put, report, stored, typed
+from tests.engine.tools.verify_world import TENANT, TODAY, delete, put, report, stored, typed
 
 pytestmark = pytest.mark.engine
 
@@ -148,6 +148,21 @@ def test_roll_ups_of_a_month_are_made_of_items_alone(world: ReshardWorld) -> Non
     assert status == 0
     assert {row.series: row.seconds for row in rows} == {"dark": 600, "fargo": 300}
     assert len(made) == 15
+
+
+def test_an_item_that_is_brought_home_is_counted_in_the_same_run(world: ReshardWorld) -> None:
+    ping = Ping(tenant_id=TENANT, series="dark", episode="e1", at=TODAY, id="p", session_id="s")
+    world.layer().collection(Ping).create(ping)
+    row = stored(world, typed("ping.v1.Ping"))
+    delete(world, row)
+    partition, _, shard = row["PK"]["S"].rpartition(":")
+    put(world, {**row, "PK": {"S": f"{partition}:{(int(shard) + 1) % 4}"}})
+
+    mended, again = report(world, "--mend"), report(world)
+
+    # A minute, an hour, a day and a month.
+    assert (mended[0], mended[1]["mended"]) == (0, {"away": 1, "roll_up": 4})
+    assert (again[0], again[1]["found"]) == (0, {})
 
 
 def raise_a_row(world: ReshardWorld) -> None:
