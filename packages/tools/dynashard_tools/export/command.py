@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -24,11 +24,6 @@ from dynashard_tools.options import AsJson, Day, EntityName, Environment, Month,
 from dynashard_tools.printing import show
 from dynashard_tools.progress import Work, working
 
-HELP: Final = """Write the items of an entity into a file: `dynashard export pings --day 2026-11-20 --to pings.parquet`.
-
-It reads the table, or with --to s3://bucket/prefix lets DynamoDB export its backup, which takes none of the table's capacity. `convert` writes a file from such an export.
-"""  # noqa: E501 - the terminal's width breaks the lines
-
 
 class _Commands(TyperGroup):
     """Takes the name of an entity for the command `run`."""
@@ -38,7 +33,17 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args if known else ["run", *args])
 
 
-export = typer.Typer(help=HELP, no_args_is_help=True, cls=_Commands)
+export = typer.Typer(no_args_is_help=True, cls=_Commands)
+
+
+@export.callback()
+def _root() -> None:
+    """Write the items of an entity into a file: `dynashard export pings --day 2026-11-20 --to pings.parquet`.
+
+    It reads the table. With `--to s3://bucket/prefix` DynamoDB exports its backup instead, which takes none of the
+    table's capacity; `convert` writes a file from such an export.
+    """
+
 
 File = Annotated[str, typer.Option("--to", help="The file to write, .csv, .jsonl or .parquet.")]
 FileFormat = Annotated[Format | None, typer.Option("--format", help="What to write; by the file's name if left out.")]

@@ -32,13 +32,6 @@ Format = Literal["csv", "jsonl"]
 LOADED: Final = tuple(each.path for each in declared().entities if "create" in each.operations)
 """What can be loaded: all entities but those that the backend itself writes, such as copies and roll-ups."""
 
-HELP: Final = """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.
-
-FILE is CSV with a header line, or JSON Lines, in UTF-8; `-` reads standard input. Every row is checked by the entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a new item.
-
-A load that ended early continues with --resume: no row becomes two items. Exit status: 0 if every line was loaded, 3 if lines were left out, 1 if the load ended early, 130 after Ctrl-C.
-"""  # noqa: E501 - the terminal's width breaks the lines
-
 
 def load(  # noqa: PLR0917 - typer calls it by name
     entity: Annotated[str, typer.Argument(help=f"What to load: {', '.join(LOADED)}.", autocompletion=names_beginning)],
@@ -56,7 +49,15 @@ def load(  # noqa: PLR0917 - typer calls it by name
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all rows, write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Load a file of items; `HELP` says more."""
+    """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.
+
+    FILE is CSV with a header line, or JSON Lines, in UTF-8; `-` reads standard input. Every row is checked by the
+    entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a
+    new item.
+
+    A load that ended early continues with `--resume`: no row becomes two items. Exit status: 0 if every line was
+    loaded, 3 if lines were left out, 1 if the load ended early, 130 after Ctrl-C.
+    """
     tenants = tenant_rule(os.environ)
     wanted = _wanted(entity, tenant, tenants)
     chosen = _format(file, file_format)

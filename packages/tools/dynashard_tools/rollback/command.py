@@ -14,12 +14,6 @@ from dynashard_tools.printing import print_table, show
 from dynashard_tools.rollback.aliases import functions_of, move
 from dynashard_tools.rollback.releases import Function, Plan, Release, plan, releases_of
 
-HELP: Final = """Return a deployed environment to an earlier release, within seconds and without a deployment.
-
-All functions run the versions of that release again: the release before the newest, or the one that --to names. What
-was written meanwhile stays. If it is interrupted, run it again. The next deployment of another release moves the
-environment forward.
-"""
 _TIME: Final = "%Y-%m-%d %H:%M UTC"
 
 
@@ -32,7 +26,12 @@ def rollback(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Return a deployed environment to an earlier release."""
+    """Return a deployed environment to an earlier release, within seconds and without a deployment.
+
+    All functions run the versions of that release again: the release before the newest, or the one that `--to` names.
+    What was written meanwhile stays. If it is interrupted, run it again. The next deployment of another release moves
+    the environment forward.
+    """
     place = environment_named(environment)
     functions = functions_of(place)
     if listing:

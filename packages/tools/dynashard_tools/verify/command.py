@@ -30,13 +30,6 @@ _COMPARED: Final = {
     Part.LEFTOVERS: "versions of attachments",
 }
 
-HELP: Final = f"""Find stored data that does not agree, and repair it with --mend: `dynashard verify users abc`.
-
-Compares items with their homes, index keys with the fields, copies and roll-ups with the items they are made of, both halves of edges, and attachments with the items that point to them. It is safe during normal traffic, and can be interrupted and run again. `--only copies,rollups` verifies some of: {PARTS}.
-
-Exit status: 0 if nothing is wrong or all of it was repaired; 3 if only rows are left that do not fit their declaration, which are named and never touched; 4 if something else is still wrong, or a partition was skipped because its shard count is changing.
-"""  # noqa: E501 - the terminal's width breaks the lines
-
 
 def verify(  # noqa: PLR0917 - typer calls it by name
     entity: AnyEntity = None,
@@ -70,7 +63,16 @@ def verify(  # noqa: PLR0917 - typer calls it by name
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find stored data that does not agree; `HELP` says more."""
+    """Find stored data that does not agree, and repair it with `--mend`: `dynashard verify users abc`.
+
+    Compares items with their homes, index keys with the fields, copies and roll-ups with the items that they are made
+    of, both halves of edges, and attachments with the items that point to them. `--only` chooses some of these parts.
+    It is safe during normal traffic, and can be interrupted and run again.
+
+    Exit status: 0 if nothing is wrong, or all of it was repaired; 3 if the only rows left do not fit their declaration
+    (they are named, and never touched); 4 if something else is still wrong, or if a partition was skipped because its
+    shard count is changing.
+    """
     wanted = Wanted(entity, partition, only, day, month)
     task = replace(wanted.task(), grace=grace_hours * _HOUR, mend=mend, lower=lower, strict=strict)
     backend, found = open_backend(environment), declared().declarations
