@@ -229,7 +229,7 @@ def test_a_step_that_is_refused_ends_the_command_with_nothing_done(
 ) -> None:
     answering(monkeypatch, f"n{answers}")
 
-    with pytest.raises(CommandError, match="run the command again with the same --to to go on"):
+    with pytest.raises(CommandError, match="run the command again with the same --to"):
         run(world.restore())
 
     assert world.client.list_tables()["TableNames"] == ["Items", "Topology"]

@@ -41,9 +41,9 @@ def hot(
 ) -> None:
     """Show which keys DynamoDB throttles, why, and the command that helps.
 
-    With --env it reads CloudWatch: throttles by reason, and the throttled keys of contributor insights. The local stack
-    has both only if it runs with SIMULATE; else it shows the shard counts that change, and those that have grown
-    because of throttles.
+    With `--env` it reads CloudWatch: the throttles by reason, and the throttled keys by contributor insights. The local
+    stack has both only if it runs with SIMULATE. Without that, it shows the shard counts that are changing, and those
+    that have grown because of throttles.
     """
     backend = open_backend(environment)
     source = _source(backend, environment)
@@ -120,7 +120,7 @@ def _text(summary: dict[str, Any], throttles: list[Throttles]) -> list[str]:
         for each in summary["throttles"]
     ]
     shown += lines(summary["hot"])
-    shown += [f"{key}: throttled, and no entity has such keys" for key in summary["unknown_keys"]]
+    shown += [f"{key}: throttled, but no entity has such keys" for key in summary["unknown_keys"]]
     if len(summary["hot"]) > _MANY:
         shown.append("many partitions are throttled: the table may be cold (docs/runbooks/throttled-key.md)")
     if throttles and not summary["hot"] and not summary["problems"]:
@@ -138,5 +138,7 @@ def _local(backend: Backend, *, as_json: bool) -> None:
     text = [line(each) for each in changing] or ["no shard count is changing"]
     text += [f"{line(each)}, since {utc_text(each.since)} because of throttles" for each in grown[:_SHOWN]]
     summary = {name: [each.as_dict() for each in found] for name, found in (("changing", changing), ("grown", grown))}
-    note = "the local stack has no metrics of throttles without SIMULATE; these shard counts change, or have grown:"
+    note = (
+        "without SIMULATE, the local stack has no metrics of throttles. Shard counts that are changing or have grown:"
+    )
     show(summary, note, *text, as_json=as_json)

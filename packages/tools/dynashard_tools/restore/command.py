@@ -64,13 +64,15 @@ def _take(number: int, step: Step) -> None:
     for each in step.about():
         typer.echo(f"   {each}")
     try:
-        wanted = typer.confirm("   Go on?")
+        wanted = typer.confirm("   Continue?")
     except typer.Abort:
-        raise CommandError("nobody answered; run the command again with the same --to to go on") from None
+        raise CommandError(
+            "standard input ended without an answer: run the command again with the same --to, and answer"
+        ) from None
     if wanted:
         step.do()
     elif not step.optional:
-        raise CommandError("stopped before this step; run the command again with the same --to to go on")
+        raise CommandError("stopped before this step: to continue, run the command again with the same --to")
 
 
 def moment_of(text: str) -> datetime:
@@ -82,14 +84,14 @@ def moment_of(text: str) -> datetime:
     if moment.tzinfo is None:
         raise CommandError(f"--to is {text!r}, without a time zone; add Z for UTC")
     if moment > datetime.now(UTC):
-        raise CommandError(f"--to is {text!r}, which is in the future")
+        raise CommandError(f"--to is {text!r}, which is in the future; it must be in the past")
     return moment.astimezone(UTC)
 
 
 def restore_of(environment: str, moment: datetime) -> Restore:
     """Return the restore of a deployed environment. Raises `CommandError` if it cannot be found."""
     if any(os.environ.get(name) for name in RESTORED):
-        raise CommandError(f"unset {' and '.join(RESTORED)}: this command sets them itself")
+        raise CommandError(f"{' and '.join(RESTORED)} are set, which this command does itself: unset them")
     found = environment_named(environment)
     outputs = found.outputs("Data")
     pairs = [pair_of(outputs[name], moment) for name in ("TableName", "TopologyName")]
@@ -110,7 +112,7 @@ def restore_of(environment: str, moment: datetime) -> Restore:
         writers=Writers(found.client("lambda"), names, _concurrency(environment)),
         purges=backend.purge_records(),
         purge=purge,
-        verify=lambda: _verify(environment, dict(zip(RESTORED, (each.target for each in pairs), strict=True))),
+        verify=lambda: tables_agree(environment, dict(zip(RESTORED, (each.target for each in pairs), strict=True))),
         in_use=lambda: found.output("Data", "TableName"),
         busy=lambda: [line(each) for each in open_backend(environment).resharder().busy()],
         halt=lambda: print(f"   {len(halt(machines, environment, time.sleep))} executions were stopped"),
@@ -129,7 +131,7 @@ def _concurrency(environment: str) -> Mapping[str, int]:
     return settings.concurrency if settings.reserve_concurrency else {}
 
 
-def _verify(environment: str, variables: Mapping[str, str]) -> bool:
+def tables_agree(environment: str, variables: Mapping[str, str]) -> bool:
     """Verify the restored tables in a process of its own, and return whether they agree.
 
     Rows that do not fit their declaration were so before, and no restore repairs them; they are named.

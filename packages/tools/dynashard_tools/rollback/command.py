@@ -19,10 +19,10 @@ _TIME: Final = "%Y-%m-%d %H:%M UTC"
 
 def rollback(
     environment: Annotated[str, typer.Option("--env", help="The deployed environment.")],
-    to: Annotated[str | None, typer.Option("--to", help="The mark of a release, or its beginning.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="The mark of the release, or the beginning of it.")] = None,
     *,
     listing: Annotated[bool, typer.Option("--list", help="List the releases, and change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -61,9 +61,9 @@ def _confirm(environment: str, wanted: Plan, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise CommandError("nobody can be asked here: add --yes. Nothing was changed")
+        raise CommandError("standard input is not a terminal, so nobody can confirm: add --yes. Nothing was changed")
     if not typer.confirm(f"Run release {wanted.target.mark} in {environment}?", err=True):
-        raise CommandError("nothing was changed")
+        raise CommandError("the answer was no: nothing was changed")
 
 
 def _print(wanted: Plan, environment: str) -> None:
@@ -84,7 +84,7 @@ def _running(function: Function) -> str:
 
 def _last_line(wanted: Plan, environment: str, *, dry_run: bool) -> str:
     if not wanted.moves:
-        return f"{environment} runs release {wanted.target.mark} already; --to names another one"
+        return f"{environment} runs release {wanted.target.mark} already; choose another one with --to"
     verb = "would be changed" if dry_run else "were changed"
     return f"{len(wanted.moves)} functions {verb}; {len(wanted.there)} run release {wanted.target.mark} already"
 

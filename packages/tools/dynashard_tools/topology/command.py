@@ -29,7 +29,7 @@ _LISTED: Final = 50
 def topology(
     entity: AnyEntity = None,
     partition: Annotated[
-        str | None, typer.Argument(help="A logical partition, such as abc: count the items of its shards.")
+        str | None, typer.Argument(help="A logical partition, such as abc, to count the items of its shards.")
     ] = None,
     environment: Environment = None,
     plot: Annotated[
@@ -38,7 +38,7 @@ def topology(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show shard counts, their phases and history; with a partition, how many items and bytes each of its shards holds.
+    """Show shard counts, their phases and history; or the items and bytes in each shard of one partition.
 
     Counting reads the whole partition: half a read unit for every 4 KB.
     """
@@ -47,7 +47,7 @@ def topology(
         _partition(chosen[0], partition, environment, plot, as_json=as_json)
         return
     if plot is not None:
-        raise CommandError("--plot draws the shards of one logical partition: give ENTITY and PARTITION")
+        raise CommandError("--plot draws the shards of one logical partition: name ENTITY and PARTITION")
     found = facts(open_backend(environment).topology, [definition(model) for model in chosen])
     if as_json:
         typer.echo(json.dumps([each.as_dict() for each in found]))

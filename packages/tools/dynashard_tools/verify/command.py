@@ -43,10 +43,12 @@ def verify(  # noqa: PLR0917 - typer calls it by name
     day: Day = None,
     month: Month = None,
     read_units: Annotated[
-        float | None, typer.Option(min=1.0, help="Read at most this many units of items a second.")
+        float | None,
+        typer.Option(min=1.0, help="The most read units a second for reading the items; no limit if left out."),
     ] = None,
     grace_hours: Annotated[
-        float, typer.Option(min=1.0, help="How old a version of an attachment must be to be left over.")
+        float,
+        typer.Option(min=1.0, help="How old a version of an attachment without an item must be to be a leftover."),
     ] = 24.0,
     environment: Environment = None,
     *,
@@ -54,12 +56,14 @@ def verify(  # noqa: PLR0917 - typer calls it by name
     lower: Annotated[
         bool,
         typer.Option(
-            "--lower", help="Rows of roll-ups that count more than the items are wrong too. Not if items were deleted."
+            "--lower", help="Also lower rows of roll-ups that count more than their items. Wrong if items were deleted."
         ),
     ] = False,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Also report rows of no entity, and roll-ups that count more than the items."),
+        typer.Option(
+            "--strict", help="Also report rows of no entity, and rows of roll-ups that count more than their items."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
