@@ -58,7 +58,7 @@ def echoes(db: Dynashard, tenant_id: str, wanted: Wanted) -> list[Echo]:
 '''
 PROGRAM = """
 import json, os, sys
-from dynashard_local.functions import api_environment
+from dynashard_local.functions.specs import api_environment
 from dynashard_local.settings import Settings
 
 os.environ.update(api_environment(Settings.from_env(os.environ)))

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from dynashard_cdk.saved_queries import QUERIES
 from dynashard_local.errors import LocalStackError
-from dynashard_local.kept_logs import BEFORE
+from dynashard_local.log_rotation import BEFORE
 from dynashard_local.settings import Settings
 from dynashard_tools.environments import Environment, aws_errors, environment_named, is_local
 from dynashard_tools.failure import CommandError

@@ -5,11 +5,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from dynashard_local.changes import PLACES
 from dynashard_local.errors import LocalStackError
-from dynashard_local.functions import api_environment
+from dynashard_local.functions.specs import api_environment
 from dynashard_local.settings import Settings
-from dynashard_local.stream import Places, Stream, stream_of, streams_client
+from dynashard_local.workers.stream import Positions, Stream, stream_of, streams_client
+from dynashard_local.workers.stream_consumer import POSITIONS
 from dynashard_tools.environments import Environment, aws_errors, environment_named
 from dynashard_tools.failure import CommandError
 from dynashard_tools.latest_metrics import MINUTES, Metric, latest
@@ -55,7 +55,7 @@ def _local() -> Lag:
         variables = api_environment(settings)
         endpoint, table = variables["DYNAMODB_ENDPOINT"], variables["TABLE_NAME"]
         stream = Stream(streams_client(endpoint), stream_of(endpoint, table), table)
-        places = Places(settings.data_dir / PLACES, stream.arn)
+        places = Positions(settings.data_dir / POSITIONS, stream.arn)
         return Lag(behind(stream, places, time.time()), "running")
     except (BotoCoreError, ClientError):
         return Lag(None, "stopped", "unknown, because the local stack does not run")
@@ -65,7 +65,7 @@ def _local() -> Lag:
         raise CommandError(str(error)) from error
 
 
-def behind(stream: Stream, places: Places, now: float) -> float:
+def behind(stream: Stream, places: Positions, now: float) -> float:
     """Return the age in seconds of the oldest record after these positions; 0 if all are handled.
 
     Cost: 1 request for each shard of the stream.
