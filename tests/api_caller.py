@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from dynashard_local.events import HttpRequest, Invocation, build_event, build_response
+from dynashard_local.gateway.events import HttpRequest, Invocation, build_event, build_response
 from dynashard_serving.api.app import App
 
 JSON = "application/json"

@@ -10,10 +10,10 @@ import uvicorn
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from dynashard.transport import Transport
-from dynashard_local.gateway import Gateway
+from dynashard_local.gateway.http_api import Gateway
+from dynashard_local.gateway.server import build_app as build_server
+from dynashard_local.gateway.tokens import Issuer
 from dynashard_local.routes import Authorizer, Route, RouteTable
-from dynashard_local.server import build_app as build_server
-from dynashard_local.tokens import Issuer
 from dynashard_serving.api.app import build_app as build_api
 from dynashard_serving.api.queue_sender import QueueSender
 from tests.engine.api.api_on_engine import TOPOLOGY, settings_of

@@ -12,7 +12,7 @@ from filelock import FileLock
 from dynashard_local.deploy import deployment
 from dynashard_local.deploy.deployment import PREFIX, bootstrapped, cdk, run
 from dynashard_local.deploy.ministack import Ministack
-from dynashard_local.tokens import Issuer
+from dynashard_local.gateway.tokens import Issuer
 from tests.e2e.local_process import ROOT
 from tests.waiting import HANG_SECONDS
 

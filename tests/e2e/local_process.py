@@ -137,7 +137,7 @@ class LocalProcess:
         deadline, pause = monotonic() + HANG_SECONDS, Event()
         while monotonic() < deadline:
             for pid, line in self.processes().items():
-                if "dynashard_local.resharding" in line:
+                if "dynashard_local.workers.resharding" in line:
                     return pid
             pause.wait(0.01)
         raise AssertionError("no worker was started")

@@ -68,7 +68,7 @@ def test_one_command_returns_all_functions_to_the_release_before(
 ) -> None:
     listed = rollback(deployment, "--list")["releases"]
 
-    with pytest.raises(LocalStackError, match=r"nobody can be asked here: add --yes\. Nothing was changed"):
+    with pytest.raises(LocalStackError, match=r"nobody can confirm: add --yes\. Nothing was changed"):
         rollback(deployment)
     done = rollback(deployment, "--yes")
     again = rollback(deployment, "--yes")

@@ -10,7 +10,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from dynashard_local.tokens import ALGORITHM
+from dynashard_local.gateway.tokens import ALGORITHM
 from tests.e2e.deployment import TENANT_CLAIM, Deployment
 
 pytestmark = pytest.mark.e2e

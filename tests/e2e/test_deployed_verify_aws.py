@@ -14,7 +14,7 @@ from dynashard_checks.verify_aws.context import Clock, Context
 from dynashard_checks.verify_aws.environment import Environment
 from dynashard_checks.verify_aws.scratch import PREFIX, Scratch
 from dynashard_checks.verify_aws.sign_in import pools, scratch_sign_in
-from dynashard_local.events import ACCOUNT_ID
+from dynashard_local.account import ACCOUNT_ID
 from tests.e2e.deployment import TENANT_CLAIM, Deployment
 from tests.e2e.local_process import ROOT
 from tests.processes import STOPS, signals_as_by_default

@@ -8,7 +8,7 @@ import pytest
 from domain.samples.users import User
 from dynashard.reads.cursor import _signer_of
 from dynashard_client import AlreadyExistsError, Client, ValidationFailedError
-from dynashard_local.functions import CURSOR_KEY_FILE
+from dynashard_local.functions.specs import CURSOR_KEY_FILE
 from tests.e2e.local_process import LocalProcess
 from tests.engine.clients.clients_on_engine import RESOURCES, lambda_client
 from tests.typescript import CLIENT, compiled, run

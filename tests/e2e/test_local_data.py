@@ -12,8 +12,8 @@ import httpx
 import pytest
 import xxhash
 
+from dynashard_local.engine.tables import engine_client
 from dynashard_local.run import raise_file_limit
-from dynashard_local.tables import engine_client
 from tests.depth import examples
 from tests.e2e.local_process import LocalProcess
 from tests.waiting import HANG_SECONDS

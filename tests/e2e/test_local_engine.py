@@ -12,11 +12,11 @@ from typing import IO
 
 import pytest
 
-from dynashard_local.data_lock import locked, release
-from dynashard_local.engine import engine_program, running_engine
+from dynashard_local.data_folder import locked, release
+from dynashard_local.engine.process import engine_program, running_engine
+from dynashard_local.engine.tables import TablePlan, engine_client, ensure_tables
 from dynashard_local.errors import LocalStackError
 from dynashard_local.settings import Settings
-from dynashard_local.tables import TablePlan, engine_client, ensure_tables
 from tests.ports import reserved_ports
 from tests.waiting import HANG_SECONDS
 
@@ -34,7 +34,7 @@ PLAN = TablePlan(
 OWNER = """
 import sys
 from pathlib import Path
-from dynashard_local.engine import running_engine
+from dynashard_local.engine.process import running_engine
 from dynashard_local.settings import Settings
 with running_engine(Settings(data_dir=Path(sys.argv[1]), dynamodb_port=0)) as engine:
     print(engine.endpoint, engine.process.pid, flush=True)
@@ -266,7 +266,7 @@ def test_a_port_taken_by_another_process_is_replaced_by_the_next_one(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         ports = iter([int(taken.getsockname()[1]), free])
-        monkeypatch.setattr("dynashard_local.engine.free_port", lambda _: next(ports))
+        monkeypatch.setattr("dynashard_local.engine.process.free_port", lambda _: next(ports))
 
         with running_engine(settings_of(tmp_path)) as engine:
             assert engine.endpoint == f"http://127.0.0.1:{free}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dynashard_checks.firehose import feed, run
-from dynashard_local.process import running_stack
+from dynashard_local.stack import running_stack
 from tests.depth import examples, profile
 from tests.e2e.local_process import LocalProcess
 from tests.waiting import HANG_SECONDS

@@ -95,7 +95,12 @@ def test_killing_serving_environments_loses_only_their_own_requests(
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
-    "worker", ["dynashard_local.resharding", "dynashard_local.queue_worker", "dynashard_local.changes"]
+    "worker",
+    [
+        "dynashard_local.workers.resharding",
+        "dynashard_local.workers.queue_worker",
+        "dynashard_local.workers.stream_consumer",
+    ],
 )
 def test_a_worker_that_is_killed_is_replaced_and_its_work_is_done(local_stack: LocalProcess, worker: str) -> None:
     eventually(lambda: len(children_of(local_stack, worker)) == 1)

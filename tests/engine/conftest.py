@@ -16,8 +16,8 @@ from dynashard.service import Collection
 from dynashard.tables import ITEMS
 from dynashard.transport import Transport
 from dynashard_checks.schedules.wire import port_of_engine_in_memory
-from dynashard_local.engine import Engine
-from dynashard_local.tables import engine_client, ensure_tables, table_plans
+from dynashard_local.engine.process import Engine
+from dynashard_local.engine.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.template import committed
 from tests.direct_transport import direct_transport
 from tests.engine.api.api_on_engine import engine_transport, idempotency_table

@@ -17,7 +17,7 @@ from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault as EngineFault
 from dynashard.testing.faults import FaultyTransport
 from dynashard.transport import Transport
-from dynashard_local.tables import TablePlan, engine_client, ensure_tables, table_plans
+from dynashard_local.engine.tables import TablePlan, engine_client, ensure_tables, table_plans
 from dynashard_local.template import read
 from dynashard_serving.declare import Exposed
 from dynashard_serving.domain import domain_of

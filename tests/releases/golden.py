@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dynashard import schema
 from dynashard_checks.schedules.wire import port_of_engine_in_memory
-from dynashard_local.tables import engine_client
+from dynashard_local.engine.tables import engine_client
 from tests.releases.archive import FOLDER, archived, interpreter, unpacked
 
 TABLE: Final = "golden"

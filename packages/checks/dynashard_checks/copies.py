@@ -25,11 +25,11 @@ from dynashard.errors import DynashardError, ThrottledError
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Call, Resend, Transport, Wire, connect
 from dynashard.transport.classification import unanswered
-from dynashard_local.engine import running_engine
+from dynashard_local.engine.process import running_engine
+from dynashard_local.engine.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.settings import Settings
-from dynashard_local.stream import Stream, stream_of, streams_client
-from dynashard_local.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.template import committed
+from dynashard_local.workers.stream import Stream, stream_of, streams_client
 from dynashard_patterns.changes import DeadLetter, Dispatcher
 
 TENANT = "acme"

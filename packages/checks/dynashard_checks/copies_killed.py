@@ -25,12 +25,12 @@ import httpx
 from domain.samples.participations import PARTICIPATIONS
 from dynashard import Dynashard
 from dynashard_checks.copies import KEYS, PEOPLE, TENANT, wrong
-from dynashard_local.changes import PLACES
-from dynashard_local.process import Stack, running_stack
-from dynashard_local.resharding import transport_of
-from dynashard_local.stream import Places, Stream, stream_of, streams_client
+from dynashard_local.stack import Stack, running_stack
+from dynashard_local.workers.resharding import transport_of
+from dynashard_local.workers.stream import Positions, Stream, stream_of, streams_client
+from dynashard_local.workers.stream_consumer import POSITIONS
 
-WORKER: Final = "dynashard_local.changes"
+WORKER: Final = "dynashard_local.workers.stream_consumer"
 LONGEST_WAIT_SECONDS: Final = 900.0
 
 
@@ -73,7 +73,7 @@ def kill(stack: Stack, random: Random, most: int, sending: "Future[None]") -> in
 
 
 def _position(stack: Stack) -> str:
-    path = Path(stack.environment["DATA_DIR"]) / PLACES
+    path = Path(stack.environment["DATA_DIR"]) / POSITIONS
     return path.read_text() if path.exists() else ""
 
 
@@ -94,10 +94,10 @@ def behind(stack: Stack) -> Callable[[], bool]:
     """Return a function that returns whether the stream has unprocessed records."""
     endpoint, table = stack.variables["DYNAMODB_ENDPOINT"], stack.variables["TABLE_NAME"]
     stream = Stream(streams_client(endpoint), stream_of(endpoint, table), table)
-    path = Path(stack.environment["DATA_DIR"]) / PLACES
+    path = Path(stack.environment["DATA_DIR"]) / POSITIONS
 
     def is_behind() -> bool:
-        places = Places(path, stream.arn)
+        places = Positions(path, stream.arn)
         return any(stream.after(shard, places[shard], 1) for shard in stream.shards())
 
     return is_behind

@@ -25,8 +25,8 @@ from dynashard.schema import TYPE
 from dynashard.transport import Transport
 from dynashard_checks.firehose_truth import differences, truth
 from dynashard_checks.firehose_workers import CONSUMER, WRITER, Killer, backlog_of
-from dynashard_local.process import Stack, running_stack
-from dynashard_local.resharding import transport_of
+from dynashard_local.stack import Stack, running_stack
+from dynashard_local.workers.resharding import transport_of
 
 TENANT: Final = "firehose"
 LIST: Final = 500

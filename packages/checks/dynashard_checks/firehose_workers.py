@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dynashard_local.changes import PLACES
-from dynashard_local.process import Stack
-from dynashard_local.queue_store import DATABASE, QueueSpec, QueueStore
-from dynashard_local.queue_worker import BATCH
-from dynashard_local.stream import Places, Stream, stream_of, streams_client
+from dynashard_local.queues.store import DATABASE, QueueSpec, QueueStore
+from dynashard_local.stack import Stack
+from dynashard_local.workers.queue_worker import BATCH
+from dynashard_local.workers.stream import Positions, Stream, stream_of, streams_client
+from dynashard_local.workers.stream_consumer import POSITIONS
 
-WRITER: Final = "dynashard_local.queue_worker"
-CONSUMER: Final = "dynashard_local.changes"
+WRITER: Final = "dynashard_local.workers.queue_worker"
+CONSUMER: Final = "dynashard_local.workers.stream_consumer"
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Backlog:
 
     def changes(self) -> bool:
         """Return whether the stream has unprocessed records. Costs one read of the stream."""
-        places = Places(self.places, self.stream.arn)
+        places = Positions(self.places, self.stream.arn)
         return any(self.stream.after(shard, places[shard], 1) for shard in self.stream.shards())
 
 
@@ -61,7 +61,7 @@ def backlog_of(stack: Stack) -> Iterator[Backlog]:
     names = [stack.variables["QUEUE_URL"], stack.variables["OPERATIONS_QUEUE_URL"]]
     queues = QueueStore(folder / DATABASE, [QueueSpec(name) for name in names], time.time)
     try:
-        yield Backlog(queues, Stream(streams_client(endpoint), stream_of(endpoint, table), table), folder / PLACES)
+        yield Backlog(queues, Stream(streams_client(endpoint), stream_of(endpoint, table), table), folder / POSITIONS)
     finally:
         queues.close()
 

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from dynashard import definition, schema
 from dynashard.transport import Transport, connect
-from dynashard_local.engine import running_engine
+from dynashard_local.engine.process import running_engine
+from dynashard_local.engine.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.settings import Settings
-from dynashard_local.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.template import committed
 from dynashard_serving.commands.answers import Commands
 from dynashard_serving.commands.handler import Log, build_commands, logger

@@ -28,7 +28,7 @@ import httpx
 
 from dynashard.transport.interface import metered
 from dynashard_checks.hostile_requests import API, COMMANDS, REQUESTS, TENANT, WARM, Hostile
-from dynashard_local.process import Stack, running_stack
+from dynashard_local.stack import Stack, running_stack
 
 MAX_CPU_SECONDS: Final = 1.0
 MAX_MEGABYTES: Final = 300.0

@@ -29,9 +29,9 @@ from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.resharding.driver import drive
 from dynashard.transport import Transport, connect
 from dynashard.transport.interface import Call, Wire
-from dynashard_local.engine import running_engine
+from dynashard_local.engine.process import running_engine
+from dynashard_local.engine.tables import table_plans
 from dynashard_local.settings import Settings
-from dynashard_local.tables import table_plans
 from dynashard_local.template import committed
 from dynashard_tools.verify import Declared, Report, Verifier
 
@@ -290,10 +290,7 @@ def _lost_or_double(backend: Backend, acknowledged: Sequence[str]) -> list[str]:
 
 
 def _verified(backend: Backend) -> Report:
-    report = Report()
-    for report in Verifier(backend.open(backend.wire), backend.topology, Declared([Parcel])).run():  # noqa: B007
-        pass
-    return report
+    return Verifier(backend.open(backend.wire), backend.topology, Declared([Parcel])).run()
 
 
 if __name__ == "__main__":

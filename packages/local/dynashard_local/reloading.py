@@ -1,18 +1,18 @@
 """Reloads functions and workers when their code changes; until it can be imported, the old code serves."""
 
 import importlib.util
+import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
-from dynashard_local.environments import Environments
 from dynashard_local.errors import LocalStackError
-from dynashard_local.generations import Generation, Generations, HandlerError
+from dynashard_local.functions.generations import Generation, Generations, HandlerError
+from dynashard_local.functions.local_function import LocalFunction
 from dynashard_local.root import backend_root
-from dynashard_local.watching import Watch
-from dynashard_local.worker import Worker
+from dynashard_local.workers.worker import Worker
 
 POLL_SECONDS: Final = 0.5
 SETTLE_SECONDS: Final = 0.1
@@ -36,7 +36,7 @@ class Reloader:
 
     def __init__(
         self,
-        functions: Iterable[Environments],
+        functions: Iterable[LocalFunction],
         workers: Iterable[Worker],
         *,
         say: Callable[[str], None],
@@ -133,3 +133,47 @@ def _in_templates(path: str) -> bool:
 def _named(paths: Sequence[str]) -> str:
     more = len(paths) - _SHOWN
     return ", ".join(paths[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+Stamp = tuple[int, int]
+"""When a file was changed, in nanoseconds, and how many bytes it has."""
+
+
+class Watch:
+    """Finds changes of Python files in folders, and of single files, which need not exist yet.
+
+    It polls, which takes a few milliseconds, needs no package, and works on every file system, also on those that are
+    shared with a container or a virtual machine.
+    """
+
+    def __init__(self, root: Path, places: Iterable[str]) -> None:
+        self._root = root
+        self._places = tuple(places)
+        self._seen = self._stamps()
+
+    def changed(self) -> set[str]:
+        """Return the paths within the checkout that were added, changed or removed since the last call."""
+        before, self._seen = self._seen, self._stamps()
+        return {path for path in before.keys() | self._seen.keys() if before.get(path) != self._seen.get(path)}
+
+    def _stamps(self) -> dict[str, Stamp]:
+        found = {}
+        for place in self._places:
+            for path in _files(os.path.join(self._root, place)):  # noqa: PTH118 - many times as fast as pathlib
+                try:
+                    stat = os.stat(path)  # noqa: PTH116 - as above
+                except OSError:
+                    continue  # It does not exist.
+                found[os.path.relpath(path, self._root)] = (stat.st_mtime_ns, stat.st_size)
+        return found
+
+
+def _files(place: str) -> Iterator[str]:
+    if os.path.isfile(place):  # noqa: PTH113 - as above
+        yield place
+        return
+    for folder, folders, names in os.walk(place):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in names:
+            if name.endswith(".py"):
+                yield os.path.join(folder, name)  # noqa: PTH118 - as above

@@ -14,25 +14,25 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dynashard_local import stopping
-from dynashard_local.connections import GatewayConnection
-from dynashard_local.engine import DATABASE, Engine
-from dynashard_local.environments import Environments, FunctionSpec
+from dynashard_local.engine.guard import guarded_engine
+from dynashard_local.engine.process import DATABASE, Engine
+from dynashard_local.engine.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.errors import LocalStackError
-from dynashard_local.functions import cursor_key, function_named, function_specs
-from dynashard_local.gateway import Gateway
-from dynashard_local.guard import guarded_engine
-from dynashard_local.invoking import COMMANDS, COMMANDS_NAME, Invoker
-from dynashard_local.kept_logs import KeptLogs
-from dynashard_local.queue_store import DATABASE as QUEUES
-from dynashard_local.queues import QUEUE_LOG, WRITER, running_queues, writer_variables
+from dynashard_local.functions.local_function import FunctionSpec, LocalFunction
+from dynashard_local.functions.specs import cursor_key, function_named, function_specs
+from dynashard_local.gateway.connections import GatewayConnection
+from dynashard_local.gateway.http_api import Gateway
+from dynashard_local.gateway.invocations import COMMANDS, COMMANDS_NAME, Invoker
+from dynashard_local.gateway.server import build_app
+from dynashard_local.gateway.tokens import Issuer, local_key
+from dynashard_local.log_rotation import LogRotation
+from dynashard_local.queues.running import QUEUE_LOG, WRITER, running_queues, writer_variables
+from dynashard_local.queues.store import DATABASE as QUEUES
 from dynashard_local.reloading import Reloader
 from dynashard_local.routes import route_table
-from dynashard_local.server import build_app
 from dynashard_local.settings import Settings
-from dynashard_local.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.template import Templates, committed
-from dynashard_local.tokens import Issuer, local_key
-from dynashard_local.worker import CHANGES_LOG, RESHARD_LOG, Worker, WorkerSpec
+from dynashard_local.workers.worker import CHANGES_LOG, RESHARD_LOG, Worker, WorkerSpec
 from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 
 FUNCTION_LOG = "api.log"
@@ -41,7 +41,7 @@ CONSUMER = "functions.changes.handler.handler"
 BACKLOG = 2048
 GRACE_SECONDS = 10
 
-Starts = Worker | Reloader | KeptLogs
+Starts = Worker | Reloader | LogRotation
 """What begins to work when the stack is ready."""
 
 
@@ -90,7 +90,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     direct = _environments(commands, settings, stack, COMMANDS_LOG)
     workers = _workers(served[0], writer, consumer, settings, stack)
     every = [*functions.values(), direct]
-    logs = KeptLogs(settings.data_dir, _report)
+    logs = LogRotation(settings.data_dir, _report)
     stack.callback(logs.close)
     started: list[Starts] = [logs, *workers, *_reloader(every, workers, settings, stack)]
     audience = routes.audience[0] if routes.audience else "local"
@@ -114,15 +114,15 @@ def _workers(
 ) -> list[Worker]:
     """Start what works without being asked, each with the environment of a function."""
     specs = (
-        _background(served, settings, "dynashard_local.resharding", RESHARD_LOG),
-        _background(writer, settings, "dynashard_local.queue_worker", QUEUE_LOG, "functions.writer"),
-        _background(consumer, settings, "dynashard_local.changes", CHANGES_LOG, "functions.changes"),
+        _background(served, settings, "dynashard_local.workers.resharding", RESHARD_LOG),
+        _background(writer, settings, "dynashard_local.workers.queue_worker", QUEUE_LOG, "functions.writer"),
+        _background(consumer, settings, "dynashard_local.workers.stream_consumer", CHANGES_LOG, "functions.changes"),
     )
     return [_worker(spec, stack) for spec in specs]
 
 
 def _answer(
-    app: ASGIApp, gateway: Gateway, listener: socket.socket, engine: Engine, functions: Iterable[Environments]
+    app: ASGIApp, gateway: Gateway, listener: socket.socket, engine: Engine, functions: Iterable[LocalFunction]
 ) -> None:
     """Answer requests until a signal, or until the engine ends."""
     config = uvicorn.Config(
@@ -190,9 +190,9 @@ def _listener(port: int) -> socket.socket:
 
 def _environments(
     spec: FunctionSpec, settings: Settings, stack: ExitStack, log_name: str = FUNCTION_LOG
-) -> Environments:
+) -> LocalFunction:
     log = settings.data_dir / log_name
-    environments = Environments(
+    environments = LocalFunction(
         spec, limit=settings.local_workers, log=log, places=settings.local_queue, processors=_processors()
     )
     stack.callback(environments.close)
@@ -217,7 +217,7 @@ def _worker(spec: WorkerSpec, stack: ExitStack) -> Worker:
 
 
 def _reloader(
-    functions: Iterable[Environments], workers: Iterable[Worker], settings: Settings, stack: ExitStack
+    functions: Iterable[LocalFunction], workers: Iterable[Worker], settings: Settings, stack: ExitStack
 ) -> list[Reloader]:
     if settings.local_reload == "off":
         return []
@@ -242,7 +242,7 @@ def _function_variable(templates: Templates, variable: str, default: str) -> str
     return default
 
 
-def _stop_with(engine: Engine, server: uvicorn.Server, functions: Iterable[Environments]) -> list[str]:
+def _stop_with(engine: Engine, server: uvicorn.Server, functions: Iterable[LocalFunction]) -> list[str]:
     crashes: list[str] = []
 
     def crashed(message: str) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dynashard_local.account import ACCOUNT_ID, REGION
 from dynashard_local.errors import LocalStackError
-from dynashard_local.events import ACCOUNT_ID, REGION
 from dynashard_local.root import backend_root
 
 FOLDER = Path(__file__).resolve().parent / "templates"

@@ -14,7 +14,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from dynashard_local.process import Stack, running_stack
+from dynashard_local.stack import Stack, running_stack
 
 LEASE_SECONDS = 3
 """The lease of the topology: a resize takes seconds, not a minute."""

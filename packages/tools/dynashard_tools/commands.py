@@ -5,32 +5,23 @@ from typing import Annotated
 import typer
 
 from dynashard_checks.preflight.command import preflight
-from dynashard_checks.verify_aws.command import HELP as VERIFY_AWS_HELP
 from dynashard_checks.verify_aws.command import verify_aws
-from dynashard_lab.plan.command import HELP as PLAN_HELP
 from dynashard_lab.plan.command import plan
-from dynashard_lab.simulate.command import HELP as SIMULATE_HELP
 from dynashard_lab.simulate.command import simulate
 from dynashard_tools.account.command import account
-from dynashard_tools.copies.command import copies
-from dynashard_tools.details.command import details
 from dynashard_tools.etl.command import etl
 from dynashard_tools.export.command import export
 from dynashard_tools.hot.command import hot
 from dynashard_tools.items.command import delete, get, list_, put
-from dynashard_tools.load.command import HELP, load
+from dynashard_tools.load.command import load
 from dynashard_tools.logs.command import logs
 from dynashard_tools.new.command import new, upgrade
 from dynashard_tools.plot.command import plot
 from dynashard_tools.queue.command import queue
 from dynashard_tools.reshard.command import reshard
-from dynashard_tools.restore.command import HELP as RESTORE_HELP
 from dynashard_tools.restore.command import restore
-from dynashard_tools.rollback.command import HELP as ROLLBACK_HELP
 from dynashard_tools.rollback.command import rollback
-from dynashard_tools.rollups.command import rollups
 from dynashard_tools.topology.command import topology
-from dynashard_tools.verify.command import HELP as VERIFY_HELP
 from dynashard_tools.verify.command import verify
 from dynashard_tools.version import VERSION
 
@@ -38,6 +29,8 @@ app = typer.Typer(
     name="dynashard",
     help="Load, inspect and operate a Dynashard backend: the local stack, or a deployed one with --env.",
     no_args_is_help=True,
+    # The lines of a docstring are filled to the width of the terminal.
+    rich_markup_mode="markdown",
     # Applies to every command below.
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -66,23 +59,20 @@ app.command(no_args_is_help=True)(get)
 app.command("list", no_args_is_help=True)(list_)
 app.command(no_args_is_help=True)(put)
 app.command(no_args_is_help=True)(delete)
-app.command(help=HELP)(load)
-app.command(help=PLAN_HELP, no_args_is_help=True)(plan)
+app.command()(load)
+app.command(no_args_is_help=True)(plan)
 app.command(no_args_is_help=True)(preflight)
 app.command()(topology)
 app.command()(hot)
 app.command()(logs)
 app.command()(etl)
-app.command(help=RESTORE_HELP, no_args_is_help=True)(restore)
-app.command(help=ROLLBACK_HELP, no_args_is_help=True)(rollback)
-app.command(help=VERIFY_HELP)(verify)
-app.command(help=VERIFY_AWS_HELP)(verify_aws)
-app.command(help=SIMULATE_HELP)(simulate)
+app.command(no_args_is_help=True)(restore)
+app.command(no_args_is_help=True)(rollback)
+app.command()(verify)
+app.command()(verify_aws)
+app.command()(simulate)
 app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")
 app.add_typer(export, name="export")
 app.add_typer(queue, name="queue")
-app.add_typer(rollups, name="rollups")
-app.add_typer(details, name="details")
 app.add_typer(account, name="account")
-app.add_typer(copies, name="copies")

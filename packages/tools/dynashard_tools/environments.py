@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,6 +16,22 @@ from dynashard_tools.failure import CommandError
 
 REGION_VARIABLES: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 """Name the region of an environment without one. `cdk deploy` reads the first one first, botocore only the second."""
+
+
+@contextmanager
+def aws_errors(what: str, then: str = "") -> Iterator[None]:
+    """End the command with one line if AWS refuses a call, or cannot be called.
+
+    Args:
+        what: what could not be done; the line begins with it.
+        then: what to do, at the end of the line.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
+
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise CommandError(f"{what}: {error}{then}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +75,22 @@ class Environment:
         They are empty if there is no such stack. Raises `CommandError` if it cannot be read. Cost: 1
         ListStackResources for every 100 resources.
         """
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - the local stack needs no SDK
 
         client = self.client("cloudformation")
-        try:
-            pages = client.get_paginator("list_stack_resources").paginate(StackName=self.stack(part))
-            return {
-                each["LogicalResourceId"]: each["PhysicalResourceId"]
-                for page in pages
-                for each in page["StackResourceSummaries"]
-                if each["ResourceType"] == kind
-            }
-        except ClientError as error:
-            if "does not exist" in str(error):
-                return {}
-            raise CommandError(f"the stack {self.stack(part)} cannot be read: {error}") from error
-        except BotoCoreError as error:
-            raise CommandError(f"the stack {self.stack(part)} cannot be read: {error}") from error
+        with aws_errors(f"the stack {self.stack(part)} cannot be read"):
+            try:
+                pages = client.get_paginator("list_stack_resources").paginate(StackName=self.stack(part))
+                return {
+                    each["LogicalResourceId"]: each["PhysicalResourceId"]
+                    for page in pages
+                    for each in page["StackResourceSummaries"]
+                    if each["ResourceType"] == kind
+                }
+            except ClientError as error:
+                if "does not exist" in str(error):
+                    return {}
+                raise
 
 
 def backend_context() -> Mapping[str, Any]:
@@ -149,7 +165,6 @@ def _configured_region(name: str) -> str:
 
 def _require_account(environment: Environment, account: str) -> None:
     from botocore.config import Config  # noqa: PLC0415 - the local stack needs no SDK
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
     # A person waits for it, before anything else is done.
     config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
@@ -157,12 +172,8 @@ def _require_account(environment: Environment, account: str) -> None:
     if is_local(client.meta.endpoint_url):
         print(f"the account is not checked: {client.meta.endpoint_url} is a local AWS", file=sys.stderr)
         return
-    try:
+    with aws_errors("the account of the credentials cannot be read", f". {environment.name} is in account {account}"):
         caller = client.get_caller_identity()
-    except (BotoCoreError, ClientError) as error:
-        raise CommandError(
-            f"the account of the credentials cannot be read: {error}. {environment.name} is in account {account}"
-        ) from error
     if caller["Account"] != account:
         raise CommandError(
             f"the credentials are of account {caller['Account']} ({caller['Arn']}), and the environment "

@@ -9,7 +9,9 @@ DONE: Final = 0
 FAILED: Final = 1
 """The command could not do its work; the message says what it had done."""
 WITH_ERRORS: Final = 3
-"""The work was done, but some input was left out."""
+"""The work was done, but some input or some stored rows were left out."""
+STILL_WRONG: Final = 4
+"""A verification found faults that are not repaired."""
 INTERRUPTED: Final = 130
 """Ctrl-C, as shells have it: 128 and the signal's number."""
 

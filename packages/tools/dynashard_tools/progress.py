@@ -1,14 +1,11 @@
 """What long work shows while it runs, and what it has consumed."""
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
@@ -73,9 +70,3 @@ def working(text: str) -> Iterator[Work]:
         with Progress(TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as bar:
             shown = bar.add_task("")
             yield Work(lambda *numbers: bar.update(shown, description=text.format(*numbers)), meter, begun)
-
-
-def show(summary: Mapping[str, Any], *lines: str, as_json: bool) -> None:
-    """Print a summary: as one JSON object, or as lines for people."""
-    for line in (json.dumps(summary),) if as_json else lines:
-        typer.echo(line)

@@ -11,7 +11,7 @@ from dynashard import Dynashard
 from dynashard.entity import Entity, Key, Registry, Shards
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from dynashard_local.gateway import MAX_HEADER_BYTES
+from dynashard_local.gateway.http_api import MAX_HEADER_BYTES
 from dynashard_serving.declare import Exposed
 from tests.api_caller import TENANT
 from tests.engine.api.api_on_engine import KEYS, caller_exposing

@@ -14,8 +14,7 @@ from dynashard.testing.faults import FaultyTransport, meanwhile, throttled
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
-from dynashard_tools.verify import Declared, Report, Verifier
-from dynashard_tools.verify.stored import ReadPace
+from dynashard_tools.verify import Declared, ReadPace, Report, Task, Verifier
 from tests.engine.resharding.mover_world import at_home, strays
 from tests.engine.resharding.resharding_world import ABC, ENTITIES, Event, Moving, Old, Thing, index, moving_world
 from tests.engine.topology.topology_world import one_clock
@@ -46,10 +45,7 @@ def verified(
     mend: bool = False,
     transport: Transport | None = None,
 ) -> Report:
-    report = Report()
-    for report in verifier(world, transport).run(model, fields, mend=mend):  # noqa: B007 - the last one is whole
-        pass
-    return report
+    return verifier(world, transport).run(Task(model, fields, mend=mend))
 
 
 def found_mended_and_gone(world: Moving, kind: str, number: int = 1) -> None:
@@ -253,8 +249,7 @@ def test_reading_keeps_its_rate(world: Moving) -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    for _ in verifier(world, pace=ReadPace(10.0, clock=lambda: now[0], sleep=sleep)).run():
-        pass
+    verifier(world, pace=ReadPace(10.0, clock=lambda: now[0], sleep=sleep)).run()
 
     # 200 items of 3 KB are 150 read units and a little more.
     assert 15.0 <= now[0] <= 20.0

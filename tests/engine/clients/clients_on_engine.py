@@ -15,11 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dynashard.transport import Transport
 from dynashard_client import Client, Retries
-from dynashard_local.gateway import Gateway
-from dynashard_local.invoking import Invoker
+from dynashard_local.gateway.http_api import Gateway
+from dynashard_local.gateway.invocations import Invoker
+from dynashard_local.gateway.server import build_app as build_server
+from dynashard_local.gateway.tokens import Issuer
 from dynashard_local.routes import Authorizer, Route, RouteTable
-from dynashard_local.server import build_app as build_server
-from dynashard_local.tokens import Issuer
 from dynashard_serving.api.app import build_app as build_api
 from dynashard_serving.client_resources import client_resources
 from dynashard_serving.commands.handler import build_commands

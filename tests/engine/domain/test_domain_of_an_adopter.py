@@ -58,7 +58,7 @@ def echoes(db: Dynashard, tenant_id: str, wanted: Wanted) -> list[Echo]:
 '''
 PROGRAM = """
 import json, os, sys
-from dynashard_local.functions import api_environment
+from dynashard_local.functions.specs import api_environment
 from dynashard_local.settings import Settings
 
 os.environ.update(api_environment(Settings.from_env(os.environ)))
@@ -166,7 +166,7 @@ def test_a_domain_without_entities_starts_everything(adopter: Adopter) -> None:
 def test_the_command_line_of_a_domain_without_entities(adopter: Adopter) -> None:
     assert "Load, inspect and operate" in adopter.command("--help")
     assert "An entity: operations." in adopter.command("list", "--help")
-    for command in ("load", "plan", "verify", "reshard", "rollups", "copies", "details", "simulate", "export"):
+    for command in ("load", "plan", "verify", "reshard", "simulate", "export"):
         assert "Usage" in adopter.command(command, "--help")
     tenant = adopter.environment["TENANT"]
     listed = adopter.command("list", "operations", f"tenant_id={tenant}", "--json")

@@ -10,9 +10,9 @@ import pytest
 
 from dynashard.transport import connect
 from dynashard_checks.schedules.wire import TABLE, LeanWire, create_tables
-from dynashard_local.engine import Engine
+from dynashard_local.engine.guard import guarded_engine
+from dynashard_local.engine.process import Engine
 from dynashard_local.errors import LocalStackError
-from dynashard_local.guard import guarded_engine
 from dynashard_local.settings import Settings
 
 pytestmark = pytest.mark.engine

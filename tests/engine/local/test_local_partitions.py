@@ -8,8 +8,8 @@ import pytest
 from dynashard.errors import KeyRangeThrottledError
 from dynashard.transport import Transport, connect
 from dynashard_checks.schedules.wire import TABLE, LeanWire, create_tables
+from dynashard_local.engine.guard import guarded_engine
 from dynashard_local.errors import LocalStackError
-from dynashard_local.guard import guarded_engine
 from dynashard_local.settings import Settings
 from dynashard_tools.hot.simulated import simulated
 

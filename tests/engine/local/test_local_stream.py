@@ -12,11 +12,11 @@ from uuid import uuid4
 
 import pytest
 
-from dynashard_local.engine import DATABASE, engine_program, running_engine
+from dynashard_local.engine.process import DATABASE, engine_program, running_engine
+from dynashard_local.engine.tables import TablePlan, engine_client, ensure_tables
 from dynashard_local.errors import LocalStackError
 from dynashard_local.settings import Settings
-from dynashard_local.stream import Places, Stream, stream_of, streams_client
-from dynashard_local.tables import TablePlan, engine_client, ensure_tables
+from dynashard_local.workers.stream import Positions, Stream, stream_of, streams_client
 from dynashard_patterns.changes import DeadLetter, Outcome
 from dynashard_serving.changes.dead_letters import MOST_BYTES, message
 from dynashard_serving.changes.handler import write_metrics
@@ -149,7 +149,7 @@ def test_the_lag_is_the_age_of_the_oldest_record_that_was_not_handled(
     table = bare["TableName"]
     ensure_tables(engine_client(engine_url), [TablePlan({**bare, "StreamSpecification": SHOWN})], data="here")
     stream = Stream(streams_client(engine_url), stream_of(engine_url, table), table)
-    places, now = Places(tmp_path / "places", stream.arn), time.time()
+    places, now = Positions(tmp_path / "places", stream.arn), time.time()
     empty = behind(stream, places, now)
     for number in "12":
         dynamodb.call("PutItem", TableName=table, Item={"PK": {"S": number}})

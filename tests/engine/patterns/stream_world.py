@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dynashard import Entity
-from dynashard_local.stream import Record, Stream, stream_of, streams_client
+from dynashard_local.workers.stream import Record, Stream, stream_of, streams_client
 from dynashard_patterns import Change
 from dynashard_patterns.changes import decode, watched
 from tests.engine.raw_dynamodb import RawDynamoDB

@@ -327,13 +327,17 @@ def test_repair_skips_and_names_sources_that_cannot_be_copied(world: World) -> N
     foreign.create(Foreign(tenant="t", id="e", people=("ada", "")))
     world.case("a", "ada")
 
-    found = world.repaired(tenant="t")
+    steps = list(PARTS.repair(world.db(), {"tenant": "t"}))
 
+    found, uncopied = steps[-1], {key: reason for step in steps for key, reason in step.uncopied.items()}
     assert (found.sources, found.drift, found.unfit) == (3, Drift(missing=1), 2)
-    assert sorted(reason.partition(": Invalid")[0] for reason in found.reasons) == [
-        "{'tenant': 't', 'id': 'a:b'}",
-        "{'tenant': 't', 'id': 'e'}",
+    assert [(key, uncopied[key].partition("Error")[0]) for key in sorted(uncopied)] == [
+        ("tenant=t, id=a:b", "InvalidKey"),
+        ("tenant=t, id=e", "InvalidKey"),
     ]
+    assert {key: drift for step in steps for key, drift in step.differing.items()} == {
+        "tenant=t, id=c": Drift(missing=1)
+    }
     assert world.stored("c") == {"ada": "a"}
     assert world.stored("e") == {}
 

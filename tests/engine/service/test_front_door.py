@@ -18,8 +18,8 @@ from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from dynashard.transport.direct.transport import DirectTransport
 from dynashard.transport.sdk import SdkTransport
-from dynashard_local.engine import Engine
-from dynashard_local.functions import CURSOR_KEY_FILE as KEY_FILE_OF_MAKE_RUN
+from dynashard_local.engine.process import Engine
+from dynashard_local.functions.specs import CURSOR_KEY_FILE as KEY_FILE_OF_MAKE_RUN
 from tests.engine.resharding.resharding_world import ABC, Moving, Thing, index, moving_world
 
 pytestmark = pytest.mark.engine

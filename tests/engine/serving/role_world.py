@@ -16,7 +16,7 @@ from dynashard.testing.faults import Fault, FaultyTransport, Send, throttled, un
 from dynashard.topology import DeclaredTopology, Phase, family_of
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
-from dynashard_local.stream import Stream
+from dynashard_local.workers.stream import Stream
 from dynashard_patterns.changes import Dispatcher
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.queue_sender import QueueSender

@@ -12,7 +12,7 @@ from dynashard.growth.requests import shrink_quiet
 from dynashard.growth.settings import GrowthSettings, Load
 from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard_local.resharding import SHRINK_SECONDS, shrink_hourly
+from dynashard_local.workers.resharding import SHRINK_SECONDS, shrink_hourly
 from dynashard_serving.reshard import handler
 from dynashard_serving.reshard.shrink import shrink
 from tests.engine.serving.growth_world import GrowthWorld, Meter, Reading, by_street, growth_world, partition

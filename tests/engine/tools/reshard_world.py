@@ -21,7 +21,7 @@ from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from dynashard_checks.schedules.wire import port_of_engine_in_memory
-from dynashard_local.tables import TablePlan, table_plans
+from dynashard_local.engine.tables import TablePlan, table_plans
 from dynashard_local.template import committed
 from dynashard_tools import entities
 from dynashard_tools.reshard.watch import Watch

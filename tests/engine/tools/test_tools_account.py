@@ -201,7 +201,7 @@ def test_a_purge_reports_concurrent_writes(filled: tuple[str, str], backend: Bac
 
     contested = replace(backend, transport=FaultyTransport(backend.transport, [meanwhile("Scan", back, nth=None)]))
 
-    with pytest.raises(CommandError, match="others write more: revoke its tokens"):
+    with pytest.raises(CommandError, match="new ones are being written: revoke its tokens"):
         purge(tenant_data(contested), tenant, scanned=lambda _: None, removed=lambda _: None)
 
 

@@ -124,7 +124,7 @@ def test_standard_input_needs_a_format(command_line: CommandLine) -> None:
 
     assert (ended.status, ended.err) == (
         1,
-        "error: the file's name does not say its format: give --format csv or --format jsonl\n",
+        "error: the format of '-' is not known: give --format csv or --format jsonl\n",
     )
 
 

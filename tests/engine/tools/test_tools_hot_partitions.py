@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,11 +58,21 @@ class Aws:
         }
 
 
+@dataclass(frozen=True)
+class Place:
+    """A deployed environment, all of whose services answer as one."""
+
+    aws: Aws
+
+    def client(self, _: str) -> Aws:
+        return self.aws
+
+
 @pytest.fixture
 def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `--env dev` mean the engine of the test, with the answers of `Aws`."""
     monkeypatch.setattr("dynashard_tools.hot.command.open_backend", lambda _: open_backend(None))
-    monkeypatch.setattr("dynashard_tools.hot.command._clients", lambda _: lambda _: Aws())
+    monkeypatch.setattr("dynashard_tools.hot.command.environment_named", lambda _: Place(Aws()))
 
 
 @pytest.mark.usefixtures("deployed")
@@ -87,7 +98,7 @@ def test_the_printed_command_is_the_remedy(world: ReshardWorld) -> None:
 def test_without_contributor_insights_the_throttles_are_shown_and_the_command_fails(
     world: ReshardWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dynashard_tools.hot.command._clients", lambda _: lambda _: Aws(status="DISABLED"))
+    monkeypatch.setattr("dynashard_tools.hot.command.environment_named", lambda _: Place(Aws(status="DISABLED")))
 
     ended = world.run("hot", "--env", "dev")
 

@@ -189,7 +189,7 @@ BAD_ROWS = [
     (user(0, tenant_id=None), "tenant_id: differs from the tenant of this load"),
     (user(0, id=""), "id: String should have at least 1 character"),
     (user(0, id="x" * 1100), "1024"),
-    (user(0, created_at="2020-01-01T00:00:00Z"), "created_at: is set when the item is written"),
+    (user(0, created_at="2020-01-01T00:00:00Z"), "created_at: is set by the server"),
     (user(0, expires_at="2999-01-01T00:00:00"), "expires_at: the time needs a time zone"),
     (user(0, email=7), "email: Input should be a valid string"),
     ("{", "not JSON"),

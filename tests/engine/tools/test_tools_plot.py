@@ -48,7 +48,7 @@ def test_only_an_ordered_listing_has_no_late_item(
     printed = command_line.run("plot", "order", "users", tenant, str(file), "--order", order).out
 
     assert file.read_bytes().startswith(PNG)
-    assert (" 0 of them directly after" not in printed) is late
+    assert (" 0 of them out of order" not in printed) is late
 
 
 def test_the_same_data_give_the_same_picture(command_line: CommandLine, tmp_path: Path, tenant: str) -> None:

@@ -124,7 +124,7 @@ def test_a_purge_is_recorded_and_listed(command_line: CommandLine, tenant: str) 
     assert tenant not in {each["tenant"] for each in counted}
     assert kept["ended"] >= kept["began"]
     assert kept["items"] > 0
-    assert f"{tenant}: {kept['items']} items removed until" in command_line.run("account", "purges").out
+    assert f"{tenant}: {kept['items']} items removed by" in command_line.run("account", "purges").out
 
 
 def test_nothing_is_removed_without_a_record(transport: Transport, records: str, clock: Clock) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from dynashard_local.queue_server import QueueCalls
-from dynashard_local.queue_store import DATABASE, NewMessage, QueueStore
-from dynashard_local.queues import open_queues, queue_specs
+from dynashard_local.queues.running import open_queues, queue_specs
+from dynashard_local.queues.server import QueueCalls
+from dynashard_local.queues.store import DATABASE, NewMessage, QueueStore
 from dynashard_local.settings import Settings
 from dynashard_local.template import committed
 from dynashard_tools.failure import CommandError

@@ -187,7 +187,7 @@ def test_a_later_abort_finishes_the_resize_and_reverts_it(world: ReshardWorld, s
         watched = world.run("reshard", "status", "users", "abc", "--watch")
 
     assert ended.status == 0
-    assert "brought to its end, swept, and then changed back to 16 shards" in ended.out
+    assert "It is completed, swept, and then changed back to 16 shards" in ended.out
     assert watched.status == 0
     status = world.resharder().status(partition("abc"))
     assert (status.count, status.busy) == (16, False)

@@ -177,7 +177,7 @@ def test_a_picture_needs_a_partition(command_line: CommandLine) -> None:
     ended = command_line.run("topology", FAMILY, "--plot", command_line.folder / "a.png")
 
     assert (ended.status, ended.out) == (1, "")
-    assert "give ENTITY and PARTITION" in ended.err
+    assert "name ENTITY and PARTITION" in ended.err
 
 
 def test_an_unwritable_picture_is_reported(command_line: CommandLine, tenant: str) -> None:

@@ -100,7 +100,7 @@ def test_a_repair_changes_nothing_that_the_layer_has_not_written(world: ReshardW
 
     report = json.loads(ended.out)
     assert rows(world) == before
-    assert ended.status == 3
+    assert ended.status == 4
     assert ended.err.startswith("--mend may ")
     assert report["mended"] == {}
     assert report["others"] == len(of_others())
@@ -132,3 +132,47 @@ def test_each_change_of_a_repair_is_listed_with_old_and_new_values(world: Reshar
     assert by_kind["index"] == {"GSI1SK": {"old": {"S": "wrong"}, "new": made["GSI1SK"]}}
     assert by_kind["marker"]["MovedTo"] == {"old": {"N": "32"}, "new": None}
     assert rows(world) == [made]
+
+
+def test_rows_of_no_entity_are_findings_if_strict(world: ReshardWorld) -> None:
+    put(world, row("CONFIG", "v1", data={"S": "theirs"}))
+    before = rows(world)
+
+    plain, strict = world.run("verify", "--json"), world.run("verify", "--strict", "--mend", "--json")
+
+    assert (plain.status, json.loads(plain.out)["found"]) == (0, {})
+    [finding] = json.loads(strict.out)["findings"]
+    assert (strict.status, finding["kind"], finding["where"], finding["mended"]) == (4, "other", "CONFIG / v1", False)
+    assert rows(world) == before
+
+
+def test_an_item_that_readers_cannot_see_is_not_brought_into_an_index(world: ReshardWorld) -> None:
+    made = user(world, "abc")
+    world.wire.call("DeleteItem", {"TableName": world.table, "Key": {"PK": made["PK"], "SK": made["SK"]}})
+    place = f"user.v1.User:abc:{(int(made['PK']['S'].rpartition(':')[2]) + 1) % 16}"
+    put(world, {**made, "PK": {"S": place}, "GSI1SK": {"S": "wrong"}})
+    before = rows(world)
+
+    ended = world.run("verify", "--only", "index", "--mend", "--json")
+
+    assert (ended.status, json.loads(ended.out)["found"]) == (0, {})
+    assert rows(world) == before
+
+
+def test_a_repair_announces_what_it_may_do_and_nothing_else(world: ReshardWorld) -> None:
+    index, attachments = (world.run("verify", "--only", part, "--mend").err for part in ("index", "attachments"))
+
+    assert index.startswith("--mend may write index keys anew. It touches only rows")
+    assert attachments == "--mend may repair nothing of what is verified.\n"
+
+
+def test_rows_that_do_not_fit_have_a_status_of_their_own(world: ReshardWorld) -> None:
+    [foreign, *_] = of_foreign_tenants(world)
+    put(world, foreign)
+
+    unfit = world.run("verify", "users", "--mend")
+    put(world, {**user(world, "abc"), "GSI1SK": {"S": "wrong"}})
+    wrong, mended = world.run("verify", "users"), world.run("verify", "users", "--mend")
+
+    assert (unfit.status, wrong.status, mended.status) == (3, 4, 3)
+    assert "1 found wrong, 1 of them because they do not fit their declaration" in unfit.out

@@ -13,9 +13,9 @@ from dynashard import Collection, Dynashard
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import Fault, FaultyTransport
 from dynashard.transport import Transport
-from dynashard_local.queue_server import QueueCalls
-from dynashard_local.queue_store import NewMessage, QueueSpec, QueueStore
-from dynashard_local.queue_worker import poll
+from dynashard_local.queues.server import QueueCalls
+from dynashard_local.queues.store import NewMessage, QueueSpec, QueueStore
+from dynashard_local.workers.queue_worker import poll
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.queue_sender import QueueSender
 from dynashard_serving.backend import open_entities

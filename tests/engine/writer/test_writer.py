@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dynashard.testing.faults import Fault, lost_answer, lost_request, throttled
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
-from dynashard_local.queue_store import Depth
+from dynashard_local.queues.store import Depth
 from dynashard_serving.queue_messages import MAX_MESSAGE_BYTES, as_text
 from dynashard_serving.writer.queues import KEPT_CHARACTERS
 from dynashard_serving.writer.writer import LAST_MILLISECONDS, MOST_UNEXPECTED

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard_local.events import HttpRequest, claim_text
+from dynashard_local.gateway.events import HttpRequest, claim_text
 from dynashard_serving.api.body import body_of
 from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.api.request import ApiRequest, TenantClaim, headers_of, path_values, query_of, tenant_of

@@ -12,8 +12,8 @@ from dynashard.transport.interface import Transport
 from dynashard.transport.sdk import SdkTransport
 from dynashard.transport.selection import DEFAULT, TransportName, name_in
 from dynashard_cdk.settings import Settings as StackSettings
-from dynashard_local.resharding import transport_of
 from dynashard_local.settings import Settings as LocalSettings
+from dynashard_local.workers.resharding import transport_of
 from dynashard_serving.backend import open_transport
 from dynashard_serving.settings import TableSettings
 

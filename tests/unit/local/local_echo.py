@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dynashard_local.environments import LambdaContext
+from dynashard_local.functions.local_function import LambdaContext
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynashard_local.admission import EXPENSIVE_SHARE, SLOW_SECONDS, Admission, FullError
+from dynashard_local.functions.admission import EXPENSIVE_SHARE, SLOW_SECONDS, Admission, FullError
 
 pytestmark = pytest.mark.unit
 

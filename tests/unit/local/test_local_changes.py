@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard_local.changes import ATTEMPTS, BATCH, StreamConsumer
-from dynashard_local.stream import Places, Record
+from dynashard_local.workers.stream import Positions, Record
+from dynashard_local.workers.stream_consumer import ATTEMPTS, BATCH, StreamConsumer
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +47,7 @@ class World:
         self.given_up: list[int] = []
         self.slept: list[float] = []
         self._handle = handle
-        places: Any = Places(path, "arn") if path else _Memory()
+        places: Any = Positions(path, "arn") if path else _Memory()
         stream: Any = Records(count)
         self.consumer = StreamConsumer(stream, places, self._answer, self._give_up, self.slept.append, lambda _: None)
 
@@ -134,10 +134,10 @@ def test_a_killed_consumer_continues_at_its_stored_position(tmp_path: Path) -> N
 
 
 def test_the_position_in_another_stream_is_ignored(tmp_path: Path) -> None:
-    Places(tmp_path / "places.json", "one")[SHARD] = sequence(5)
+    Positions(tmp_path / "places.json", "one")[SHARD] = sequence(5)
 
-    assert Places(tmp_path / "places.json", "one")[SHARD] == sequence(5)
-    assert Places(tmp_path / "places.json", "another")[SHARD] is None
+    assert Positions(tmp_path / "places.json", "one")[SHARD] == sequence(5)
+    assert Positions(tmp_path / "places.json", "another")[SHARD] is None
 
 
 @given(

@@ -13,11 +13,11 @@ import pytest
 import uvicorn
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from dynashard_local.connections import GatewayConnection
-from dynashard_local.gateway import Gateway
+from dynashard_local.gateway.connections import GatewayConnection
+from dynashard_local.gateway.http_api import Gateway
+from dynashard_local.gateway.server import build_app
+from dynashard_local.gateway.tokens import Issuer
 from dynashard_local.routes import Authorizer, Route, RouteTable
-from dynashard_local.server import build_app
-from dynashard_local.tokens import Issuer
 
 pytestmark = pytest.mark.unit
 

@@ -14,16 +14,16 @@ import orjson
 import pytest
 import uvloop
 
-from dynashard_local.environment import Environment, Life, NotBegunError, ProcessEndedError, work_of
-from dynashard_local.environments import (
-    Environments,
+from dynashard_local.errors import LocalStackError
+from dynashard_local.functions.environment import Environment, Lifeline, NotBegunError, ProcessEndedError, work_of
+from dynashard_local.functions.local_function import (
     FunctionError,
     FunctionSpec,
     LambdaContext,
+    LocalFunction,
     OverloadedError,
     PayloadTooLargeError,
 )
-from dynashard_local.errors import LocalStackError
 from tests.waiting import until
 
 pytestmark = pytest.mark.unit
@@ -36,24 +36,24 @@ def _echo_is_importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def environments_of(
     tmp_path: Path, *, handler: str = "local_echo:handler", timeout_seconds: int = 30, limit: int = 2
-) -> Environments:
+) -> LocalFunction:
     spec = FunctionSpec("echo", handler, {"GIVEN": "yes"}, timeout_seconds=timeout_seconds, memory_mb=256)
-    return Environments(spec, limit=limit, log=tmp_path / "api.log")
+    return LocalFunction(spec, limit=limit, log=tmp_path / "api.log")
 
 
 @pytest.fixture
-def echo(tmp_path: Path) -> Iterator[Environments]:
+def echo(tmp_path: Path) -> Iterator[LocalFunction]:
     environments = environments_of(tmp_path)
     yield environments
     environments.close()
 
 
-def invoke(environments: Environments, event: dict[str, Any]) -> Any:
+def invoke(environments: LocalFunction, event: dict[str, Any]) -> Any:
     return asyncio.run(environments.invoke(event, "request-1"))
 
 
 def test_a_function_gets_the_event_its_context_and_only_its_own_variables(
-    echo: Environments, monkeypatch: pytest.MonkeyPatch
+    echo: LocalFunction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "mine")
 
@@ -67,7 +67,7 @@ def test_a_function_gets_the_event_its_context_and_only_its_own_variables(
     assert 0 < answer["remaining_ms"] <= 30_000
 
 
-def test_two_events_at_once_never_share_a_process(echo: Environments, tmp_path: Path) -> None:
+def test_two_events_at_once_never_share_a_process(echo: LocalFunction, tmp_path: Path) -> None:
     mine, other = str(tmp_path / "a"), str(tmp_path / "b")
 
     async def both() -> tuple[Any, Any]:
@@ -83,7 +83,7 @@ def test_two_events_at_once_never_share_a_process(echo: Environments, tmp_path: 
 
 def test_slow_events_run_at_once_on_one_processor(tmp_path: Path) -> None:
     spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
-    environments = Environments(spec, limit=2, log=tmp_path / "api.log", processors=1)
+    environments = LocalFunction(spec, limit=2, log=tmp_path / "api.log", processors=1)
 
     # They meet only if both run, and no call ends before.
     test_two_events_at_once_never_share_a_process(environments, tmp_path)
@@ -93,7 +93,7 @@ def test_slow_events_run_at_once_on_one_processor(tmp_path: Path) -> None:
 
 def test_quick_events_share_an_environment_on_one_processor(tmp_path: Path) -> None:
     spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
-    environments = Environments(spec, limit=1, log=tmp_path / "api.log", processors=1)
+    environments = LocalFunction(spec, limit=1, log=tmp_path / "api.log", processors=1)
     environments.generations.warm()
 
     async def several() -> list[Any]:
@@ -105,13 +105,13 @@ def test_quick_events_share_an_environment_on_one_processor(tmp_path: Path) -> N
     assert [answer["event"] for answer in answers] == [{"n": number} for number in range(20)]
 
 
-def test_the_output_of_a_function_is_written_to_its_log(echo: Environments, tmp_path: Path) -> None:
+def test_the_output_of_a_function_is_written_to_its_log(echo: LocalFunction, tmp_path: Path) -> None:
     invoke(echo, {"do": "print"})
 
     assert "printed print" in (tmp_path / "api.log").read_text()
 
 
-def test_an_error_of_the_function_is_logged_and_the_next_event_is_served(echo: Environments, tmp_path: Path) -> None:
+def test_an_error_of_the_function_is_logged_and_the_next_event_is_served(echo: LocalFunction, tmp_path: Path) -> None:
     with pytest.raises(FunctionError, match="raised an error"):
         invoke(echo, {"do": "raise"})
 
@@ -119,14 +119,14 @@ def test_an_error_of_the_function_is_logged_and_the_next_event_is_served(echo: E
     assert invoke(echo, {"n": 1})["event"] == {"n": 1}
 
 
-def test_a_function_that_ends_its_process_is_replaced(echo: Environments) -> None:
+def test_a_function_that_ends_its_process_is_replaced(echo: LocalFunction) -> None:
     with pytest.raises(FunctionError, match="process ended"):
         invoke(echo, {"do": "end"})
 
     assert invoke(echo, {"n": 1})["event"] == {"n": 1}
 
 
-def test_no_call_fails_after_an_idle_environment_was_killed(echo: Environments) -> None:
+def test_no_call_fails_after_an_idle_environment_was_killed(echo: LocalFunction) -> None:
     killed = invoke(echo, {})["process"]
     for _ in range(3):
         os.kill(killed, signal.SIGKILL)
@@ -154,13 +154,13 @@ def test_a_killed_environment_says_whether_it_had_begun(tmp_path: Path) -> None:
         environment.end()
         return raised.type
 
-    life = Life()
+    life = Lifeline()
     assert ended(b"{}", stopped=True) is NotBegunError
     assert ended(b'{"do": "end"}', stopped=False) is ProcessEndedError
     life.end()
 
 
-def test_only_the_caller_of_a_killed_environment_gets_an_error(echo: Environments, tmp_path: Path) -> None:
+def test_only_the_caller_of_a_killed_environment_gets_an_error(echo: LocalFunction, tmp_path: Path) -> None:
     mine, waited_for = tmp_path / "mine", tmp_path / "waited for"
 
     async def one_dies() -> list[Any]:
@@ -180,7 +180,7 @@ def test_only_the_caller_of_a_killed_environment_gets_an_error(echo: Environment
 
 def test_a_process_that_always_ends_at_its_start_fails_the_call_in_bounded_time(tmp_path: Path) -> None:
     spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
-    environments = Environments(spec, limit=1, log=tmp_path / "no such folder" / "api.log")
+    environments = LocalFunction(spec, limit=1, log=tmp_path / "no such folder" / "api.log")
 
     with pytest.raises(FunctionError, match="process ended"):
         invoke(environments, {})
@@ -190,7 +190,7 @@ def test_a_process_that_always_ends_at_its_start_fails_the_call_in_bounded_time(
 
 def test_a_full_queue_refuses_expensive_calls_before_cheap_ones(tmp_path: Path) -> None:
     spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
-    environments = Environments(spec, limit=1, log=tmp_path / "api.log", places=4)
+    environments = LocalFunction(spec, limit=1, log=tmp_path / "api.log", places=4)
     go = tmp_path / "go"
 
     async def crowd() -> dict[bool, list[Any]]:
@@ -240,7 +240,7 @@ def test_closing_ends_running_calls(tmp_path: Path) -> None:
         asyncio.run(close_while_it_runs())
 
 
-def test_an_event_larger_than_a_buffer_of_the_system_is_answered(echo: Environments) -> None:
+def test_an_event_larger_than_a_buffer_of_the_system_is_answered(echo: LocalFunction) -> None:
     invoke(echo, {})
 
     assert invoke(echo, {"x": "x" * 1_000_000})["event"] == {"x": "x" * 1_000_000}
@@ -282,7 +282,7 @@ def test_loops_and_threads_take_turns_with_one_environment(
     assert len({each["process"] for found in answers for each in found}) == 1
 
 
-def test_environments_that_were_killed_leave_no_descriptors_open(echo: Environments) -> None:
+def test_environments_that_were_killed_leave_no_descriptors_open(echo: LocalFunction) -> None:
     def descriptors() -> int:
         return len(list(Path("/dev/fd").iterdir()))
 
@@ -323,7 +323,7 @@ def test_a_caller_that_goes_away_leaves_its_environment_to_the_next(tmp_path: Pa
     assert (followed["process"], followed["event"]) == (process, {"n": 4})
 
 
-def test_lambdas_limits_of_six_megabytes_hold_in_both_directions(echo: Environments) -> None:
+def test_lambdas_limits_of_six_megabytes_hold_in_both_directions(echo: LocalFunction) -> None:
     with pytest.raises(PayloadTooLargeError):
         invoke(echo, {"x": "x" * (6 * 1024 * 1024)})
     with pytest.raises(FunctionError, match="over 6 MB"):

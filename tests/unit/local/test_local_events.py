@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from dynashard_local.events import HttpRequest, Invocation, WrongAnswerError, build_event, build_response, claim_text
+from dynashard_local.gateway.events import (
+    HttpRequest,
+    Invocation,
+    WrongAnswerError,
+    build_event,
+    build_response,
+    claim_text,
+)
 
 pytestmark = pytest.mark.unit
 

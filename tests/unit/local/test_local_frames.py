@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard_local.frames import MAX_UNREAD, Frames
+from dynashard_local.functions.frames import MAX_UNREAD, Frames
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynashard_local.errors import LocalStackError
-from dynashard_local.functions import cursor_key, function_specs
+from dynashard_local.functions.specs import cursor_key, function_specs
 from dynashard_local.settings import Settings
 from dynashard_local.template import Templates
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from dynashard_local.environments import FunctionError, OverloadedError, PayloadTooLargeError
-from dynashard_local.events import HttpRequest, HttpResponse
-from dynashard_local.gateway import Gateway
+from dynashard_local.functions.local_function import FunctionError, OverloadedError, PayloadTooLargeError
+from dynashard_local.gateway.events import HttpRequest, HttpResponse
+from dynashard_local.gateway.http_api import Gateway
+from dynashard_local.gateway.tokens import Issuer
 from dynashard_local.routes import Authorizer, Cors, Route, RouteTable
-from dynashard_local.tokens import Issuer
 
 pytestmark = pytest.mark.unit
 

@@ -11,8 +11,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from dynashard_local.environments import FunctionError, OverloadedError, PayloadTooLargeError, event_text
-from dynashard_local.invoking import PATH, Invoker
+from dynashard_local.functions.local_function import FunctionError, OverloadedError, PayloadTooLargeError, event_text
+from dynashard_local.gateway.invocations import PATH, Invoker
 
 pytestmark = pytest.mark.unit
 

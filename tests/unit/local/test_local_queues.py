@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynashard_local.errors import LocalStackError
-from dynashard_local.queue_server import MAX_BYTES, serving_queues
-from dynashard_local.queue_store import (
+from dynashard_local.queues.running import open_queues, queue_specs
+from dynashard_local.queues.server import MAX_BYTES, serving_queues
+from dynashard_local.queues.store import (
     DATABASE,
     DEDUPLICATION_SECONDS,
     Delivery,
@@ -26,10 +27,9 @@ from dynashard_local.queue_store import (
     QueueSpec,
     QueueStore,
 )
-from dynashard_local.queue_worker import event_of, poll, work
-from dynashard_local.queues import open_queues, queue_specs
 from dynashard_local.settings import Settings
 from dynashard_local.template import Templates
+from dynashard_local.workers.queue_worker import event_of, poll, work
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from dynashard_local.environments import Environments, FunctionError, FunctionSpec
-from dynashard_local.generations import Generations, HandlerError
-from dynashard_local.reloading import Reloader
-from dynashard_local.watching import Watch
-from dynashard_local.worker import Worker, WorkerSpec
+from dynashard_local.functions.generations import Generations, HandlerError
+from dynashard_local.functions.local_function import FunctionError, FunctionSpec, LocalFunction
+from dynashard_local.reloading import Reloader, Watch
+from dynashard_local.workers.worker import Worker, WorkerSpec
 from tests.waiting import until
 
 pytestmark = pytest.mark.unit
@@ -39,7 +38,7 @@ class Checkout:
 
     root: Path
     said: list[str]
-    functions: Environments
+    functions: LocalFunction
     reloader: Reloader
     worker: Worker
 
@@ -58,7 +57,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Checko
     # The package of this checkout is also called `functions`.
     monkeypatch.setattr(sys, "path", [str(tmp_path / "functions"), *sys.path])
     spec = FunctionSpec("reloaded", "reloaded.handler:handler", {}, memory_mb=256)
-    functions = Environments(spec, limit=2, log=tmp_path / "api.log")
+    functions = LocalFunction(spec, limit=2, log=tmp_path / "api.log")
     monkeypatch.setattr(Generations, "handler", "functions.reloaded.handler:handler")
     said: list[str] = []
     worker = Worker(
@@ -174,7 +173,7 @@ def test_a_call_waits_for_an_old_environment_while_the_code_is_wrong(checkout: C
 def test_a_call_fails_without_an_old_environment(checkout: Checkout) -> None:
     (checkout.root / "functions/reloaded/handler.py").write_text("nonsense")
     spec = FunctionSpec("reloaded", "reloaded.handler:handler", {}, memory_mb=256)
-    unused = Environments(spec, limit=2, log=checkout.root / "api.log")
+    unused = LocalFunction(spec, limit=2, log=checkout.root / "api.log")
 
     with pytest.raises(FunctionError, match="cannot be started: NameError"):
         asyncio.run(unused.invoke({}, "request-1"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dynashard_local.tables import difference, table_plans
+from dynashard_local.engine.tables import difference, table_plans
 from dynashard_local.template import Templates
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from dynashard_local.errors import LocalStackError
-from dynashard_local.tokens import Issuer, UnauthorizedError, local_key
+from dynashard_local.gateway.tokens import Issuer, UnauthorizedError, local_key
 
 pytestmark = pytest.mark.unit
 
@@ -178,7 +178,7 @@ def test_the_signature_of_a_token_is_verified_once_and_its_times_for_each_reques
 
 
 def test_a_bounded_number_of_tokens_is_remembered(key: rsa.RSAPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynashard_local.tokens.REMEMBERED", 2)
+    monkeypatch.setattr("dynashard_local.gateway.tokens.REMEMBERED", 2)
     issuer = issuer_at(key, NOW)
     tokens = [issuer.issue({"tenant_id": name}) for name in ("a", "b", "c")]
 

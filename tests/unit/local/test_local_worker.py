@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dynashard_local.root import backend_root
-from dynashard_local.worker import FIRST_PAUSE, LONGEST_PAUSE, STEADY, Worker, WorkerSpec, pause_after
+from dynashard_local.workers.worker import FIRST_PAUSE, LONGEST_PAUSE, STEADY, Worker, WorkerSpec, pause_after
 from tests.processes import signals_as_by_default
 from tests.waiting import HANG_SECONDS
 
@@ -25,7 +25,7 @@ _PARENT = """
 import subprocess
 import sys
 from pathlib import Path
-from dynashard_local.worker import Worker, WorkerSpec
+from dynashard_local.workers.worker import Worker, WorkerSpec
 folder = Path(sys.argv[1])
 worker = Worker(WorkerSpec("tests.unit.local.local_probe", {"FOLDER": str(folder)}, folder / "log"), report=print)
 worker.start()
@@ -148,7 +148,7 @@ def test_the_pause_doubles_while_a_worker_ends_early() -> None:
 
 
 FAILING = """
-from dynashard_local.worker_lifecycle import end_with_input
+from dynashard_local.workers.lifecycle import end_with_input
 end_with_input()
 raise ValueError("a wrong declaration")
 """

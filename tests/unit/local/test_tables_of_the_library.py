@@ -3,7 +3,7 @@
 import pytest
 
 from dynashard.tables import ITEMS, TOPOLOGY, TableSchema
-from dynashard_local.tables import table_plans
+from dynashard_local.engine.tables import table_plans
 from dynashard_local.template import committed
 
 pytestmark = pytest.mark.unit

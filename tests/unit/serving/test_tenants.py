@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard_local.events import claim_text
+from dynashard_local.gateway.events import claim_text
 from dynashard_serving.tenants import DEFAULT_PATTERN, MAX_LENGTH, TenantRule, check
 
 pytestmark = pytest.mark.unit

@@ -107,14 +107,16 @@ def test_a_named_release_runs_again_and_is_no_longer_rolled_back() -> None:
     assert not any(each.withdrawn for each in after(back, forward.moves))
 
 
-@pytest.mark.parametrize(("to", "why"), [("x", "'x' is not a release .* There are: c, b, a"), ("", "begins the marks")])
+@pytest.mark.parametrize(
+    ("to", "why"), [("x", "'x' is not a release .* There are: c, b, a"), ("", "is the beginning of several")]
+)
 def test_an_unknown_or_ambiguous_release_is_refused_with_those_that_exist(to: str, why: str) -> None:
     with pytest.raises(CommandError, match=why):
         plan(backend("abc"), to)
 
 
 def test_a_single_release_has_nothing_before_it() -> None:
-    with pytest.raises(CommandError, match=r"there is no release to return to\. There are: a\. Name one"):
+    with pytest.raises(CommandError, match=r"there is no earlier release to return to\. There are: a\. Choose one"):
         plan(backend("a"))
 
 

@@ -167,7 +167,7 @@ SIXTEEN = range(16)
         (
             users(),
             status(target=8, stage="prepare", waits_for="empty_shards"),
-            "it waits to have 8 shards instead of 16, until the others are empty",
+            "the change waits until the others are empty",
             "reshard abort users abc",
         ),
         (users(), None, "declares no shards", None),

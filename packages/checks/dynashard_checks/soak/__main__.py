@@ -30,7 +30,7 @@ from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
 from dynashard_checks.soak.callers import Lister, Worker
 from dynashard_checks.soak.ledger import Findings, Ledger
-from dynashard_local.process import Stack, running_stack
+from dynashard_local.stack import Stack, running_stack
 from dynashard_serving.domain import declared
 
 _TENANT = "soak"

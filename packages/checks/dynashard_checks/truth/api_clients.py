@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from dynashard.transport import connect
-from dynashard_local.events import HttpRequest, Invocation, build_event, build_response
+from dynashard_local.gateway.events import HttpRequest, Invocation, build_event, build_response
 from dynashard_serving.api.app import App, build_app
 from dynashard_serving.api.request_log import CRITICAL
 from dynashard_serving.api.settings import Settings

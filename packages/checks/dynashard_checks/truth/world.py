@@ -14,8 +14,8 @@ from dynashard import schema
 from dynashard_checks.schedules.wire import LeanWire, create_tables, engine_in_memory
 from dynashard_checks.truth.api_clients import TABLES
 from dynashard_checks.truth.proxy import Attempt, Rates
-from dynashard_local.process import running_stack
 from dynashard_local.root import backend_root
+from dynashard_local.stack import running_stack
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,10 @@
 """`dynashard verify-aws`."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from dynashard_tools.options import AsJson
-
-HELP: Final = """Check on a real account the facts about AWS that this backend relies on. It costs money.
-
-It says what it may cost, asks for the account's number, deploys the environment, calls its API, and works on scratch tables and queues of its own, which it removes. --list shows the checks, --clean removes what an interrupted run has left. Calls of the API need a bearer token of the environment's issuer in DYNASHARD_TOKEN.
-"""  # noqa: E501 - the terminal's width breaks the lines
 
 
 def verify_aws(
@@ -30,7 +25,12 @@ def verify_aws(
     cleaning: Annotated[bool, typer.Option("--clean", help="Remove what earlier runs have left, and end.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check on a real account the facts about AWS that this backend relies on."""
+    """Check the facts about AWS that this backend relies on, on a real account. It costs money.
+
+    Prints what it may cost, asks for the account's number, deploys the environment, calls its API, and works on scratch
+    tables and queues of its own, which it removes. `--list` shows the checks; `--clean` removes what an interrupted run
+    has left. Calls of the API need a bearer token of the environment's issuer in DYNASHARD_TOKEN.
+    """
     # Only this command needs the SDK and an HTTP client.
     from dynashard_checks.verify_aws import verification  # noqa: PLC0415
 

@@ -27,7 +27,7 @@ from dynashard_checks.verify_aws.scratch import PREFIX, Scratch
 from dynashard_checks.verify_aws.sign_in import pools, refuse_if_signed_in, scratch_sign_in
 from dynashard_tools.environments import environment_named
 from dynashard_tools.failure import FAILED, WITH_ERRORS, CommandError
-from dynashard_tools.progress import show
+from dynashard_tools.printing import show
 
 TOKEN_VARIABLE: Final = "DYNASHARD_TOKEN"  # noqa: S105 - the name of a variable
 LOCAL_STACK: Final = "local"

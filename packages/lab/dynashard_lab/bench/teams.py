@@ -23,7 +23,7 @@ from domain.samples.incidents import IncidentState
 from domain.samples.participations import Participation
 from dynashard import Collection, Page
 from dynashard_lab.bench.world import World, create_tables
-from dynashard_local.engine import running_engine
+from dynashard_local.engine.process import running_engine
 from dynashard_local.settings import Settings
 
 TENANT: Final = "bench"

@@ -13,7 +13,7 @@ from dynashard.transport import Transport, connect
 from dynashard_lab.bench.clients.layer import opened
 from dynashard_lab.bench.processors import processors
 from dynashard_lab.bench.stored import KEYS, PAGE, REGION, SHARDS, TABLE, TOPOLOGY
-from dynashard_local.engine import running_engine
+from dynashard_local.engine.process import running_engine
 from dynashard_local.settings import Settings
 
 

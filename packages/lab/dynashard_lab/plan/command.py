@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import typer
 
@@ -24,11 +24,6 @@ from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AnyEntity, AsJson, Environment
 from dynashard_tools.plot.figure import picture_format
 from dynashard_tools.topology.facts import EntityFacts
-
-HELP: Final = """Plan shards, capacity and cost: `dynashard plan users --writes 5000 --partitions 200 --zipf 1`.
-
-Rates are per second at the peak, for all logical partitions of the entity together. Without ENTITY, give --item-bytes. It changes nothing, and reads no table except shard counts with --live. docs/planning.md describes the arithmetic and its limits.
-"""  # noqa: E501 - the terminal's width breaks the lines
 
 
 def plan(
@@ -70,7 +65,12 @@ def plan(
     environment: Environment = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan shards, capacity and cost; `HELP` says more."""
+    """Plan shards, capacity and cost: `dynashard plan users --writes 5000 --partitions 200 --zipf 1`.
+
+    Rates are per second at the peak, for all logical partitions of the entity together. Without ENTITY, give
+    `--item-bytes`. It changes nothing, and reads no table except shard counts with `--live`. docs/planning.md describes
+    the arithmetic and its limits.
+    """
     found = _entity(entity, environment, plot, live=live)
     with _wrong_values():
         counts = inputs.live_counts(found, environment) if live else None

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -15,12 +15,7 @@ from dynashard_lab.simulate.scenario import Scenario, chosen, load, names
 from dynashard_tools.failure import on_interrupt
 from dynashard_tools.options import AsJson
 from dynashard_tools.plot.figure import picture_format
-from dynashard_tools.progress import show
-
-HELP: Final = """Run a scenario against a model of DynamoDB's partitions in virtual time: `dynashard simulate hot-tenant`.
-
-Nothing is read from or written to a table, and no AWS account is needed. Without a scenario it lists those that there are.
-"""  # noqa: E501 - the terminal's width breaks the lines
+from dynashard_tools.printing import show
 
 
 def simulate(
@@ -41,7 +36,10 @@ def simulate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a scenario against a model of DynamoDB's partitions in virtual time."""
+    """Run a scenario against a model of DynamoDB's partitions in virtual time: `dynashard simulate hot-tenant`.
+
+    It uses no table, and needs no AWS account. Without a scenario it lists all scenarios.
+    """
     if scenario is None:
         show({"scenarios": names()}, *(f"{name}: {_title(name)}" for name in names()), as_json=as_json)
         return

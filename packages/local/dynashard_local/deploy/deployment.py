@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from dynashard_local.account import ACCOUNT_ID, REGION
 from dynashard_local.deploy.ministack import LONGEST_SECONDS, Ministack
 from dynashard_local.deploy.token_issuer import AUDIENCE, serving
 from dynashard_local.errors import LocalStackError
-from dynashard_local.events import ACCOUNT_ID, REGION
+from dynashard_local.gateway.tokens import Issuer
 from dynashard_local.root import backend_root
-from dynashard_local.tokens import Issuer
 
 PREFIX: Final = "Dynashard-dev"
 CDK: Final = Path("node_modules", ".bin", "cdk")

@@ -15,9 +15,9 @@ from typing import Any, Final, Self
 import boto3
 import httpx
 
-from dynashard_local.engine import PORT_ATTEMPTS, free_port
+from dynashard_local.account import ACCOUNT_ID, REGION
+from dynashard_local.engine.process import PORT_ATTEMPTS, free_port
 from dynashard_local.errors import LocalStackError
-from dynashard_local.events import ACCOUNT_ID, REGION
 from dynashard_local.root import backend_root
 
 PYTHON: Final = Path(".venv-ministack", "bin", "python")

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from dynashard_local.tokens import Issuer
+from dynashard_local.gateway.tokens import Issuer
 
 AUDIENCE = "dynashard-local"
 

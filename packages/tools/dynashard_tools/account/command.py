@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -20,10 +19,11 @@ from dynashard_tools.entities import models
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, Environment, Workers
-from dynashard_tools.progress import Work, show, working
+from dynashard_tools.printing import show, utc_text
+from dynashard_tools.progress import Work, working
 from dynashard_tools.topology.facts import largest_count
 
-account = typer.Typer(help="Export or remove everything that is stored of an account.", no_args_is_help=True)
+account = typer.Typer(help="Export or remove all data of an account.", no_args_is_help=True)
 
 Tenant = Annotated[str, typer.Argument(help="The account: the tenant that tokens name.")]
 
@@ -39,7 +39,7 @@ def export(
 ) -> None:
     """Write every item of an account with its attachments, one JSON object a line.
 
-    Reads the table once to find the account's partitions, and then the partitions. Expired items are left out.
+    It reads the table once to find the account's partitions, and then reads these. It leaves expired items out.
     """
     backend, left_out = open_backend(environment), LeftOut()
     with working("{:>11,} items read, {:,} exported") as work, on_interrupt(lambda: f"{to} is unchanged"):
@@ -56,19 +56,21 @@ def export(
 def remove(
     tenant: Tenant,
     confirm: Annotated[
-        str | None, typer.Option(help="The account's name once more. Without it nothing is removed.")
+        str | None, typer.Option(help="The account's name once more, to confirm; without it nothing is removed.")
     ] = None,
     environment: Environment = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Remove every stored item of an account for good, with attachments and copies.
+    """Remove all stored items of an account for good, with their attachments and copies.
 
-    Reads the table until it finds nothing. If it is interrupted, run it again. Revoke the account's tokens before. The
-    purge is recorded, so that `dynashard restore` repeats it.
+    Revoke the account's tokens first. It reads the table again until it finds nothing; if it is interrupted, run it
+    again. It records the purge, so that `dynashard restore` repeats it.
     """
     if confirm not in (None, tenant):
-        raise CommandError(f"--confirm names {confirm!r}, not {tenant!r}; nothing was removed")
+        raise CommandError(
+            f"--confirm is {confirm!r}, and the account is {tenant!r}: nothing was removed. Name the same account"
+        )
     backend = open_backend(environment)
     data = _tenant_data(backend)
     with working("{:>11,} items read, {:,} removed") as work, on_interrupt(lambda: "run it again to remove the rest"):
@@ -84,20 +86,16 @@ def remove(
 
 @account.command()
 def purges(environment: Environment = None, *, as_json: AsJson = False) -> None:
-    """List the purges of the last 37 days, which a restore to an earlier moment has to repeat."""
+    """List the purges of the last 37 days. A restore to a moment before a purge has to repeat it."""
     found = open_backend(environment).purge_records().all()
-    lines = [f"{_time(each.began)} {each.tenant}: {_ended(each)}, of {each.table}" for each in found] or [
+    lines = [f"{utc_text(each.began)} {each.tenant}: {_ended(each)}, of {each.table}" for each in found] or [
         "no purge is recorded"
     ]
     show({"purges": [asdict(each) for each in found]}, *lines, as_json=as_json)
 
 
 def _ended(record: PurgeRecord) -> str:
-    return "not complete" if record.ended is None else f"{record.items:,} items removed until {_time(record.ended)}"
-
-
-def _time(epoch: float) -> str:
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return "not complete" if record.ended is None else f"{record.items:,} items removed by {utc_text(record.ended)}"
 
 
 def purged(backend: Backend, tenant: str, scanned: Scanned, removed: Callable[[int], None]) -> Purged:

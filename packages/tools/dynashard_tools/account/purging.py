@@ -58,7 +58,8 @@ def purge(data: TenantData, tenant: str, *, scanned: Scanned, removed: Callable[
         if done.total == before:
             return done
     raise CommandError(
-        f"{done.total:,} stored items of {tenant} were removed, but others write more: revoke its tokens and try again"
+        f"{done.total:,} stored items of {tenant} were removed, but new ones are being written: revoke its tokens, and "
+        "run the command again"
     )
 
 

@@ -10,7 +10,8 @@ from dynashard_tools.entities import exposed, partition_fields
 from dynashard_tools.etl.mapping import load_map
 from dynashard_tools.etl.run import Etl
 from dynashard_tools.options import AsJson, DryRun, EntityName, Environment, Partition, Workers
-from dynashard_tools.progress import show, working
+from dynashard_tools.printing import show
+from dynashard_tools.progress import working
 
 
 def etl(
@@ -27,7 +28,7 @@ def etl(
 ) -> None:
     """Read all items of a partition in parallel, map them, and write back those that change.
 
-    An item that is changed by others meanwhile is read and mapped again. Run it again after an interruption.
+    If somebody else changes an item meanwhile, it is read and mapped again. After an interruption, run it again.
     """
     model, change = exposed(entity).entity, load_map(file)
     values, backend = partition_fields(model, partition), open_backend(environment)
@@ -42,7 +43,7 @@ def etl(
         tally = task.run(values)
     line = (
         f"{tally.read:,} read, {tally.changed:,} {'would change' if dry_run else 'changed'}, {tally.unchanged:,} "
-        f"unchanged, {tally.gone:,} gone meanwhile, {tally.again:,} mapped again; {work.seconds:.1f} s, "
+        f"unchanged, {tally.gone:,} deleted meanwhile, {tally.again:,} mapped again; {work.seconds:.1f} s, "
         f"{work.read_units:,.1f} read and {work.write_units:,.0f} write units"
     )
     show(

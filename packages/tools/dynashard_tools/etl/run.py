@@ -82,7 +82,7 @@ class Etl(Generic[E]):
         return tally
 
     def _progress(self, tally: Tally) -> str:
-        changed = "nothing is changed" if self.dry_run else f"at least {tally.changed:,} items are changed"
+        changed = "nothing was changed" if self.dry_run else f"at least {tally.changed:,} items were changed"
         return f"{changed}: run it again for the rest"
 
     def _one(self, item: E) -> Tally:

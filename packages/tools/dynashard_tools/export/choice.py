@@ -79,22 +79,37 @@ def choose(model: type[Entity], *, day: str | None, month: str | None, time: str
     """
     if tenant is not None and TENANT not in model.model_fields:
         raise CommandError(f"{definition(model).name} has no {TENANT}: leave --tenant out")
-    if day is not None and month is not None:
-        raise CommandError("give --day or --month, not both")
-    if day is None and month is None:
+    period = period_of(day, month)
+    if period is None:
         if time is not None:
             raise CommandError("--time names the field that --day or --month is compared with: give one of them")
         return Choice(model, tenant=tenant)
-    start = _parsed(day, "%Y-%m-%d", "--day", "2026-11-20") if day else _parsed(month, "%Y-%m", "--month", "2026-11")
-    end = start + timedelta(days=1) if day else (start + timedelta(days=32)).replace(day=1)
+    start, end = period
     return Choice(model, _time_field(model, time), start, end, tenant)
 
 
-def _parsed(text: str | None, form: str, option: str, example: str) -> datetime:
+def period_of(day: str | None, month: str | None) -> tuple[datetime, datetime] | None:
+    """Return the start and the end, which is exclusive, of a day or a month in UTC; None without either.
+
+    Raises:
+        CommandError: both are given, or one is not written like 2026-11-20 or 2026-11.
+    """
+    if day is not None and month is not None:
+        raise CommandError("give --day or --month, not both")
+    if day is not None:
+        start = _parsed(day, "%Y-%m-%d", "--day", "2026-11-20")
+        return start, start + timedelta(days=1)
+    if month is not None:
+        start = _parsed(month, "%Y-%m", "--month", "2026-11")
+        return start, (start + timedelta(days=32)).replace(day=1)
+    return None
+
+
+def _parsed(text: str, form: str, option: str, example: str) -> datetime:
     try:
-        return datetime.strptime(text or "", form).replace(tzinfo=UTC)
+        return datetime.strptime(text, form).replace(tzinfo=UTC)
     except ValueError:
-        raise CommandError(f"{option} {text}: write it like {example}") from None
+        raise CommandError(f"{option} is {text!r}; write it like {example}") from None
 
 
 def _time_field(model: type[Entity], name: str | None) -> str:

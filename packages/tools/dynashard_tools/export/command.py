@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -21,12 +21,8 @@ from dynashard_tools.export.snapshot import Place, Snapshot
 from dynashard_tools.failure import WITH_ERRORS, CommandError, on_interrupt
 from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, Day, EntityName, Environment, Month, Workers
-from dynashard_tools.progress import Work, show, working
-
-HELP: Final = """Write the items of an entity into a file: `dynashard export pings --day 2026-11-20 --to pings.parquet`.
-
-It reads the table, or with --to s3://bucket/prefix lets DynamoDB export its backup, which takes none of the table's capacity. `convert` writes a file from such an export.
-"""  # noqa: E501 - the terminal's width breaks the lines
+from dynashard_tools.printing import show
+from dynashard_tools.progress import Work, working
 
 
 class _Commands(TyperGroup):
@@ -37,12 +33,25 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args if known else ["run", *args])
 
 
-export = typer.Typer(help=HELP, no_args_is_help=True, cls=_Commands)
+export = typer.Typer(no_args_is_help=True, cls=_Commands)
+
+
+@export.callback()
+def _root() -> None:
+    """Write the items of an entity into a file: `dynashard export pings --day 2026-11-20 --to pings.parquet`.
+
+    It reads the table. With `--to s3://bucket/prefix` DynamoDB exports its backup instead, which takes none of the
+    table's capacity; the command `convert` writes a file from such an export.
+    """
+
 
 File = Annotated[str, typer.Option("--to", help="The file to write, .csv, .jsonl or .parquet.")]
-FileFormat = Annotated[Format | None, typer.Option("--format", help="What to write; by the file's name if left out.")]
+FileFormat = Annotated[
+    Format | None, typer.Option("--format", help="The format of the file. If left out, the name of the file decides.")
+]
 TimeField = Annotated[
-    str | None, typer.Option("--time", help="The field for --day or --month; at or created_at if left out.")
+    str | None,
+    typer.Option("--time", help="The field that --day or --month is compared with; at or created_at if left out."),
 ]
 Tenant = Annotated[str | None, typer.Option(help="Items of this tenant only.")]
 
@@ -65,13 +74,18 @@ def run(  # noqa: PLR0917 - typer calls it by name
 ) -> None:
     """Write a day's, a month's or all items into a file, or let DynamoDB export the table to S3.
 
-    `run` may be left out. Into a file: reads the table twice, half a read unit for every 4 KB. To S3: no capacity; all
-    of the table's backup is exported, and `dynashard export convert` chooses from it.
+    The word `run` may be left out.
+
+    Into a file, it reads the table twice: half a read unit for every 4 KB. To S3, it takes no capacity: DynamoDB
+    exports the backup of the whole table, from which `dynashard export convert` chooses.
     """
     choice = choose(exposed(entity).entity, day=day, month=month, time=time_field, tenant=tenant)
     if to.startswith("s3://"):
         if file_format is not None:
-            raise CommandError("DynamoDB exports to S3 in its own format: leave --format out, and convert afterwards")
+            raise CommandError(
+                "--format is for files, and DynamoDB exports to S3 in a format of its own: leave --format out, and "
+                "convert the export afterwards"
+            )
         _to_s3(choice, Place.of(to), environment, as_json=as_json)
         return
     left_out = LeftOut()
@@ -97,8 +111,8 @@ def convert(  # noqa: PLR0917 - typer calls it by name
 ) -> None:
     """Write a file of an entity's items from a DynamoDB export.
 
-    Leaves out what readers would not have seen at the time of the export. An item that does not fit its declaration is
-    reported on standard error and left out; the exit status is 3 then.
+    It leaves out what readers would not have seen at the time of the export: relocation markers, and items that had
+    expired. It names items that do not fit their declaration on standard error; the exit status is 3 then.
     """
     choice = choose(exposed(entity).entity, day=day, month=month, time=time_field, tenant=tenant)
     refused: list[UndecodableItemError] = []

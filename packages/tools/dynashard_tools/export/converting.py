@@ -14,6 +14,7 @@ from dynashard import Entity
 from dynashard.errors import UndecodableItemError
 from dynashard.schema import EXPIRES_AT, MOVED_TO, TYPE
 from dynashard.transport import Wire
+from dynashard_tools.environments import aws_errors
 from dynashard_tools.export.choice import Choice
 from dynashard_tools.export.reading import BATCH
 from dynashard_tools.export.snapshot import Place
@@ -104,22 +105,16 @@ def _opener(path: Path) -> Opened:
 
 
 def _in_s3(client: Any, place: Place) -> dict[str, Opened]:
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - folders need none of it
-
     def opener(key: str) -> Opened:
         def opened() -> BinaryIO:
-            try:
+            with aws_errors(f"s3://{place.bucket}/{key} cannot be read"):
                 body: BinaryIO = client.get_object(Bucket=place.bucket, Key=key)["Body"]
-            except (BotoCoreError, ClientError) as error:
-                raise CommandError(f"s3://{place.bucket}/{key} cannot be read: {error}") from error
             return body
 
         return opened
 
     prefix = f"{place.prefix}/" if place.prefix else ""
-    try:
+    with aws_errors(f"{place} cannot be listed"):
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=prefix)
         keys = [each["Key"] for page in pages for each in page.get("Contents", [])]
-    except (BotoCoreError, ClientError) as error:
-        raise CommandError(f"{place} cannot be listed: {error}") from error
     return {key: opener(key) for key in keys}

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from dynashard_tools.environments import aws_errors
 from dynashard_tools.failure import CommandError, on_interrupt
 
 S3: Final = "s3"
@@ -81,9 +82,5 @@ class Snapshot:
         return answer["ExportDescription"]
 
     def _call(self, operation: str, **request: Any) -> Any:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only deployed backends need it
-
-        try:
+        with aws_errors(operation.replace("_", " ")):
             return getattr(self.client, operation)(**request)
-        except (BotoCoreError, ClientError) as error:
-            raise CommandError(f"{operation.replace('_', ' ')}: {error}") from error

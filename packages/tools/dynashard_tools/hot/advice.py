@@ -90,8 +90,8 @@ def _under_way(status: Status, name: str) -> Verdict | None:
         return Verdict(growing, f"reshard status {name} --watch")
     if status.waits_for == "empty_shards":
         waits = (
-            f"it waits to have {status.target} shards instead of {status.count}, until the others are empty, and "
-            "writers use fewer shards meanwhile; the growth policy takes that back at a throttle, or you do"
+            f"it is shrinking from {status.count} to {status.target} shards: writers use the fewer shards already, and "
+            "the change waits until the others are empty. The growth policy takes it back at a throttle, or you can"
         )
         return Verdict(waits, f"reshard abort {name}")
     if status.target is not None:
@@ -126,16 +126,18 @@ def _changed(status: Status, begin: float) -> Verdict | None:
     """Return the cause if the count has changed while these throttles were counted. A first count has no cause."""
     if status.cause is None or status.since <= begin:
         return None
-    changed = f"its count has changed to {status.count} meanwhile, so these may be from before; look again"
+    changed = f"its count has changed to {status.count} meanwhile, so these throttles may be older; look again"
     return Verdict(changed, "hot --minutes 1")
 
 
 def _too_few(hot: Hot, count: int, most: int) -> Verdict:
     command = f"reshard start {hot.place.arguments} --to {max(1, count) * 2}"
     if count >= most:
-        return Verdict(f"it has {count} shards, and `max` of its declaration forbids more by itself", command)
+        return Verdict(
+            f"it has {count} shards, and does not grow by itself beyond the `max` of its declaration", command
+        )
     if len(hot.shards) <= count * FEW_SHARDS:
-        return Verdict("a few shards take most of its traffic: keys are uneven, or sort keys rise", command)
+        return Verdict("a few shards take most of its traffic: keys are uneven, or sort keys always increase", command)
     return Verdict("it has too few shards for its traffic", command)
 
 

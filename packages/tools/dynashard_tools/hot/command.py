@@ -1,8 +1,7 @@
 """`dynashard hot`."""
 
 import time
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 import typer
@@ -19,7 +18,7 @@ from dynashard_tools.hot.places import Place, place_of
 from dynashard_tools.hot.simulated import Simulated, simulated
 from dynashard_tools.hot.throttles import CAUSES, PAGES, SLOTS, CloudWatch, ThrottledKey, Throttles
 from dynashard_tools.options import AsJson, Environment
-from dynashard_tools.progress import show
+from dynashard_tools.printing import show, utc_text
 from dynashard_tools.reshard.description import line
 from dynashard_tools.reshard.scopes import own_scopes
 
@@ -42,9 +41,9 @@ def hot(
 ) -> None:
     """Show which keys DynamoDB throttles, why, and the command that helps.
 
-    With --env it reads CloudWatch: throttles by reason, and the throttled keys of contributor insights. The local stack
-    has both only if it runs with SIMULATE; else it shows the shard counts that change, and those that have grown
-    because of throttles.
+    With `--env` it reads CloudWatch: the throttles by reason, and the throttled keys by contributor insights. The local
+    stack has both only if it runs with SIMULATE. Without that, it shows the shard counts that are changing, and those
+    that have grown because of throttles.
     """
     backend = open_backend(environment)
     source = _source(backend, environment)
@@ -73,7 +72,7 @@ def hot(
 def _source(backend: Backend, environment: str | None) -> CloudWatch | Simulated | None:
     if environment is None:
         return simulated(backend.endpoint)
-    client = _clients(environment)
+    client = environment_named(environment).client
     return CloudWatch(client("dynamodb"), client("cloudwatch"), backend.table, time.time)
 
 
@@ -121,7 +120,7 @@ def _text(summary: dict[str, Any], throttles: list[Throttles]) -> list[str]:
         for each in summary["throttles"]
     ]
     shown += lines(summary["hot"])
-    shown += [f"{key}: throttled, and no entity has such keys" for key in summary["unknown_keys"]]
+    shown += [f"{key}: throttled, but no entity has such keys" for key in summary["unknown_keys"]]
     if len(summary["hot"]) > _MANY:
         shown.append("many partitions are throttled: the table may be cold (docs/runbooks/throttled-key.md)")
     if throttles and not summary["hot"] and not summary["problems"]:
@@ -137,15 +136,9 @@ def _local(backend: Backend, *, as_json: bool) -> None:
     ended = {status.key: status for status in map(resharder.status, own) if not status.busy}
     grown = sorted((each for each in ended.values() if each.cause == _GROWTH), key=lambda each: each.since)[::-1]
     text = [line(each) for each in changing] or ["no shard count is changing"]
-    text += [f"{line(each)}, since {_time(each.since)} because of throttles" for each in grown[:_SHOWN]]
+    text += [f"{line(each)}, since {utc_text(each.since)} because of throttles" for each in grown[:_SHOWN]]
     summary = {name: [each.as_dict() for each in found] for name, found in (("changing", changing), ("grown", grown))}
-    note = "the local stack has no metrics of throttles without SIMULATE; these shard counts change, or have grown:"
+    note = (
+        "without SIMULATE, the local stack has no metrics of throttles. Shard counts that are changing or have grown:"
+    )
     show(summary, note, *text, as_json=as_json)
-
-
-def _time(epoch: float) -> str:
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _clients(environment: str) -> Callable[[str], Any]:
-    return environment_named(environment).client

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dynashard import schema
 from dynashard_serving.aws_services import metric_data
+from dynashard_tools.environments import aws_errors
 from dynashard_tools.failure import CommandError
 
 CAUSES: Final = {
@@ -94,10 +95,8 @@ class CloudWatch:
 
         Cost: 1 DescribeContributorInsights, 1 GetInsightRuleReport for each of two rules.
         """
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
-
         of: dict[str, str] = {"IndexName": slot} if slot else {}
-        try:
+        with aws_errors(f"the throttled keys of {slot or self.table} cannot be read"):
             found = self.dynamodb.describe_contributor_insights(TableName=self.table, **of)
             status = found["ContributorInsightsStatus"]
             if status not in ("ENABLED", "ENABLING"):
@@ -106,8 +105,6 @@ class CloudWatch:
             rules: Sequence[str] = found.get("ContributorInsightsRuleList", [])
             wanted = [rule for rule in rules if _PARTITION_RULE in rule or _ITEM_RULE in rule]
             return [key for rule in wanted for key in self._report(rule, slot, minutes)]
-        except (BotoCoreError, ClientError) as error:
-            raise CommandError(f"the throttled keys of {slot or self.table} cannot be read: {error}") from error
 
     def _report(self, rule: str, slot: str | None, minutes: int) -> list[ThrottledKey]:
         start, end = self._window(minutes)

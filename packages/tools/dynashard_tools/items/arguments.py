@@ -30,7 +30,7 @@ def fields(model: type[Entity], texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise CommandError(f"{text!r} is not NAME=VALUE, such as id=ada")
+            raise CommandError(f"{text!r} has no `=`; write NAME=VALUE, such as id=ada")
         found.setdefault(name, []).append(_value(model, name, value))
     return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
 
@@ -42,7 +42,7 @@ def document(argument: str | None, file: str | None, given: Mapping[str, Any]) -
         CommandError: the JSON cannot be read, is not an object, or contradicts `given`.
     """
     if argument is not None and file is not None:
-        raise CommandError("give the item as an argument or with --file, not both")
+        raise CommandError("the item is given as an argument and with --file: leave one of them out")
     item = _parsed(argument, file)
     for name, value in given.items():
         if name in item and item[name] != value:

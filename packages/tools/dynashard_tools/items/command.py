@@ -16,14 +16,14 @@ from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, EntityName, Environment
 
 Key = Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="The key, such as tenant_id=abc id=ada.")]
-Consistent = Annotated[bool, typer.Option("--consistent", help="See every write acknowledged before.")]
-IfMatch = Annotated[str | None, typer.Option(help="Only if the stored item is at this revision.")]
+Consistent = Annotated[bool, typer.Option("--consistent", help="Read consistently: see every acknowledged write.")]
+IfMatch = Annotated[str | None, typer.Option(help="Write only if the stored item is at this revision.")]
 
 
 def get(
     entity: EntityName,
     key: Key,
-    include: Annotated[list[str] | None, typer.Option(help="An attachment to read too; may be repeated.")] = None,
+    include: Annotated[list[str] | None, typer.Option(help="Also read this attachment; may be repeated.")] = None,
     environment: Environment = None,
     *,
     consistent: Consistent = False,
@@ -47,23 +47,24 @@ def put(
     if_match: IfMatch = None,
     environment: Environment = None,
 ) -> None:
-    """Store an item, whether or not its key has one, and print it as stored: `dynashard put users tenant_id=abc -`.
+    """Create or replace an item, and print it as stored: `dynashard put users tenant_id=abc -`.
 
-    What `get` prints can be put back: revision and stamps are ignored. With --if-match a write of others since then
-    is not overwritten. One write: 1 write unit for each KB, in the table and in each index.
+    The output of `get` can be put back, because the revision and fields that the server sets are ignored. With
+    `--if-match` it does not overwrite what somebody else has written since. One write: 1 write unit for each KB, in the
+    table and in each index.
     """
     wanted = exposed(entity)
     texts = [text for text in item or [] if not _is_document(text)]
     documents = [text for text in item or [] if _is_document(text)]
     if len(documents) > 1:
-        raise CommandError("give one item: there are two JSON arguments")
+        raise CommandError(f"{len(documents)} arguments are JSON; give one item")
     whole = document(documents[0] if documents else None, file, fields(wanted.entity, texts))
     request = {**_request("put", wanted, whole), "item": whole, **_without_unset({"if_match": _revision(if_match)})}
     print_item(invoke(environment, request)["item"])
 
 
 def delete(entity: EntityName, key: Key, if_match: IfMatch = None, environment: Environment = None) -> None:
-    """Delete an item: `dynashard delete users tenant_id=abc id=ada`. Prints nothing.
+    """Delete an item, and print nothing: `dynashard delete users tenant_id=abc id=ada`.
 
     One write: 1 write unit for each KB, in the table and in each index.
     """
@@ -85,11 +86,11 @@ def list_(  # noqa: PLR0917 - typer calls it by name
         typer.Option(help="Order over the shards; round_robin if left out."),
     ] = None,
     direction: Annotated[Literal["asc", "desc"] | None, typer.Option(help="asc if left out.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="Only sort keys that begin so.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="Only sort keys with this prefix.")] = None,
     start: Annotated[str | None, typer.Option("--from", help="Only sort keys from this one on.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="Only sort keys before this one.")] = None,
-    names: Annotated[str | None, typer.Option("--fields", help="These fields only, such as id,email.")] = None,
-    cursor: Annotated[str | None, typer.Option(help="Get the page after this cursor's.")] = None,
+    names: Annotated[str | None, typer.Option("--fields", help="Only these fields, such as id,email.")] = None,
+    cursor: Annotated[str | None, typer.Option(help="The cursor of the page before, to get the next one.")] = None,
     environment: Environment = None,
     *,
     consistent: Consistent = False,
@@ -97,8 +98,8 @@ def list_(  # noqa: PLR0917 - typer calls it by name
 ) -> None:
     """Print a page of items: `dynashard list users tenant_id=abc --order ordered`.
 
-    A table on a terminal; elsewhere the JSON object that REST answers. A page may be short: only a null cursor ends.
-    Costs what docs/listing.md says of the order.
+    On a terminal it prints a table, elsewhere the JSON object that REST returns. A page may be short; only a null
+    cursor means the end. docs/listing.md gives the cost of each order.
     """
     wanted = exposed(entity)
     chosen = fields(wanted.entity, given)

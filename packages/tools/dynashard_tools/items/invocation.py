@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dynashard.entity import Undecodable
 from dynashard.locations import CURSOR_SECRET_OUTPUT
-from dynashard_local.functions import api_environment
+from dynashard_local.functions.specs import api_environment
 from dynashard_local.settings import Settings
 from dynashard_serving.commands.handler import Log, build_commands
 from dynashard_serving.settings import ServingSettings, tenant_rule

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
+
+from dynashard_tools.printing import print_table
 
 
 def print_item(item: Mapping[str, Any]) -> None:
@@ -26,8 +27,7 @@ def print_page(page: Mapping[str, Any], columns: Sequence[str], *, as_json: bool
         table = Table(*shown)
         for item in items:
             table.add_row(*(_cell(item.get(name)) for name in shown))
-        # Without markup, because rich would take `:abc:` for an emoji, and `[abc]` for a style.
-        Console(emoji=False, markup=False, highlight=False).print(table)
+        print_table(table)
     else:
         typer.echo("no items on this page")
     if page["cursor"] is not None:

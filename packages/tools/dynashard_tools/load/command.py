@@ -26,37 +26,42 @@ from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
 from dynashard_tools.load.loader import TENANT, LineError, Load
 from dynashard_tools.load.rows import Lines, rows
 from dynashard_tools.options import AsJson, Environment
-from dynashard_tools.progress import show
+from dynashard_tools.printing import show
 
 Format = Literal["csv", "jsonl"]
 LOADED: Final = tuple(each.path for each in declared().entities if "create" in each.operations)
 """What can be loaded: all entities but those that the backend itself writes, such as copies and roll-ups."""
 
-HELP: Final = """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.
-
-FILE is CSV with a header line, or JSON Lines, in UTF-8; `-` reads standard input. Every row is checked by the entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a new item.
-
-A load that ended early continues with --resume: no row becomes two items. Exit status: 0 if every line was loaded, 3 if lines were left out, 1 if the load ended early, 130 after Ctrl-C.
-"""  # noqa: E501 - the terminal's width breaks the lines
-
 
 def load(  # noqa: PLR0917 - typer calls it by name
     entity: Annotated[str, typer.Argument(help=f"What to load: {', '.join(LOADED)}.", autocompletion=names_beginning)],
     file: Annotated[str, typer.Argument(help="The file, or - for standard input.")],
-    tenant: Annotated[str | None, typer.Option(help="Tenant of all rows; needed if the rows do not name one.")] = None,
+    tenant: Annotated[
+        str | None, typer.Option(help="The tenant of all rows; needed if the rows do not name one.")
+    ] = None,
     file_format: Annotated[
-        Format | None, typer.Option("--format", help="The format of FILE; by its name if left out.")
+        Format | None, typer.Option("--format", help="The format of FILE. If left out, its name decides.")
     ] = None,
     on_error: Annotated[Literal["stop", "skip"], typer.Option(help="What to do with a bad line.")] = "stop",
     errors: Annotated[Path | None, typer.Option(help="Also write bad lines to this file, as JSON Lines.")] = None,
-    state: Annotated[Path | None, typer.Option(help="Where to keep the checkpoint; default FILE.load-state.")] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="Where to keep the checkpoint; FILE.load-state if left out.")
+    ] = None,
     environment: Environment = None,
     *,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a load that ended early.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all rows, write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all rows, and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Load a file of items; `HELP` says more."""
+    """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.
+
+    FILE is CSV with a header line, or JSON Lines, in UTF-8; `-` reads standard input. Every row is checked by the
+    entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a
+    new item.
+
+    A load that ended early continues with `--resume`: no row becomes two items. Exit status: 0 if every line was
+    loaded, 3 if lines were left out, 1 if the load ended early, 130 after Ctrl-C.
+    """
     tenants = tenant_rule(os.environ)
     wanted = _wanted(entity, tenant, tenants)
     chosen = _format(file, file_format)
@@ -140,7 +145,7 @@ class Done:
 def _wanted(name: str, tenant: str | None, tenants: TenantRule) -> Exposed:
     found = exposed(name)
     if "create" not in found.operations:
-        raise CommandError(f"{found.path} are written by the backend itself. What can be loaded: {', '.join(LOADED)}")
+        raise CommandError(f"{found.path} are written by the backend itself: load some of {', '.join(LOADED)}")
     if tenant is not None and TENANT not in found.entity.model_fields:
         raise CommandError(f"{found.path} have no {TENANT}: leave --tenant out")
     if tenant is not None and not tenants.allows(tenant):
@@ -158,7 +163,7 @@ def _format(file: str, given: Format | None) -> Format:
         return "csv"
     if file.endswith((".jsonl", ".ndjson")):
         return "jsonl"
-    raise CommandError("the file's name does not say its format: give --format csv or --format jsonl")
+    raise CommandError(f"the format of {file!r} is not known: give --format csv or --format jsonl")
 
 
 def _default_state(file: str) -> Path | None:

@@ -150,8 +150,8 @@ class Load(Generic[E]):
         kept = self.checkpoint
         if end != Position(kept.line, kept.fingerprint):
             raise CommandError(
-                f"the file has changed above line {kept.line}, up to where it was loaded; undo that, or remove the "
-                "state file to start again (rows without ids become new items then)"
+                f"the file has changed above line {kept.line}, up to which it was loaded: restore it, or remove the "
+                "checkpoint to start again (rows without ids become new items then)"
             )
 
     def _check(self, row: Row) -> E | LineError | None:
@@ -179,7 +179,7 @@ class Load(Generic[E]):
         fields = dict(given)
         entity, tenant = self.items.entity, self.checkpoint.tenant
         for name in sorted(entity.server_fields & fields.keys()):
-            return LineError(line, name, "is set when the item is written; leave it out")
+            return LineError(line, name, "is set by the server; leave it out")
         if tenant is not None and fields.setdefault(TENANT, tenant) != tenant:
             return LineError(line, TENANT, "differs from the tenant of this load")
         if TENANT not in fields and TENANT in entity.partition_fields:

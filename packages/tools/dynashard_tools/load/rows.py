@@ -57,7 +57,9 @@ class Lines:
             self.bytes_read += len(raw)
             self._hash.update(raw)
             if len(raw) > MAX_ROW_BYTES:
-                raise _UnreadableError(f"longer than {MAX_ROW_BYTES:,} bytes; is this the right file?")
+                raise _UnreadableError(
+                    f"longer than {MAX_ROW_BYTES:,} bytes, which no item is; check that this is the right file"
+                )
             yield (raw.removeprefix(_BOM) if self.number == 1 else raw).decode(errors="surrogateescape")
 
     def fingerprint(self) -> str:

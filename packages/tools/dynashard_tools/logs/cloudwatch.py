@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from dynashard_tools.environments import aws_errors
 from dynashard_tools.failure import CommandError
 from dynashard_tools.logs.insights import Row
 
@@ -15,18 +16,14 @@ _OVER: Final = ("Failed", "Cancelled", "Timeout", "Unknown")
 
 def saved(client: Any, environment: str) -> dict[str, Mapping[str, Any]]:
     """Return the saved queries of an environment by name. Cost: 1 call for every 1,000. Raises `CommandError`."""
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
-
     prefix, found, more = f"dynashard-{environment}/", dict[str, Mapping[str, Any]](), dict[str, str]()
-    try:
+    with aws_errors(f"the saved queries of {environment} cannot be read"):
         while True:
             page = client.describe_query_definitions(queryDefinitionNamePrefix=prefix, **more)
             found |= {each["name"].removeprefix(prefix): each for each in page["queryDefinitions"]}
             if not page.get("nextToken"):
                 break
             more = {"nextToken": page["nextToken"]}
-    except (BotoCoreError, ClientError) as error:
-        raise CommandError(f"the saved queries of {environment} cannot be read: {error}") from error
     if not found:
         raise CommandError(f"{environment} has no saved queries: deploy the stack Dynashard-{environment}-Monitoring")
     return found
@@ -46,10 +43,8 @@ def run(
     Raises:
         CommandError: it fails, or it takes too long.
     """
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
-
     name = query["name"]
-    try:
+    with aws_errors(f"the query {name} cannot be run"):
         started = client.start_query(
             logGroupNames=query["logGroupNames"],
             queryString=query["queryString"],
@@ -63,8 +58,6 @@ def run(
             if answer["status"] in _OVER:
                 raise CommandError(f"the query {name} has ended as {answer['status']}: try fewer --minutes")
             sleep(_PAUSE_SECONDS)
-    except (BotoCoreError, ClientError) as error:
-        raise CommandError(f"the query {name} cannot be run: {error}") from error
     raise CommandError(f"the query {name} has not ended after {_POLLS} seconds: try fewer --minutes")
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from dynashard_tools.failure import CommandError
@@ -13,11 +12,13 @@ from dynashard_tools.logs.insights import Row
 from dynashard_tools.logs.lookups import SUBJECTS, look_up, without_repeats
 from dynashard_tools.logs.sources import logs_of, window_of
 from dynashard_tools.options import AsJson, Environment
+from dynashard_tools.printing import print_table
 
 
 def logs(
     name: Annotated[
-        str | None, typer.Argument(help="A saved query; or `request`, `item` or `tenant`; lists them if left out.")
+        str | None,
+        typer.Argument(help="A saved query, or `request`, `item` or `tenant`. If left out, all of them are listed."),
     ] = None,
     value: Annotated[
         str | None, typer.Argument(help="The request's id, the item such as users/ada, or the tenant.")
@@ -42,10 +43,10 @@ def logs(
     window = window_of(minutes)
     if name in SUBJECTS:
         if not value:
-            raise CommandError(f"name the {name}, such as: dynashard logs {name} {_EXAMPLES[name]}")
+            raise CommandError(f"the {name} is missing: name it, such as dynashard logs {name} {_EXAMPLES[name]}")
         rows = without_repeats(look_up(name, value, lambda text: found.ask(text, window)))
     elif value is not None:
-        raise CommandError(f"the saved query {name!r} takes no value; {', '.join(SUBJECTS)} do")
+        raise CommandError(f"the saved query {name!r} takes no value: leave {value!r} out")
     elif name not in names:
         raise CommandError(f"there is no saved query {name!r}. There are: {', '.join([*SUBJECTS, *names])}")
     else:
@@ -67,5 +68,4 @@ def _print(rows: Sequence[Row], name: str, minutes: int) -> None:
     table = Table(*columns)
     for row in rows:
         table.add_row(*(row.get(column, "").strip() for column in columns))
-    # Without markup, because rich would take `:abc:` for an emoji.
-    Console(emoji=False, markup=False).print(table)
+    print_table(table)

@@ -4,6 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Any, Final, Protocol
 
 from dynashard_cdk.saved_queries import QUERIES
 from dynashard_local.errors import LocalStackError
-from dynashard_local.kept_logs import BEFORE
+from dynashard_local.log_rotation import BEFORE
 from dynashard_local.settings import Settings
-from dynashard_tools.environments import Environment, environment_named, is_local
+from dynashard_tools.environments import Environment, aws_errors, environment_named, is_local
 from dynashard_tools.failure import CommandError
 from dynashard_tools.logs.cloudwatch import run, saved
 from dynashard_tools.logs.insights import Record, Row, record_of, run_query
@@ -180,8 +181,6 @@ class _GroupReader:
     groups: Mapping[str, str]
 
     def read(self, logs: Sequence[str], window: Window) -> Iterator[Record]:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
-
         for log in logs:
             if log not in self.groups:
                 continue
@@ -190,15 +189,14 @@ class _GroupReader:
                 "startTime": window[0] * 1000,
                 "endTime": window[1] * 1000,
             }
-            try:
+            with (
+                aws_errors(f"the log {self.groups[log]} cannot be read"),
+                # A function that never ran may have no log yet.
+                suppress(self.client.exceptions.ResourceNotFoundException),
+            ):
                 for page in self.client.get_paginator("filter_log_events").paginate(**request):
                     for event in page["events"]:
                         yield record_of(log, _shown(event["timestamp"] / 1000), event["message"].rstrip("\n"))
-            except self.client.exceptions.ResourceNotFoundException:
-                # A function that never ran may have no log yet.
-                continue
-            except (BotoCoreError, ClientError) as error:
-                raise CommandError(f"the log {self.groups[log]} cannot be read: {error}") from error
 
 
 def window_of(minutes: int, now: float | None = None) -> Window:

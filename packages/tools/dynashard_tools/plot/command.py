@@ -22,7 +22,9 @@ from dynashard_tools.topology.facts import partition_count, shown
 PAGE: Final = 500
 """Items a page; each item is a dot, in the order that a client would see."""
 
-plot = typer.Typer(help="Draw live data: how shards are filled, in which order listings come.", no_args_is_help=True)
+plot = typer.Typer(
+    help="Draw live data: how items are spread over shards, and the order of listings.", no_args_is_help=True
+)
 
 File = Annotated[Path, typer.Argument(help="The picture, .png or .svg; replaced if it exists.")]
 
@@ -61,14 +63,16 @@ def plot_order(
     model = exposed(entity).entity
     picture_format(file)
     if not definition(model).rule.fixed:
-        raise CommandError(f"{entity} have random placement, so keys do not determine shards: use another entity")
+        raise CommandError(f"{entity} has random placement, so keys do not determine shards: draw another entity")
     listed, count = _listed(open_backend(environment), model, partition, Order(order), limit=limit, page=page)
     name = logical_partition(model, partition)
     if not listed:
         raise CommandError(f"{name} has no items: there is no order to draw")
     order_picture.draw(file, f"{name}: {order} over {shown(count)}", listed, shards=max(count, 1))
     late = order_picture.inversions(order_picture.ranks(listed))
-    typer.echo(f"{file}: {len(listed):,} items, {late:,} of them directly after one that should follow them")
+    typer.echo(
+        f"{file}: {len(listed):,} items, {late:,} of them out of order: directly after one that should follow them"
+    )
 
 
 def _listed(

@@ -9,13 +9,13 @@ import typer
 
 from dynashard_tools.failure import CommandError, file_errors
 from dynashard_tools.options import AsJson, Environment
-from dynashard_tools.progress import show
+from dynashard_tools.printing import show
 from dynashard_tools.queue.reach import EVENTS, NAMES, Queue, Queues, reach
 from dynashard_tools.queue.redriving import depth, keep, redrive
 from dynashard_tools.queue.stream import lag_of
 
 queue = typer.Typer(
-    help="Look at the queues, and redrive or export dead letters.", no_args_is_help=True, add_completion=False
+    help="Show the queues, and redrive or export dead letters.", no_args_is_help=True, add_completion=False
 )
 
 Name = Annotated[str, typer.Argument(help=f"The queue: {' or '.join(NAMES)}.")]
@@ -23,9 +23,9 @@ Name = Annotated[str, typer.Argument(help=f"The queue: {' or '.join(NAMES)}.")]
 
 @queue.command()
 def status(environment: Environment = None, *, as_json: AsJson = False) -> None:
-    """Report about how many messages wait and for how long, all dead letters, and the lag of the stream consumer.
+    """Show how many messages wait and for how long, the dead letters, and the lag of the stream consumer.
 
-    Ages of a deployed environment are CloudWatch's, and about a minute late.
+    Numbers are approximate. The ages in a deployed environment are from CloudWatch, and about a minute late.
     """
     queues, lag = reach(environment), lag_of(environment)
     urls = [url for each in queues.by_name.values() for url in (each.url, each.dead_letters_url)]
@@ -43,14 +43,14 @@ def redrive_command(
     environment: Environment = None,
     *,
     to_file: Annotated[
-        Path | None, typer.Option("--to-file", help="Move them into this new file, as JSON lines, instead.")
+        Path | None, typer.Option("--to-file", help="Move them into this new file instead, as JSON Lines.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Put dead letters back onto their queue, or move them into a file.
 
-    Takes what there is now: a message that fails again becomes a dead letter again, and stays one. An operation whose
-    caller waits is reported as failed, because later operations on its item may have been executed since.
+    It takes the dead letters that there are now; one that fails again becomes a dead letter again. An operation whose
+    caller waits is not executed but reported as failed, because later operations on its item may have been executed.
     """
     queues = reach(environment)
     found = queues.named(name)

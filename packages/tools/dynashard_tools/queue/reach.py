@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, Final
 
 from dynashard_local.errors import LocalStackError
-from dynashard_local.functions import function_named
-from dynashard_local.queue_server import QueueCalls
-from dynashard_local.queue_store import DATABASE, QueueStore
-from dynashard_local.queues import WRITER, open_queues, queue_specs
+from dynashard_local.functions.specs import function_named
+from dynashard_local.queues.running import WRITER, open_queues, queue_specs
+from dynashard_local.queues.server import QueueCalls
+from dynashard_local.queues.store import DATABASE, QueueStore
 from dynashard_local.settings import Settings
 from dynashard_local.template import Templates, committed
 from dynashard_tools.environments import Environment, environment_named

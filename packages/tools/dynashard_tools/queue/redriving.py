@@ -88,7 +88,9 @@ def _drain(
         total += len(moved)
         done(len(moved))
         if len(moved) < len(messages):
-            raise CommandError(f"the queue refused some messages: {total} were put back, the others stay dead letters")
+            raise CommandError(
+                f"the queue refused some messages: {total:,} were put back, and the others are still dead letters"
+            )
     return total
 
 

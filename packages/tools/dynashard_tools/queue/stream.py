@@ -5,12 +5,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from dynashard_local.changes import PLACES
 from dynashard_local.errors import LocalStackError
-from dynashard_local.functions import api_environment
+from dynashard_local.functions.specs import api_environment
 from dynashard_local.settings import Settings
-from dynashard_local.stream import Places, Stream, stream_of, streams_client
-from dynashard_tools.environments import Environment, environment_named
+from dynashard_local.workers.stream import Positions, Stream, stream_of, streams_client
+from dynashard_local.workers.stream_consumer import POSITIONS
+from dynashard_tools.environments import Environment, aws_errors, environment_named
 from dynashard_tools.failure import CommandError
 from dynashard_tools.latest_metrics import MINUTES, Metric, latest
 
@@ -55,7 +55,7 @@ def _local() -> Lag:
         variables = api_environment(settings)
         endpoint, table = variables["DYNAMODB_ENDPOINT"], variables["TABLE_NAME"]
         stream = Stream(streams_client(endpoint), stream_of(endpoint, table), table)
-        places = Places(settings.data_dir / PLACES, stream.arn)
+        places = Positions(settings.data_dir / POSITIONS, stream.arn)
         return Lag(behind(stream, places, time.time()), "running")
     except (BotoCoreError, ClientError):
         return Lag(None, "stopped", "unknown, because the local stack does not run")
@@ -65,7 +65,7 @@ def _local() -> Lag:
         raise CommandError(str(error)) from error
 
 
-def behind(stream: Stream, places: Places, now: float) -> float:
+def behind(stream: Stream, places: Positions, now: float) -> float:
     """Return the age in seconds of the oldest record after these positions; 0 if all are handled.
 
     Cost: 1 request for each shard of the stream.
@@ -76,17 +76,14 @@ def behind(stream: Stream, places: Places, now: float) -> float:
 
 
 def _deployed(environment: Environment) -> Lag:
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
-
     functions = environment.resources("Changes", "AWS::Lambda::Function").values()
     mappings = environment.resources("Changes", "AWS::Lambda::EventSourceMapping").values()
-    try:
-        state = _state(environment.client("lambda"), next(iter(mappings)))
-        metric = Metric("AWS/Lambda", "IteratorAge", {"FunctionName": next(iter(functions))})
-    except StopIteration:
-        raise CommandError(f"the stack {environment.stack('Changes')} has no stream consumer: deploy it") from None
-    except (BotoCoreError, ClientError) as error:
-        raise CommandError(f"the stream consumer cannot be read: {error}") from error
+    function, mapping = next(iter(functions), None), next(iter(mappings), None)
+    if function is None or mapping is None:
+        raise CommandError(f"the stack {environment.stack('Changes')} has no stream consumer: deploy it")
+    with aws_errors("the stream consumer cannot be read"):
+        state = _state(environment.client("lambda"), mapping)
+    metric = Metric("AWS/Lambda", "IteratorAge", {"FunctionName": function})
     found = latest(environment, {"age": metric})
     if "age" not in found:
         return Lag(None, state, f"the consumer was not invoked in the last {MINUTES} minutes")

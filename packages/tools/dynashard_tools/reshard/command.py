@@ -30,10 +30,12 @@ _WATCHED: Final = ("running", "not_swept")
 
 Partition = Annotated[
     str | None,
-    typer.Argument(help="A logical partition, such as abc; all without a count of their own if left out."),
+    typer.Argument(help="A logical partition, such as abc. If left out: all partitions without a count of their own."),
 ]
 Index = Annotated[str | None, typer.Option("--index", help="Change the count of this index instead.")]
-All = Annotated[bool, typer.Option("--all", help="Every partition of the entity, those with their own count too.")]
+All = Annotated[
+    bool, typer.Option("--all", help="All partitions of the entity, including those with a count of their own.")
+]
 
 
 @reshard.command()
@@ -48,24 +50,26 @@ def start(
     *,
     to: Annotated[int, typer.Option("--to", help="The new count: a power of two up to 1024.")],
     share: Annotated[
-        float | None, typer.Option("--share", help="The part of each shard's units that it may take, such as 0.5.")
+        float | None,
+        typer.Option("--share", help="The share of each shard's units that moving items may take, such as 0.5."),
     ] = None,
     everything: All = False,
     survey: Annotated[bool, typer.Option(help="Count first how many items will move, for the progress bar.")] = True,
-    create: Annotated[bool, typer.Option("--create", help="Change the count of a PARTITION without items.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Allow a PARTITION without items.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the new count is stable.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal whether to start.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Request another shard count. A worker carries it out; with --wait this returns when the count is stable.
+    """Request another shard count, which a worker carries out.
 
     First it prints on standard error what the resize is expected to take: items, units, dollars and time at the mover's
-    share. On a terminal it asks whether to start, unless --yes is given; a script without a terminal is not asked.
+    share. On a terminal it asks whether to start, unless `--yes` is given; a script without a terminal is not asked.
 
-    A PARTITION without items is refused, because its name may be mistyped; --create changes the count of one that is
-    still to be filled.
+    It refuses a PARTITION without items, because the name may be mistyped. For a partition that is still to be filled,
+    add `--create`.
 
-    Ctrl-C ends the waiting, not the resize. Exit status: 0 when the resize is requested, with --wait when it is stable.
+    Exit status: 0 when the resize is requested; with `--wait`, when the new count is stable. Ctrl-C ends the waiting,
+    not the resize.
     """
     wanted = _wanted(entity, partition, index, everything=everything)
     backend = open_backend(environment)
@@ -99,15 +103,15 @@ def status(
     index: Index = None,
     environment: Environment = None,
     *,
-    watch: Annotated[bool, typer.Option("--watch", help="Continue until nothing is under way.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Continue until nothing is changing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how far resizes have come; of an entity, a partition or an index also when none is under way.
+    """Show the progress of all resizes; or the count of an entity, a partition or an index, and its resize if any.
 
-    Exit status: 0, whether something is under way or not.
+    Exit status: 0, whether or not anything is changing.
     """
     if entity is None and index is not None:
-        raise CommandError("--index names an index of an entity: give ENTITY")
+        raise CommandError("--index is given without an entity: name the entity of the index")
     scope = None if entity is None else named_scope(entity, partition, index)
     backend = open_backend(environment)
     resharder = backend.resharder()
@@ -134,8 +138,8 @@ def _called_off(status: Status) -> str:
     if status.back_to is None:
         return f"{arguments(status)}: called off; {shards(status.count)} as before"
     return (
-        f"{arguments(status)}: items are moving already, so the resize cannot stop here. It is brought to its end, "
-        f"swept, and then changed back to {shards(status.back_to)}; {_WATCH.format(arguments(status))}"
+        f"{arguments(status)}: items are moving already, so the resize cannot stop here. It is completed, swept, "
+        f"and then changed back to {shards(status.back_to)}; {_WATCH.format(arguments(status))}"
     )
 
 
@@ -167,20 +171,20 @@ _add(
     "abort",
     Resharder.abort,
     _called_off,
-    "Take a resize back: at once before it moves items; later it is completed, swept, and changed back.",
+    "Abort a resize. Before items move, it ends at once; later, it is completed and then changed back.",
 )
-_add("pause", Resharder.pause, line, "Pause a resize until it is resumed. Nothing is lost, and traffic continues.")
-_add("resume", Resharder.resume, line, "Resume a paused resize, also one that was paused by an error.")
+_add("pause", Resharder.pause, line, "Pause a resize until it is resumed. Traffic continues.")
+_add("resume", Resharder.resume, line, "Resume a paused resize, including one that an error has paused.")
 
 
 @reshard.command(name="halt")
 def halt_command(
     environment: Annotated[str, typer.Option("--env", help="The deployed environment.")], *, as_json: AsJson = False
 ) -> None:
-    """Stop the executions of a deployed environment just before its stacks are removed; see `make destroy`.
+    """Stop the executions of a deployed environment before its stacks are removed, as `make destroy` does.
 
-    Changes keep their progress, and a later deployment continues them. A deployment that stays starts the executions
-    again within 15 minutes: to stop a resize for longer, pause it.
+    Resizes keep their progress, and a later deployment continues them. If the stacks stay, the executions start again
+    within 15 minutes; to stop a resize for longer, pause it.
     """
     stopped = halt(environment_named(environment).client("stepfunctions"), environment, time.sleep)
     if as_json:
@@ -191,7 +195,7 @@ def halt_command(
 
 def _wanted(entity: str, partition: str | None, index: str | None, *, everything: bool) -> Scope:
     if everything and (partition is not None or index is not None):
-        raise CommandError("--all is every partition of the entity: leave PARTITION and --index out")
+        raise CommandError("--all changes every partition of the entity: leave PARTITION and --index out")
     return named_scope(entity, partition, index)
 
 

@@ -43,7 +43,7 @@ def require_consent(
     if not any(lines):
         return
     if not yes and terminal() and not ask("Start?"):
-        raise CommandError("nothing was started")
+        raise CommandError("the answer was no: nothing was started")
 
 
 def _line(resharder: Resharder, scope: Scope, to: int, budget: float | None, share: float | None) -> str | None:

@@ -7,6 +7,7 @@ Until then its name, which is fixed, cannot be used again.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from dynashard_tools.environments import aws_errors
 from dynashard_tools.failure import CommandError
 
 ROUNDS: Final = 30
@@ -35,10 +36,8 @@ def halt(client: Any, environment: str, sleep: Callable[[float], None]) -> list[
 
     Cost: 1 call for every 1,000 state machines and executions, and 1 for each running execution.
     """
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
-
     stopped: dict[str, None] = {}
-    try:
+    with aws_errors(f"the executions of {environment} cannot be stopped"):
         machines = _all(client.list_state_machines, "stateMachines")
         arns = [each["stateMachineArn"] for each in machines if each["name"] == machine_name(environment)]
         for _ in range(ROUNDS):
@@ -49,8 +48,6 @@ def halt(client: Any, environment: str, sleep: Callable[[float], None]) -> list[
                 client.stop_execution(executionArn=each["executionArn"], cause=CAUSE)
                 stopped[each["name"]] = None
             sleep(PAUSE_SECONDS)
-    except (BotoCoreError, ClientError) as error:
-        raise CommandError(f"the executions of {environment} cannot be stopped: {error}") from error
     raise CommandError(f"executions of {machine_name(environment)} still run: something starts new ones; try again")
 
 

@@ -7,15 +7,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from dynashard_local.root import backend_root
 from dynashard_tools.account.command import purged
 from dynashard_tools.connection import RESTORED, open_backend
-from dynashard_tools.environments import backend_context, environment_named
-from dynashard_tools.failure import CommandError
+from dynashard_tools.environments import aws_errors, backend_context, environment_named
+from dynashard_tools.failure import DONE, WITH_ERRORS, CommandError
 from dynashard_tools.progress import working
 from dynashard_tools.reshard.description import line
 from dynashard_tools.reshard.halting import halt
@@ -23,23 +23,22 @@ from dynashard_tools.restore.steps import Restore, Step, pair_of
 from dynashard_tools.restore.tables import Tables
 from dynashard_tools.restore.writers import PARTS, Writers
 
-HELP: Final = """Restore the tables of an environment to a moment, with a question before each step.
-
-Stops the functions, restores both tables, verifies them, repeats the purges made after the moment, and gives the new tables the settings of the old ones. It prints the setting for cdk.json, and goes on when the environment is deployed with it. Run it again with the same --to to go on after an interruption: it finds what is done. docs/runbooks/restore.md describes each step.
-"""  # noqa: E501 - the terminal's width breaks the lines
-
 
 def restore(
     to: Annotated[str, typer.Option("--to", help="The moment in UTC, such as 2026-11-20T10:15:00Z.")],
     environment: Annotated[str, typer.Option("--env", help="The deployed environment.")],
 ) -> None:
-    """Restore the tables of an environment to a moment."""
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
+    """Restore the tables of an environment to a moment, with a question before each step.
 
-    try:
+    Stops the functions, restores both tables, verifies them, repeats the purges made after the moment, and gives the
+    new tables the settings of the old ones. It prints the setting for cdk.json, and continues when the environment is
+    deployed with it.
+
+    To continue after an interruption, run it again with the same `--to`: it finds what is done.
+    docs/runbooks/restore.md describes each step.
+    """
+    with aws_errors("AWS has refused a call", ". Run the command again to continue"):
         run(restore_of(environment, moment_of(to)))
-    except (BotoCoreError, ClientError) as error:
-        raise CommandError(f"AWS has refused a call: {error}. Run the command again to go on") from error
 
 
 def run(found: Restore) -> None:
@@ -53,10 +52,8 @@ def run(found: Restore) -> None:
     for number, step in enumerate(found.steps(), 1):
         _take(number, step)
     env = found.environment
-    typer.echo(f"Restored. Repair what is derived, for each of the domain's copies and roll-ups, and verify {env}:")
-    typer.echo(f"    dynashard copies repair participations --env {env}")
-    typer.echo(f"    dynashard rollups repair plays --tenant TENANT --month {found.moment:%Y-%m} --env {env}")
-    typer.echo(f"    dynashard verify --env {env}")
+    typer.echo(f"Restored. Verify {env}, and repair what is derived from its items, such as copies and roll-ups:")
+    typer.echo(f"    dynashard verify --mend --env {env}")
 
 
 def _take(number: int, step: Step) -> None:
@@ -67,13 +64,15 @@ def _take(number: int, step: Step) -> None:
     for each in step.about():
         typer.echo(f"   {each}")
     try:
-        wanted = typer.confirm("   Go on?")
+        wanted = typer.confirm("   Continue?")
     except typer.Abort:
-        raise CommandError("nobody answered; run the command again with the same --to to go on") from None
+        raise CommandError(
+            "standard input ended without an answer: run the command again with the same --to, and answer"
+        ) from None
     if wanted:
         step.do()
     elif not step.optional:
-        raise CommandError("stopped before this step; run the command again with the same --to to go on")
+        raise CommandError("stopped before this step: to continue, run the command again with the same --to")
 
 
 def moment_of(text: str) -> datetime:
@@ -85,14 +84,14 @@ def moment_of(text: str) -> datetime:
     if moment.tzinfo is None:
         raise CommandError(f"--to is {text!r}, without a time zone; add Z for UTC")
     if moment > datetime.now(UTC):
-        raise CommandError(f"--to is {text!r}, which is in the future")
+        raise CommandError(f"--to is {text!r}, which is in the future; it must be in the past")
     return moment.astimezone(UTC)
 
 
 def restore_of(environment: str, moment: datetime) -> Restore:
     """Return the restore of a deployed environment. Raises `CommandError` if it cannot be found."""
     if any(os.environ.get(name) for name in RESTORED):
-        raise CommandError(f"unset {' and '.join(RESTORED)}: this command sets them itself")
+        raise CommandError(f"{' and '.join(RESTORED)} are set, which this command does itself: unset them")
     found = environment_named(environment)
     outputs = found.outputs("Data")
     pairs = [pair_of(outputs[name], moment) for name in ("TableName", "TopologyName")]
@@ -113,7 +112,7 @@ def restore_of(environment: str, moment: datetime) -> Restore:
         writers=Writers(found.client("lambda"), names, _concurrency(environment)),
         purges=backend.purge_records(),
         purge=purge,
-        verify=lambda: _verify(environment, dict(zip(RESTORED, (each.target for each in pairs), strict=True))),
+        verify=lambda: tables_agree(environment, dict(zip(RESTORED, (each.target for each in pairs), strict=True))),
         in_use=lambda: found.output("Data", "TableName"),
         busy=lambda: [line(each) for each in open_backend(environment).resharder().busy()],
         halt=lambda: print(f"   {len(halt(machines, environment, time.sleep))} executions were stopped"),
@@ -132,7 +131,11 @@ def _concurrency(environment: str) -> Mapping[str, int]:
     return settings.concurrency if settings.reserve_concurrency else {}
 
 
-def _verify(environment: str, variables: Mapping[str, str]) -> bool:
-    """Verify the restored tables in a process of its own, and return whether nothing is wrong."""
+def tables_agree(environment: str, variables: Mapping[str, str]) -> bool:
+    """Verify the restored tables in a process of its own, and return whether they agree.
+
+    Rows that do not fit their declaration were so before, and no restore repairs them; they are named.
+    """
     program = [sys.executable, "-c", "from dynashard_tools.cli import main; main()", "verify", "--env", environment]
-    return subprocess.run(program, check=False, env={**os.environ, **variables}, cwd=backend_root()).returncode == 0  # noqa: S603
+    done = subprocess.run(program, check=False, env={**os.environ, **variables}, cwd=backend_root())  # noqa: S603
+    return done.returncode in (DONE, WITH_ERRORS)

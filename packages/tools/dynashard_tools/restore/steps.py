@@ -136,10 +136,10 @@ class Restore:
         if not self.verify():
             table, topology = self.tables.pairs
             raise CommandError(
-                "the restored tables do not agree. Look at the table of docs/runbooks/restore.md; to mend them: "
+                "the restored tables do not agree; docs/runbooks/restore.md explains the findings. To repair them, run "
                 f"RESTORED_TABLE={table.target} RESTORED_TOPOLOGY={topology.target} "
-                f"dynashard verify --mend --env {self.environment}. Then run this command again; it asks whether to "
-                "verify, and no goes on"
+                f"dynashard verify --mend --env {self.environment}. Then run this command again; to continue without "
+                "another verification, answer no to that step"
             )
 
     def _switched(self) -> bool:

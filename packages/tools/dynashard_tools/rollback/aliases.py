@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
 from dynashard_cdk.release import LIVE, RELEASES
-from dynashard_tools.environments import Environment
+from dynashard_tools.environments import Environment, aws_errors
 from dynashard_tools.failure import CommandError
 from dynashard_tools.rollback.releases import Function, Move, Version
 
@@ -47,7 +46,7 @@ def move(client: Any, step: Move) -> None:
     Cost: at most 3 calls.
     """
     function = step.function
-    with _as_command_errors(f"the alias of {function.name} cannot be changed"):
+    with aws_errors(f"the alias of {function.name} cannot be changed"):
         if step.withdraws and function.live not in function.withdrawn:
             # Before the change, because an interrupted rollback is repeated for functions that have not changed.
             client.create_alias(
@@ -71,7 +70,7 @@ def _names(environment: Environment, part: str) -> list[str]:
     client, stack = environment.client("cloudformation"), environment.stack(part)
     aliases = environment.resources(part, "AWS::Lambda::Alias").values()
     if aliases:
-        with _as_command_errors(f"the stack {stack} cannot be read"):
+        with aws_errors(f"the stack {stack} cannot be read"):
             [described] = client.describe_stacks(StackName=stack)["Stacks"]
         if described["StackStatus"].endswith("_IN_PROGRESS"):
             raise CommandError(
@@ -82,7 +81,7 @@ def _names(environment: Environment, part: str) -> list[str]:
 
 
 def _function(client: Any, part: str, name: str) -> Function:
-    with _as_command_errors(f"the versions of {name} cannot be read"):
+    with aws_errors(f"the versions of {name} cannot be read"):
         aliases = {each["Name"]: each for each in _all(client.list_aliases, "Aliases", name)}
         versions = list(_all(client.list_versions_by_function, "Versions", name))
     if LIVE not in aliases:
@@ -115,13 +114,3 @@ def _all(operation: Callable[..., Mapping[str, Any]], name: str, function: str) 
     while page.get("NextMarker"):
         page = operation(FunctionName=function, Marker=page["NextMarker"])
         yield from page[name]
-
-
-@contextmanager
-def _as_command_errors(what: str) -> Iterator[None]:
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the local stack needs no SDK
-
-    try:
-        yield
-    except (BotoCoreError, ClientError) as error:
-        raise CommandError(f"{what}: {error}") from error

@@ -5,35 +5,33 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from dynashard_tools.environments import environment_named
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.options import AsJson, DryRun
-from dynashard_tools.progress import show
+from dynashard_tools.printing import print_table, show
 from dynashard_tools.rollback.aliases import functions_of, move
 from dynashard_tools.rollback.releases import Function, Plan, Release, plan, releases_of
 
-HELP: Final = """Return a deployed environment to an earlier release, within seconds and without a deployment.
-
-All functions run the versions of that release again: the release before the newest, or the one that --to names. What
-was written meanwhile stays. If it is interrupted, run it again. The next deployment of another release moves the
-environment forward.
-"""
 _TIME: Final = "%Y-%m-%d %H:%M UTC"
 
 
 def rollback(
     environment: Annotated[str, typer.Option("--env", help="The deployed environment.")],
-    to: Annotated[str | None, typer.Option("--to", help="The mark of a release, or its beginning.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="The mark of the release, or the beginning of it.")] = None,
     *,
     listing: Annotated[bool, typer.Option("--list", help="List the releases, and change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Return a deployed environment to an earlier release."""
+    """Return a deployed environment to an earlier release, within seconds and without a deployment.
+
+    All functions run the versions of that release again: the release before the newest, or the one that `--to` names.
+    What was written meanwhile stays. If it is interrupted, run it again. The next deployment of another release moves
+    the environment forward.
+    """
     place = environment_named(environment)
     functions = functions_of(place)
     if listing:
@@ -63,21 +61,20 @@ def _confirm(environment: str, wanted: Plan, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise CommandError("nobody can be asked here: add --yes. Nothing was changed")
+        raise CommandError("standard input is not a terminal, so nobody can confirm: add --yes. Nothing was changed")
     if not typer.confirm(f"Run release {wanted.target.mark} in {environment}?", err=True):
-        raise CommandError("nothing was changed")
+        raise CommandError("the answer was no: nothing was changed")
 
 
 def _print(wanted: Plan, environment: str) -> None:
-    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
-    console.print(f"{environment} to release {wanted.target.mark} of {wanted.target.published.strftime(_TIME)}")
+    typer.echo(f"{environment} to release {wanted.target.mark} of {wanted.target.published.strftime(_TIME)}", err=True)
     table = Table("stack", "function", "runs", "will run")
     for step in wanted.moves:
         table.add_row(step.function.part, step.function.name, _running(step.function), f"{step.to.number}")
     for each in wanted.younger:
         table.add_row(each.part, each.name, _running(each), "stays: it is newer than this release")
     if table.row_count:
-        console.print(table)
+        print_table(table, err=True)
 
 
 def _running(function: Function) -> str:
@@ -87,7 +84,7 @@ def _running(function: Function) -> str:
 
 def _last_line(wanted: Plan, environment: str, *, dry_run: bool) -> str:
     if not wanted.moves:
-        return f"{environment} runs release {wanted.target.mark} already; --to names another one"
+        return f"{environment} runs release {wanted.target.mark} already; choose another one with --to"
     verb = "would be changed" if dry_run else "were changed"
     return f"{len(wanted.moves)} functions {verb}; {len(wanted.there)} run release {wanted.target.mark} already"
 

@@ -154,14 +154,14 @@ def _before(releases: Sequence[Release]) -> Release:
     earlier = [each for each in releases[1:] if not each.withdrawn]
     if not earlier:
         known = f" There are: {_listed(releases)}." if releases else ""
-        raise CommandError(f"there is no release to return to.{known} Name one with --to")
+        raise CommandError(f"there is no earlier release to return to.{known} Choose one with --to")
     return earlier[0]
 
 
 def _named(releases: Sequence[Release], mark: str) -> Release:
     found = [each for each in releases if each.mark.startswith(mark)]
     if len(found) != 1:
-        trouble = "begins the marks of several releases" if found else "is not a release of this environment"
+        trouble = "is the beginning of several releases' marks" if found else "is not a release of this environment"
         raise CommandError(f"{mark!r} {trouble}. There are: {_listed(found or releases)}")
     return found[0]
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -19,6 +18,7 @@ from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AnyEntity, AsJson, Environment
 from dynashard_tools.plot.figure import picture_format
 from dynashard_tools.plot.shards import draw, total
+from dynashard_tools.printing import print_table, utc_text
 from dynashard_tools.topology.facts import Count, EntityFacts, facts, partition_count, shown
 
 _BAR: Final = 30
@@ -29,7 +29,7 @@ _LISTED: Final = 50
 def topology(
     entity: AnyEntity = None,
     partition: Annotated[
-        str | None, typer.Argument(help="A logical partition, such as abc: count the items of its shards.")
+        str | None, typer.Argument(help="A logical partition, such as abc, to count the items of its shards.")
     ] = None,
     environment: Environment = None,
     plot: Annotated[
@@ -38,7 +38,7 @@ def topology(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show shard counts, their phases and history; with a partition, how many items and bytes each of its shards holds.
+    """Show shard counts, their phases and history; or the items and bytes in each shard of one partition.
 
     Counting reads the whole partition: half a read unit for every 4 KB.
     """
@@ -47,7 +47,7 @@ def topology(
         _partition(chosen[0], partition, environment, plot, as_json=as_json)
         return
     if plot is not None:
-        raise CommandError("--plot draws the shards of one logical partition: give ENTITY and PARTITION")
+        raise CommandError("--plot draws the shards of one logical partition: name ENTITY and PARTITION")
     found = facts(open_backend(environment).topology, [definition(model) for model in chosen])
     if as_json:
         typer.echo(json.dumps([each.as_dict() for each in found]))
@@ -79,11 +79,6 @@ def _partition(model: type[Entity], text: str, environment: str | None, plot: Pa
     _show_history(count)
 
 
-def _print(table: Table) -> None:
-    # Without markup, because rich would take `:abc:` for an emoji.
-    Console(emoji=False, markup=False).print(table)
-
-
 def _show_counts(found: list[EntityFacts]) -> None:
     table = Table("entity", "placement", "shards", "declared", "change", "shards of indexes")
     for each in found:
@@ -94,7 +89,7 @@ def _show_counts(found: list[EntityFacts]) -> None:
         table.add_row(
             each.entity.name, placement, shown(each.common.count), declared, each.common.resize or "none", indexes
         )
-    _print(table)
+    print_table(table)
 
 
 def _with_resize(count: Count) -> str:
@@ -111,19 +106,15 @@ def _show_more(found: EntityFacts, *, named: bool) -> None:
     table = Table(f"partition of {found.entity.name}", "shards", "change", "since")
     for name, count in list(found.partitions.items())[:_LISTED]:
         at = count.history[-1][0] if count.history else None
-        table.add_row(name, shown(count.count), count.resize or "none", "" if at is None else _time(at))
-    _print(table)
+        table.add_row(name, shown(count.count), count.resize or "none", "" if at is None else utc_text(at))
+    print_table(table)
     if len(found.partitions) > _LISTED:
         typer.echo(f"and {len(found.partitions) - _LISTED:,} more: --json has all")
 
 
 def _show_history(count: Count) -> None:
     if count.history:
-        typer.echo("history: " + ", ".join(f"{shown(number)} since {_time(at)}" for at, number in count.history))
-
-
-def _time(epoch: float) -> str:
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        typer.echo("history: " + ", ".join(f"{shown(number)} since {utc_text(at)}" for at, number in count.history))
 
 
 def _show_shards(shards: Sequence[ShardLoad]) -> None:
@@ -133,4 +124,4 @@ def _show_shards(shards: Sequence[ShardLoad]) -> None:
     for shard in shards:
         bar = "█" * round(shard.items / most * _BAR)
         table.add_row(shard.partition_key, f"{shard.items:,}", f"{shard.bytes:,}", bar)
-    _print(table)
+    print_table(table)

@@ -44,7 +44,7 @@ class Count:
             return ""
         if record.target is None:
             return "sweep"
-        phase = "wanted" if record.phase is Phase.STABLE else record.phase.value
+        phase = "requested" if record.phase is Phase.STABLE else record.phase.value
         return f"{phase}: to {shown(record.target)}"
 
     def as_dict(self) -> dict[str, Any]:

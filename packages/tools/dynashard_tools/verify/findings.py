@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from dynashard.entity import Undecodable
+
 _KEPT: Final = 1000
 
 
@@ -39,7 +41,17 @@ class Kind(StrEnum):
     ATTACHMENT = "attachment"
     """An item points to an attachment of which pieces are missing."""
     LEFTOVER = "leftover"
-    """A version of an attachment that no item points to."""
+    """No item points to a version of an attachment."""
+    UNCOPIED = "uncopied"
+    """No copies can be made of an item."""
+    ROLL_UP_ABOVE = "roll_up_above"
+    """A row of a roll-up counts more than its items. That is right if items were deleted or have expired."""
+    OTHER = "other"
+    """A row's key belongs to no entity."""
+
+
+UNFIT: Final = frozenset({Kind.UNREADABLE, Kind.UNREVISED, Kind.DAMAGED_MARKER, Kind.UNCOPIED})
+"""Rows that are left out because they do not fit their declaration. They are named, and never touched."""
 
 
 class Change(NamedTuple):
@@ -73,6 +85,12 @@ class Finding:
         return {**asdict(self), "kind": self.kind.value, "changes": changes}
 
 
+def unreadable(row: Undecodable) -> Finding:
+    """Return the finding of a stored item that does not fit its declaration."""
+    where = f"{row.partition_key} / {row.sort_key}"
+    return Finding(Kind.UNREADABLE, where, row.problem.partition("\n")[0])
+
+
 @dataclass
 class Report:
     """The progress and the findings of a verification.
@@ -80,6 +98,7 @@ class Report:
     Attributes:
         items: how many stored items were checked.
         others: how many rows belong to no entity, and were not judged.
+        compared: how many things each other part has compared.
         found: the number of faults by kind, including those that were repaired.
         findings: the first thousand findings.
         changing: topology records whose count is changing. Their items were not compared with their homes.
@@ -87,14 +106,20 @@ class Report:
 
     items: int = 0
     others: int = 0
+    compared: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
     mended: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     changing: set[str] = field(default_factory=set)
     stage: str = "items"
+    _unreadable: set[str] = field(default_factory=set)
 
     def add(self, finding: Finding) -> None:
-        """Add a finding."""
+        """Add a finding. A row that several parts cannot read is one finding."""
+        if finding.kind is Kind.UNREADABLE:
+            if finding.where in self._unreadable:
+                return
+            self._unreadable.add(finding.where)
         self.found[finding.kind.value] += finding.number
         if finding.mended:
             self.mended[finding.kind.value] += finding.number
@@ -111,11 +136,17 @@ class Report:
         """How many are still wrong."""
         return self.total - sum(self.mended.values())
 
+    @property
+    def unfit(self) -> int:
+        """How many rows were left out because they do not fit their declaration."""
+        return sum(self.found[kind.value] for kind in UNFIT)
+
     def as_dict(self) -> Mapping[str, Any]:
         """As JSON values."""
         return {
             "items": self.items,
             "others": self.others,
+            "compared": dict(self.compared),
             "found": dict(self.found),
             "mended": dict(self.mended),
             "findings": [each.as_dict() for each in self.findings],

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, TransactionCanceledError, TransactionConflictError
@@ -15,26 +15,31 @@ from dynashard.routing import home, logical_partition_of, shard_keys
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import Record
 from dynashard.transport.interface import Wire
-from dynashard_tools.verify.counts import Counts
 from dynashard_tools.verify.findings import Change, Finding, Kind
+from dynashard_tools.verify.parts import Check, Part
 from dynashard_tools.verify.stored import key_text
+from dynashard_tools.verify.topology_records import TopologyRecords
 
 _TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Homes:
+class HomesCheck(Check):
     """Compares stored items with their homes.
 
     An item that looks wrong is read again, with the topology table as it is then, before it is reported. An item is
     moved home only while its home is empty. That is safe: its write was not acknowledged, and no reader has seen it.
     """
 
+    part: ClassVar[Part] = Part.ITEMS
+    reads_items: ClassVar[bool] = True
+    repairs: ClassVar[str] = "move items to their homes, and delete relocation markers of changes that have ended"
+
     store: Store
-    counts: Counts
+    records: TopologyRecords
     mend: bool = False
 
-    def check(self, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
+    def look(self, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
         """Find faults of an item's place. Cost: none if it is right; else 4 read units, and the repair."""
         if not self._wrong(entity, item, fresh=False):
             return
@@ -48,14 +53,14 @@ class Homes:
 
     def _wrong(self, entity: EntityDefinition[Any], item: Wire, *, fresh: bool) -> bool:
         partition = logical_partition_of(entity, item[PK]["S"])
-        record = self.counts.record(entity, partition, fresh=fresh)
+        record = self.records.record(entity, partition, fresh=fresh)
         if self._moving(record):
             return False
         if is_marker(item):
             return True
         if not is_live(item, self.store.now()):
             return False
-        count, place = self.counts.count(entity, partition, fresh=fresh), item[PK]["S"]
+        count, place = self.records.count(entity, partition, fresh=fresh), item[PK]["S"]
         if not entity.rule.fixed:
             return place not in shard_keys(entity.rule, partition, entity.separator, count)
         return bool(place != home(entity, ItemKey(partition, item[SK]["S"]), count))
@@ -65,7 +70,7 @@ class Homes:
 
     def _home(self, entity: EntityDefinition[Any], item: Wire) -> tuple[str, int]:
         partition = logical_partition_of(entity, item[PK]["S"])
-        count = self.counts.count(entity, partition, fresh=True)
+        count = self.records.count(entity, partition, fresh=True)
         return home(entity, ItemKey(partition, item[SK]["S"]), count), count
 
     def _away(self, entity: EntityDefinition[Any], item: Wire) -> Finding:
@@ -84,7 +89,7 @@ class Homes:
 
     def _strays(self, entity: EntityDefinition[Any], item: Wire) -> list[str]:
         """Where else live items with the key of an item are stored. Cost: 1 read unit for each possible place."""
-        places = self.counts.places(entity, logical_partition_of(entity, item[PK]["S"]))
+        places = self.records.places(entity, logical_partition_of(entity, item[PK]["S"]))
         sort, now = item[SK]["S"], self.store.now()
         found = {place: stored_at(self.store, place, sort) for place in places if place != item[PK]["S"]}
         return [place for place, each in found.items() if is_live(each, now)]

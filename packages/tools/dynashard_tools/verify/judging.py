@@ -8,7 +8,7 @@ from dynashard.repository.conditions import is_live, is_marker
 from dynashard.resharding.scope import Family
 from dynashard.schema import REV, TYPE
 from dynashard.transport.interface import Wire
-from dynashard_tools.verify.findings import Finding, Kind
+from dynashard_tools.verify.findings import Finding, Kind, unreadable
 from dynashard_tools.verify.stored import key_text
 
 
@@ -48,7 +48,7 @@ def _item(family: Family, member: EntityDefinition[Any] | None, item: Wire) -> I
         return
     verdict = judged(member.decode, item)
     if isinstance(verdict, Undecodable):
-        yield Finding(Kind.UNREADABLE, key_text(item), verdict.problem.partition("\n")[0])
+        yield unreadable(verdict)
     elif not family.adopts and (TYPE not in item or REV not in item):
         lacking = " and ".join(name for name in (TYPE, REV) if name not in item)
         detail = f"it has no {lacking}, because the layer has not written it: write it anew"

@@ -1,44 +1,36 @@
-"""Runs all checks of a verification."""
+"""Runs the checks of a verification over what is stored."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.entity import EntityDefinition, definition
 from dynashard.resharding.scope import Scope
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK
 from dynashard.service import Dynashard
 from dynashard.topology import TopologyTable, family_of
 from dynashard.transport.interface import Wire
-from dynashard_patterns.copies import MaterializedCopies
-from dynashard_patterns.edges import Edges
-from dynashard_patterns.rollups import RollUps
-from dynashard_tools.verify.counts import Counts
-from dynashard_tools.verify.derived import Nodes, Times, attachments, copies, leftovers
-from dynashard_tools.verify.entries import Entries
-from dynashard_tools.verify.findings import Finding, Report
-from dynashard_tools.verify.homes import Homes
+from dynashard_tools.verify.findings import Finding, Kind, Report
+from dynashard_tools.verify.homes import HomesCheck
 from dynashard_tools.verify.judging import judge
-from dynashard_tools.verify.stored import ReadPace, places, whole_table
+from dynashard_tools.verify.parts import Check, Part, Sum
+from dynashard_tools.verify.stored import ReadPace, key_text, places, whole_table
+from dynashard_tools.verify.task import Declared, Task, checks_of
+from dynashard_tools.verify.topology_records import TopologyRecords
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """The entities of a backend, and what is derived from their items."""
-
-    entities: Sequence[type[Entity]]
-    copies: Sequence[MaterializedCopies[Any, Any]] = ()
-    edges: Sequence[Edges[Any]] = ()
-    roll_ups: Sequence[RollUps[Any]] = ()
-
-
-@dataclass
 class Verifier:
     """Finds data that does not agree in a table, and repairs what can be repaired safely.
 
     It can run during normal traffic, and can be stopped at any time and run again. What looks wrong is read twice.
+
+    Attributes:
+        clock: wall clock, in epoch seconds.
+        advance: called with the growing report, again and again.
     """
 
     db: Dynashard
@@ -46,128 +38,107 @@ class Verifier:
     declared: Declared
     clock: Callable[[], float] = time.time
     pace: ReadPace = field(default_factory=ReadPace)
+    advance: Callable[[Report], None] = lambda _: None
 
-    def run(
-        self,
-        entity: type[Entity] | None = None,
-        partition: Mapping[str, Any] | None = None,
-        *,
-        mend: bool = False,
-    ) -> Iterator[Report]:
+    def run(self, task: Task | None = None) -> Report:
         """Verify the whole table, an entity, or one logical partition of it.
 
-        It runs as it is iterated, and returns the same growing report repeatedly. Roll-ups and left-over attachments
-        are not checked for a single partition. With `mend`, findings that remain are reported as not mended.
+        Returns:
+            The findings; with `mend`, those that remain are not mended.
 
         Raises:
             InvalidKeyError: there can be no such partition.
             EngineError: retries did not outlast what was in the way; run it again.
 
-        Cost: a consistent read of the table, or of the places of the partition; for derived things what their own
-        checks cost: `MaterializedCopies.check`, `EdgeRepair.check` for each node, `RollUpRepair.check`, and `sweep` of
-        attachments.
+        Cost: if a part needs to see the items, a consistent read of the table, or of the places of the partition; and
+        what the checks of the parts cost.
         """
-        scope = None if entity is None else _scope(definition(entity), partition)
-        report = Report()
-        chosen = _chosen(self.declared, scope)
-        nodes = [Nodes(self.db, each, mend) for each in chosen.edges]
-        times = [Times(self.db, each, self.clock, mend) for each in chosen.roll_ups]
-        yield from self._items(report, scope, [*nodes, *times], mend=mend)
-        for stage, found in self._derived(chosen, scope, partition, nodes, times, mend=mend):
-            report.stage = stage
-            for each in found:
-                if isinstance(each, Finding):
-                    report.add(each)
-                yield report
-        yield report
+        task, records, report = task or Task(), self._records(), Report()
+        checks = checks_of(task, self.db, records, self.declared, self.clock)
+        if any(check.reads_items for check in checks):
+            _Reading(self, task, task.scope, records, report, checks).run()
+        sums: dict[Part, Sum] = {}
+        for check in checks:
+            report.stage = check.part.value
+            counted = sums.setdefault(check.part, Sum(partial(self._count, report, check.part)))
+            for finding in check.finish(counted.from_here()):
+                report.add(finding)
+                self.advance(report)
+        return report
 
-    def _items(
-        self, report: Report, scope: Scope | None, noting: Sequence[Nodes | Times], *, mend: bool
-    ) -> Iterator[Report]:
-        store = self.db.store
-        counts = Counts(
-            TopologyTable(self.db.store.transport, self.topology_table),
-            [definition(each) for each in self.declared.entities],
-        )
-        homes, entries = Homes(store, counts, mend), Entries(store, counts, mend)
-        for page in self._pages(scope, counts):
+    def checks(self, task: Task) -> list[Check]:
+        """Return the checks of a task; none for a part that its entity does not have. Costs nothing."""
+        return checks_of(task, self.db, self._records(), self.declared, self.clock)
+
+    def _records(self) -> TopologyRecords:
+        table = TopologyTable(self.db.store.transport, self.topology_table)
+        return TopologyRecords(table, [definition(each) for each in self.declared.entities])
+
+    def _count(self, report: Report, part: Part, number: int) -> None:
+        report.compared[part.value] = number
+        self.advance(report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Reads the stored items, and shows each one to the checks if it may be compared."""
+
+    verifier: Verifier
+    task: Task
+    scope: Scope | None
+    records: TopologyRecords
+    report: Report
+    checks: Sequence[Check]
+
+    def run(self) -> None:
+        homes, others = self._homes(), [check for check in self.checks if check.part is not Part.ITEMS]
+        for page in self._pages():
             for item in page:
-                member = self._judged(report, scope, counts, item)
-                if member is None:
+                entity = self._judged(item)
+                if entity is None:
                     continue
-                wrong = [*homes.check(member, item)]
-                if not wrong:
-                    wrong = [*entries.check(member, item), *attachments(self.db, member, item)]
-                for each in wrong:
-                    report.add(each)
-                for notes in noting:
-                    notes.met(member, item)
-            yield report
+                # An item that readers cannot see is compared with nothing else, and never brought into an index.
+                wrong = [*homes.look(entity, item)]
+                if Part.ITEMS in self.task.parts:
+                    self._add(wrong)
+                for check in others:
+                    check.note(entity, item)
+                    self._add(() if wrong else check.look(entity, item))
+            self.verifier.advance(self.report)
 
-    def _judged(self, report: Report, scope: Scope | None, counts: Counts, item: Wire) -> EntityDefinition[Any] | None:
-        """The entity of a stored item that may be compared; None for all others, which are counted or reported."""
-        family = counts.family_of(item)
+    def _homes(self) -> HomesCheck:
+        mend = self.task.mend and Part.ITEMS in self.task.parts
+        return HomesCheck(self.verifier.db.store, self.records, mend)
+
+    def _judged(self, item: Wire) -> EntityDefinition[Any] | None:
+        """Return the entity of a stored item that may be compared. All others are counted or reported."""
+        family = self.records.family_of(item)
         if family is None:
-            report.others += 1
+            if not self.verifier.declared.supports(item):
+                self._other(item)
             return None
-        if not _concerned(scope, family.members[0]):
+        if self.scope is not None and family_of(family.members[0]) != self.scope.family:
             return None
-        report.items += 1
-        member, findings = judge(family, item, self.db.store.now())
-        for each in findings:
-            report.add(each)
-        if member is not None:
-            moving = counts.changing(member, logical_partition_of(member, item[PK]["S"]))
+        self.report.items += 1
+        entity, findings = judge(family, item, self.verifier.db.store.now())
+        self._add(findings)
+        if entity is not None:
+            moving = self.records.changing(entity, logical_partition_of(entity, item[PK]["S"]))
             if moving is not None:
-                report.changing.add(moving)
-        return member
+                self.report.changing.add(moving)
+        return entity
 
-    def _pages(self, scope: Scope | None, counts: Counts) -> Iterable[list[Wire]]:
-        store, pace = self.db.store, self.pace
+    def _other(self, item: Wire) -> None:
+        self.report.others += 1
+        if self.task.strict:
+            self.report.add(Finding(Kind.OTHER, key_text(item), "its key belongs to no entity, so it was not judged"))
+
+    def _pages(self) -> Iterable[list[Wire]]:
+        store, pace, scope = self.verifier.db.store, self.verifier.pace, self.scope
         if scope is None or scope.partition is None:
             return whole_table(store, pace)
-        return places(store, pace, counts.places(scope.entity, scope.partition))
+        return places(store, pace, self.records.places(scope.entity, scope.partition))
 
-    def _derived(
-        self,
-        chosen: Declared,
-        scope: Scope | None,
-        partition: Mapping[str, Any] | None,
-        nodes: Sequence[Nodes],
-        times: Sequence[Times],
-        *,
-        mend: bool,
-    ) -> Iterator[tuple[str, Iterator[Finding | int]]]:
-        for each in chosen.copies:
-            yield "copies", copies(self.db, each, partition, mend=mend)
-        for node in nodes:
-            yield "edges", node.check()
-        if scope is not None and scope.partition is not None:
-            return
-        for time_ in times:
-            yield "roll-ups", time_.check()
-        for model in chosen.entities:
-            if definition(model).attachments:
-                yield "attachments", leftovers(self.db, definition(model), mend=mend)
-
-
-def _scope(entity: EntityDefinition[Any], partition: Mapping[str, Any] | None) -> Scope:
-    return Scope(entity, None if partition is None else entity.logical_partition(partition))
-
-
-def _concerned(scope: Scope | None, member: EntityDefinition[Any]) -> bool:
-    """Whether items of an entity are in scope. The whole family is, because its entities share their partitions."""
-    return scope is None or family_of(member) == scope.family
-
-
-def _chosen(declared: Declared, scope: Scope | None) -> Declared:
-    """Return the data that is derived from the chosen entity, or derived into it."""
-    if scope is None:
-        return declared
-    model = scope.entity.model
-    return Declared(
-        [each for each in declared.entities if each is model],
-        [each for each in declared.copies if model is each.of or (model is each.copy and scope.partition is None)],
-        [each for each in declared.edges if model in (each.model, each.counts)],
-        [each for each in declared.roll_ups if model is each.of],
-    )
+    def _add(self, findings: Iterable[Finding]) -> None:
+        for each in findings:
+            self.report.add(each)

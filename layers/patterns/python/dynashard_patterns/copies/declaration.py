@@ -101,7 +101,7 @@ class MaterializedCopies(Generic[S, C]):
             db: the entities.
             partition: the sources' logical partition, by its fields; all of them if None.
 
-        Returns: how far it has come, again and again; the last one is the result. Nothing happens unless it is read.
+        Returns: how far it has come, after each step; the last one has the totals. Nothing happens unless it is read.
 
         Raises:
             InvalidKeyError: there can be no such partition.

@@ -1,10 +1,9 @@
 """By how much copies differ from what their sources say."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-_MOST_REASONS: Final = 20
+from dynashard.entity import Undecodable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +31,50 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a look over sources and copies has come.
+    """How far a comparison of sources and copies has come.
 
     Attributes:
-        sources: sources looked at.
-        copies: stored copies looked at, for such as have no source.
-        drift: the drift that was found, and repaired if that was requested.
-        unfit: sources that no copies can be made of, and stored sources and copies that are undecodable.
-        reasons: why, for the first of them.
+        sources: sources that were compared so far.
+        copies: stored copies that were checked for a source so far.
+        drift: the drift that was found so far, and repaired if that was requested.
+        unfit: sources and copies that were left out so far: no copies can be made of a source, or a row does not fit.
+        differing: sources of the last step whose copies differ, by their keys as text.
+        uncopied: sources of the last step that no copies can be made of, by their keys as text: why.
+        undecodable: stored sources and copies of the last step that do not fit their declarations.
     """
 
     sources: int = 0
     copies: int = 0
     drift: Drift = Drift()
     unfit: int = 0
-    reasons: tuple[str, ...] = ()
+    differing: Mapping[str, Drift] = field(default_factory=dict)
+    uncopied: Mapping[str, str] = field(default_factory=dict)
+    undecodable: Sequence[Undecodable] = ()
 
-    def over(self, looks: Sequence[Drift | str], *, sources: int = 0, copies: int = 0) -> "Progress":
-        """The same after more looks; texts are reasons why a source or a copy is unfit."""
-        unfit = [each for each in looks if isinstance(each, str)]
+    def over(
+        self,
+        looks: Mapping[str, Drift | str],
+        undecodable: Sequence[Undecodable],
+        *,
+        sources: int = 0,
+        copies: int = 0,
+    ) -> "Progress":
+        """Return the progress after one more step.
+
+        Args:
+            looks: by the keys of sources as text, how their copies differ, or why there cannot be any.
+            undecodable: the rows of the step that do not fit.
+            sources: how many sources the step has compared.
+            copies: how many copies it has checked.
+        """
+        differing = {key: each for key, each in looks.items() if isinstance(each, Drift) and each.total}
+        uncopied = {key: each for key, each in looks.items() if isinstance(each, str)}
         return Progress(
             self.sources + sources,
             self.copies + copies,
-            sum((each for each in looks if isinstance(each, Drift)), self.drift),
-            self.unfit + len(unfit),
-            (*self.reasons, *unfit)[:_MOST_REASONS],
+            sum(differing.values(), self.drift),
+            self.unfit + len(uncopied) + len(undecodable),
+            differing,
+            uncopied,
+            undecodable,
         )

@@ -29,23 +29,29 @@ def inspect(materializer: Materializer, partition: Mapping[str, Any] | None, *, 
     progress = Progress()
     look = partial(_look, materializer.carry if mend else materializer.drift)
     for found in _batches(_sources(materializer, partition)):
-        keys, problems = _divided(found)
-        looks = map_concurrently(look, keys, CONCURRENCY)
-        progress = progress.over([*looks, *problems], sources=len(found))
+        keys, undecodable = _divided(found)
+        progress = progress.over(_looks(look, keys), undecodable, sources=len(found))
         yield progress
     for found in _batches(_copies(materializer, partition)):
-        copies, problems = _divided(found)
+        copies, undecodable = _divided(found)
         keys = list({tuple(key.values()): key for key in map(materializer.source_of, copies)}.values())
-        looks = map_concurrently(look, materializer.absent(keys), CONCURRENCY)
-        progress = progress.over([*looks, *problems], copies=len(found))
+        progress = progress.over(_looks(look, materializer.absent(keys)), undecodable, copies=len(found))
         yield progress
-    yield progress
+    yield progress.over({}, ())
 
 
-def _divided(found: Sequence[_Row]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The key fields of rows, and what is wrong with those that are undecodable."""
-    problems = [each.problem.partition("\n")[0] for each in found if isinstance(each, Undecodable)]
-    return [each for each in found if not isinstance(each, Undecodable)], problems
+def _divided(found: Sequence[_Row]) -> tuple[list[dict[str, Any]], list[Undecodable]]:
+    """The key fields of rows, and the rows that are undecodable."""
+    undecodable = [each for each in found if isinstance(each, Undecodable)]
+    return [each for each in found if not isinstance(each, Undecodable)], undecodable
+
+
+def _looks(
+    look: Callable[[Mapping[str, Any]], Drift | str], keys: Sequence[Mapping[str, Any]]
+) -> dict[str, Drift | str]:
+    """Look at some sources at a time; return the results by their keys as text."""
+    texts = [", ".join(f"{name}={value}" for name, value in key.items()) for key in keys]
+    return dict(zip(texts, map_concurrently(look, keys, CONCURRENCY), strict=True))
 
 
 def _look(look: Callable[[Mapping[str, Any]], Drift], key: Mapping[str, Any]) -> Drift | str:
@@ -53,7 +59,7 @@ def _look(look: Callable[[Mapping[str, Any]], Drift], key: Mapping[str, Any]) ->
     try:
         return look(key)
     except _UNFIT as error:
-        return f"{ {name: str(value) for name, value in key.items()} }: {type(error).__name__}: {error}".splitlines()[0]
+        return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _sources(materializer: Materializer, partition: Mapping[str, Any] | None) -> Iterator[_Row]:

@@ -56,9 +56,6 @@ class RepairResult:
     kept: int = 0
     left: int = 0
 
-    def __add__(self, other: "RepairResult") -> "RepairResult":
-        return RepairResult(self.mended + other.mended, self.kept + other.kept, self.left + other.left)
-
 
 class RollUpRepair(Generic[E]):
     """Compares and repairs the roll-ups of one tenant.
@@ -140,9 +137,26 @@ class RollUpRepair(Generic[E]):
         Cost: as `check`; and for every hour, day or month with rows to mend, its items once more, 1 write unit for each
         of them, and 2 for each part of such a row.
         """
-        total = RepairResult()
-        spans: dict[tuple[datetime, datetime], list[Row]] = defaultdict(list)
         drifts = list(self.check(start, end, hours=hours))
+        left = self.correct(drifts, lower=lower)
+        kept = sum(1 for drift in drifts if drift.row in left and not drift.lacking)
+        return RepairResult(mended=len(drifts) - len(left), kept=kept, left=len(left) - kept)
+
+    def correct(self, drifts: Iterable[Drift], *, lower: bool = False) -> set[Row]:
+        """Correct rows that `check` of this object has found.
+
+        Args:
+            drifts: how the rows differ.
+            lower: as in `repair`.
+
+        Returns:
+            The rows that were not corrected: those that count more than the items, unless `lower`, and those that
+            others changed again and again.
+
+        Cost: as `repair` without `check`.
+        """
+        left: set[Row] = set()
+        spans: dict[tuple[datetime, datetime], list[Row]] = defaultdict(list)
         lower = lower and not self._undecodable
         for drift in drifts:
             if drift.lacking or lower:
@@ -150,21 +164,20 @@ class RollUpRepair(Generic[E]):
                 begin = level.start(drift.row.start)
                 spans[begin, level.end(begin)].append(drift.row)
             else:
-                total += RepairResult(kept=1)
+                left.add(drift.row)
         for (begin, finish), rows in spans.items():
-            total += self._mend(rows, begin, finish, lower=lower)
-        return total
+            left |= self._correct(rows, begin, finish, lower=lower)
+        return left
 
-    def _mend(self, rows: list[Row], start: datetime, end: datetime, *, lower: bool) -> RepairResult:
-        done, left = 0, rows
+    def _correct(self, rows: list[Row], start: datetime, end: datetime, *, lower: bool) -> set[Row]:
+        left = rows
         for _ in range(_TRIES):
             parts = {row: self._parts(row) for row in left}
             truths = self._marked_sums(set(left), start, end)
-            failed = [row for row in left if not self._set(row, parts[row], truths.get(row, {}), lower=lower)]
-            done, left = done + len(left) - len(failed), failed
+            left = [row for row in left if not self._set(row, parts[row], truths.get(row, {}), lower=lower)]
             if not left:
                 break
-        return RepairResult(mended=done, left=len(left))
+        return set(left)
 
     def _parts(self, row: Row) -> list[Any]:
         """The parts of a row as they are now; None for those that there are not."""

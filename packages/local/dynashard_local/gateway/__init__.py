@@ -1,0 +1,12 @@
+"""HTTP on 127.0.0.1.
+
+Its modules:
+
+    server          routes requests to the gateway, the token issuer, Lambda's API and the landing page
+    connections     lets the gateway answer most requests without the layers of `server`
+    http_api        the gateway: matches, authorises and forwards requests, as an API Gateway HTTP API does
+    events          requests as events, and answers of functions as HTTP
+    invocations     Lambda's API for direct invocation
+    tokens          the issuer of local tokens
+    landing         the page at `/`
+"""

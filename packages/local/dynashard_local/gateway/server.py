@@ -1,0 +1,199 @@
+"""HTTP on 127.0.0.1: the gateway, the token issuer, and direct invocation."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dynashard_local.gateway.connections import LATIN, OWN, access_line, header_lines
+from dynashard_local.gateway.events import HttpRequest
+from dynashard_local.gateway.http_api import MAX_BODY_BYTES, Gateway
+from dynashard_local.gateway.invocations import PATH, Invoker, read_body
+from dynashard_local.gateway.landing import landing_page
+from dynashard_local.gateway.tokens import LIFETIME_SECONDS, Issuer
+from dynashard_local.hosts import HOSTS, names_us
+from dynashard_local.routes import LOCAL_PAGES
+from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
+
+MAX_TOKEN_REQUEST_BYTES = 64 * 1024
+"""More than the header that carries a token may have."""
+
+
+class TokenRequest(BaseModel):
+    """Body of `POST /local/tokens`. `claims` may set or replace any claim."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tenant_id: str = Field(min_length=1)
+    subject: str = Field(default="local", min_length=1)
+    claims: dict[str, Any] = Field(default_factory=dict)
+    expires_in: int = Field(default=LIFETIME_SECONDS, ge=1, le=7 * 24 * 3600)
+
+
+def build_app(
+    gateway: Gateway,
+    issuer: Issuer,
+    *,
+    tenant_claim: str,
+    tenants: TenantRule = DEFAULT_TENANTS,
+    ready: Callable[[], None],
+    invoker: Invoker | None = None,
+    log: Callable[[str], None] = lambda _: None,
+) -> ASGIApp:
+    """Return the ASGI application.
+
+    Args:
+        gateway: answers everything outside `/local/`.
+        issuer: issues tokens under `/local/`, and publishes its key.
+        tenant_claim: the claim that carries the tenant.
+        tenants: the pattern of tenants. `claims` may set others, to see them refused.
+        ready: called once, when requests are accepted.
+        invoker: answers direct invocations.
+        log: gets a line about each request.
+    """
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        ready()
+        yield
+
+    sign_in = _SignIn(issuer, tenant_claim, tenants)
+    app = Starlette(
+        routes=[
+            Route("/", _landing),
+            Route("/local/tokens", sign_in.token, methods=["POST"]),
+            Route("/local/.well-known/openid-configuration", sign_in.discovery),
+            Route("/local/.well-known/jwks.json", sign_in.jwks),
+            *([] if invoker is None else [Route(PATH, invoker.answer, methods=["POST"])]),
+        ],
+        # A web page may resolve its own name to 127.0.0.1; its requests carry that name.
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS),
+            # A front end in development signs in from a port of its own.
+            Middleware(CORSMiddleware, allow_origin_regex=LOCAL_PAGES, allow_methods=["POST"], allow_headers=["*"]),
+        ],
+        lifespan=lifespan,
+    )
+    # The pattern of a route would not match a path with a line break.
+    endpoint = _Endpoint(gateway)
+    app.router.default = endpoint
+    return _Front(app, endpoint, log)
+
+
+async def _landing(request: Request) -> Response:
+    return HTMLResponse(landing_page(str(request.base_url).rstrip("/")))
+
+
+@dataclass(frozen=True, slots=True)
+class _SignIn:
+    """Issues tokens for every request, and publishes the issuer's key."""
+
+    issuer: Issuer
+    tenant_claim: str
+    tenants: TenantRule
+
+    async def token(self, request: Request) -> Response:
+        try:
+            body = await read_body(request, MAX_TOKEN_REQUEST_BYTES)
+            if len(body) > MAX_TOKEN_REQUEST_BYTES:
+                return _json({"message": f"Send at most {MAX_TOKEN_REQUEST_BYTES} bytes."}, status=413)
+            wanted = TokenRequest.model_validate_json(body)
+        except ValidationError as error:
+            return _refused(
+                *(
+                    {"field": ".".join(map(str, problem["loc"])), "message": problem["msg"]}
+                    for problem in error.errors(include_url=False)
+                )
+            )
+        if self.tenant_claim not in wanted.claims and not self.tenants.allows(wanted.tenant_id):
+            message = f"The API accepts tenants that match {self.tenants.pattern}."
+            return _refused({"field": "tenant_id", "message": message})
+        claims = {self.tenant_claim: wanted.tenant_id} | wanted.claims
+        token = self.issuer.issue(claims, subject=wanted.subject, lifetime_seconds=wanted.expires_in)
+        return _json({"token": token, "token_type": "Bearer", "expires_in": wanted.expires_in})
+
+    async def discovery(self, _: Request) -> Response:
+        return _json(self.issuer.discovery())
+
+    async def jwks(self, _: Request) -> Response:
+        return _json(self.issuer.jwks())
+
+
+def _refused(*problems: Mapping[str, str]) -> Response:
+    return _json({"message": 'Send {"tenant_id": "..."}.', "errors": problems}, status=422)
+
+
+class _Front:
+    """The gateway's requests go straight to it, and all others through Starlette, whose layers cost more than they do.
+
+    Requests for another host go through Starlette as well, which refuses them.
+    """
+
+    def __init__(self, local: ASGIApp, gateway: ASGIApp, log: Callable[[str], None]) -> None:
+        self._local = local
+        self._gateway = gateway
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._local(scope, receive, send)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._log(access_line(_head(scope), (scope["client"] or ("-", 0))[1], message["status"]))
+            await send(message)
+
+        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+        own = scope["path"] == "/" or scope["path"].startswith(OWN) or not names_us(host)
+        await (self._local if own else self._gateway)(scope, receive, sending)
+
+
+class _Endpoint:
+    """The gateway as an ASGI application, which accepts every method."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            request = await _read(scope, receive)
+        except ClientDisconnect:
+            return
+        response = await self._gateway.answer(request)
+        await send({"type": "http.response.start", "status": response.status, "headers": header_lines(response)})
+        await send({"type": "http.response.body", "body": response.body})
+
+
+async def _read(scope: Scope, receive: Receive) -> HttpRequest:
+    head = _head(scope)
+    if any(name in ("content-length", "transfer-encoding") for name, _ in head.headers):
+        return replace(head, body=await read_body(Request(scope, receive), MAX_BODY_BYTES))
+    return head
+
+
+def _head(scope: Scope) -> HttpRequest:
+    """Return a request without its body."""
+    return HttpRequest(
+        method=scope["method"],
+        path=scope["raw_path"].decode(LATIN),
+        query=scope["query_string"].decode(LATIN),
+        headers=[(name.decode(LATIN), value.decode(LATIN)) for name, value in scope["headers"]],
+        source_ip=scope["client"][0] if scope["client"] else "127.0.0.1",
+        protocol=f"HTTP/{scope['http_version']}",
+    )
+
+
+def _json(value: Any, *, status: int = 200) -> Response:
+    return Response(orjson.dumps(value), status_code=status, media_type="application/json")

@@ -1,1 +1,0 @@
-"""`dynashard copies`: compares copies with their sources, and mends them."""

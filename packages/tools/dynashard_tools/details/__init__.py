@@ -1,1 +1,0 @@
-"""Looking after the attachments of items."""

@@ -1,1 +1,0 @@
-"""`dynashard rollups`: compare roll-ups with the items, and mend them."""

@@ -1,0 +1,60 @@
+"""Checks that stored attachments and the items that point to them belong together."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dynashard.entity import EntityDefinition
+from dynashard.repository.conditions import is_live
+from dynashard.service import Dynashard
+from dynashard.transport.interface import Wire
+from dynashard_patterns.attachments.sweep import Swept, missing_pieces, sweep
+from dynashard_tools.verify.findings import Finding, Kind
+from dynashard_tools.verify.parts import Check, Part
+from dynashard_tools.verify.stored import key_text
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentsCheck(Check):
+    """Looks for pieces that are missing of the attachments that items point to. Cost: what reading the pieces costs."""
+
+    part: ClassVar[Part] = Part.ATTACHMENTS
+    reads_items: ClassVar[bool] = True
+
+    db: Dynashard
+
+    def look(self, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
+        """Find missing pieces of a stored item."""
+        if not entity.attachments or not is_live(item, self.db.store.now()):
+            return
+        for name, lacking in missing_pieces(self.db.store, entity, item).items():
+            detail = f"{lacking} of the pieces of {name} are not stored: write it again, or remove it"
+            yield Finding(Kind.ATTACHMENT, key_text(item), detail, lacking)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftoversCheck(Check):
+    """Looks for versions of an entity's attachments that no item points to: an interrupted write or delete left them.
+
+    Attributes:
+        grace: how old such a version must be, in seconds.
+
+    Cost: as `dynashard_patterns.attachments.sweep`.
+    """
+
+    part: ClassVar[Part] = Part.LEFTOVERS
+    repairs: ClassVar[str] = "remove versions of attachments that no item points to"
+
+    db: Dynashard
+    entity: EntityDefinition[Any]
+    grace: float
+    mend: bool = False
+
+    def finish(self, advance: Callable[[int], None]) -> Iterator[Finding]:
+        """Find the versions that no item points to."""
+        done = Swept()
+        for done in sweep(self.db.store, self.entity, grace=self.grace, dry=not self.mend):
+            advance(done.versions)
+        if done.removed:
+            detail = f"no item points to {done.removed:,} versions with {done.pieces:,} pieces"
+            yield Finding(Kind.LEFTOVER, self.entity.name, detail, done.removed, mended=self.mend)
