@@ -1,5 +1,6 @@
 """The example with tables of its own runs as printed, and again on the tables that it left."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,16 @@ PROGRAM = Path(__file__).parents[3] / "examples/own_tables.py"
 
 
 def lines_of_a_run(port: int) -> list[str]:
-    command = [sys.executable, str(PROGRAM), f"http://127.0.0.1:{port}"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603
+    engine = {
+        "AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{port}",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+    }
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, PROGRAM], env={**os.environ, **engine}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
 
 
 def test_it_creates_its_tables_once_and_lists_what_it_stored() -> None:

@@ -51,6 +51,7 @@ class Dynashard:
 
     Attributes:
         store: the table and how to reach it, for packages that do more than collections do.
+        tables: both tables, for what changes shard counts; None if `topology_table` was not given.
 
     Safe to share between threads; one for each process is enough.
 
@@ -79,10 +80,11 @@ class Dynashard:
             session = cast("AwsSession", transport)
             transport = self._owned = connect(session=session, operation_seconds=operation_seconds)
         grown: OpenedGrowth | NoGrowth = NoGrowth(transport)
+        self.tables: Tables | None = None
         if topology_table is not None:
             if topology is not None:
                 raise ConfigurationError("give topology_table= or topology=, not both")
-            tables = Tables(
+            self.tables = Tables(
                 transport=transport,
                 table=table,
                 topology_table=topology_table,
@@ -90,7 +92,7 @@ class Dynashard:
                 operation_seconds=operation_seconds,
                 runtime=runtime,
             )
-            grown = open_growth(tables, growth)
+            grown = open_growth(self.tables, growth)
             topology = LeasedTopology(transport, topology_table, lease=lease, runtime=runtime)
         elif isinstance(topology, DeclaredCounts):
             topology_table = topology.topology_table
