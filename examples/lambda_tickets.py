@@ -1,7 +1,7 @@
 """A Lambda function of your own, with Powertools' resolver and logger, on tables of a stack of your own.
 
     handler   serves an HTTP API: `lambda_tickets.handler`
-    reshard   carries changes of shard counts out: `lambda_tickets.reshard`, every minute by a schedule
+    reshard   carries resizes of shard counts out: `lambda_tickets.reshard`, every minute by a schedule
 
 The construct `ShardedTable` makes the tables, and sets TABLE_NAME and TOPOLOGY_TABLE (docs/sharded-table.md).
 """
@@ -41,7 +41,7 @@ class Tickets(BaseModel):
 
 
 # Opened once in a process, as the function's role allows; the first request connects. A function sleeps between its
-# calls, so it only requests changes of shard counts, and `reshard` carries them out.
+# calls, so it only requests resizes of shard counts, and `reshard` carries them out.
 db = Dynashard(
     connect(),
     table=os.environ["TABLE_NAME"],
@@ -88,7 +88,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 @logger.inject_lambda_context
 def reshard(event: dict[str, Any], context: LambdaContext) -> None:
-    """Carry out changes of shard counts until none is under way, or until the time of this run is over."""
+    """Carry out resizes of shard counts until none is under way, or until the time of this run is over."""
     del event
     drive(
         db.resharder(),

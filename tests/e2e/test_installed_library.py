@@ -174,7 +174,7 @@ def test_ten_thousand_items_are_listed_and_resharded_and_throttles_make_counts_g
 @pytest.mark.deep
 def test_fastapi_serves_entities(stranger: Stranger) -> None:
     shutil.copy(ROOT / "examples/fastapi_orders.py", stranger.folder)
-    command = [stranger.programs / "python", "-m", "uvicorn", "fastapi_orders:app", "--port", "0"]
+    command = [str(stranger.programs / "python"), "-m", "uvicorn", "fastapi_orders:app", "--port", "0"]
     with subprocess.Popen(  # noqa: S603
         command, cwd=stranger.folder, env=stranger.environment, stderr=subprocess.PIPE, text=True
     ) as server:
