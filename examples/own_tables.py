@@ -1,10 +1,16 @@
-"""A program with tables of its own and no backend. `python examples/own_tables.py [ENDPOINT]`.
+"""A program with tables of its own and no backend: `python own_tables.py`.
 
-The argument is the URL of a local engine, such as that of `make run` (http://127.0.0.1:8001). Without it the tables are
-created in your account, in the Region of your environment, and cost what docs/tables.md says.
+It works where the SDK's own variables lead: in your account, where the tables cost what docs/tables.md says, or on a
+local engine, such as that of `make run`:
+
+    export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8001 AWS_REGION=us-east-1
+    export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
+
+The command line changes its shard counts:
+
+    DYNASHARD_DB=own_tables:opened dynashard reshard start Reading oslo --to 8 --wait
 """
 
-import sys
 from datetime import datetime
 
 from dynashard import Dynashard, Entity, Index, Key, Shards, connect, created_at, new_id
@@ -26,15 +32,16 @@ class Reading(
     measured_at: datetime = created_at()
 
 
-def main(endpoint: str | None = None) -> None:
+def opened() -> Dynashard:
+    """Open the tables. Sends no request."""
+    return Dynashard(
+        connect(), table="readings", topology_table="readings-topology", cursor_keys=["a secret of 16 bytes or more"]
+    )
+
+
+def main() -> None:
     """Create the tables, store some readings, and list them."""
-    if endpoint is None:
-        connection = connect()
-    else:
-        connection = connect(endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106 - checks none
-    with Dynashard(
-        connection, table="readings", topology_table="readings-topology", cursor_keys=["a secret of 16 bytes or more"]
-    ) as db:
+    with opened() as db:
         for name in db.create_tables():
             print(f"created {name}")
         readings = db.collection(Reading)
@@ -45,4 +52,4 @@ def main(endpoint: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main()

@@ -66,6 +66,7 @@ def test_the_landing_page_leads_to_the_documentation(local_stack: LocalProcess) 
 
     assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert 'href="/v1/docs"' in page.text
+    assert f"curl {local_stack.url}/v1/users -H" in page.text
     assert httpx.get(f"{local_stack.url}/v1/docs").status_code == 200
 
 

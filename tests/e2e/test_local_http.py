@@ -123,7 +123,8 @@ def test_requests_that_the_gateway_refuses_do_not_reach_the_function(tenant: htt
 
 
 def test_the_commands_of_the_banner_work_as_they_are_printed(local_stack: LocalProcess) -> None:
-    commands = local_stack.text.partition("Try:\n")[2].partition("\n\n")[0]
+    printed = local_stack.once(lambda: "\n\n" in local_stack.text.partition("Try:\n")[2]).text
+    commands = printed.partition("Try:\n")[2].partition("\n\n")[0]
 
     done = subprocess.run(  # noqa: S603 - what the stack printed
         ["/bin/sh", "-euc", commands], capture_output=True, text=True, check=False, timeout=HANG_SECONDS

@@ -1,13 +1,15 @@
 """`ShardedTable` in a stack that is not ours: the tables of the library, and a grant of exactly what it calls."""
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dynashard import schema
-from tests.infra.templates import of_type, short
+from tests.infra.templates import ROOT, of_type, short
 from tests.shared import made_once
 
 pytestmark = pytest.mark.infra
@@ -78,3 +80,27 @@ def test_items_are_allowed_on_the_one_table_its_indexes_and_its_topology(templat
     assert [resource.rpartition("/")[2] for resource in flat if "/index/" in resource] == list(schema.INDEX_SLOTS)
     assert {action for statement in statements for action in statement["Action"]} >= {"dynamodb:BatchWriteItem"}
     assert "dynamodb:Scan" not in json.dumps(statements)
+
+
+def test_the_page_of_own_tables_names_the_actions_of_the_roles() -> None:
+    from dynashard_cdk import permissions as may  # noqa: PLC0415 - as in `shop`
+
+    items, counts = page_of_permissions()
+
+    assert items["reader"] | items["reader, while counts change"] == actions(may.ITEM_ACTIONS)
+    assert items["writer"] == actions(may.BATCH_ACTIONS)
+    assert items["resharder"] == actions([*may.MOVE_ACTIONS, *may.CHECK_ACTIONS, "dynamodb:DescribeTable"])
+    assert counts["reader"] == counts["writer"] == actions(may.TOPOLOGY_ACTIONS)
+    assert counts["resharder"] == actions(may.CONTROLLER_ACTIONS)
+
+
+def actions(listed: Sequence[str]) -> set[str]:
+    return {each.removeprefix("dynamodb:") for each in listed}
+
+
+def page_of_permissions() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Return the actions on items and on shard counts in docs/tables.md, by the role."""
+    text = (ROOT / "docs/tables.md").read_text().partition("## Permissions")[2].partition("## Cost")[0]
+    rows = [line.split("|")[1:4] for line in text.splitlines() if line.startswith("| ")][1:]
+    items, counts = ({row[0].strip(): set(re.findall(r"`(\w+)`", row[n])) for row in rows} for n in (1, 2))
+    return items, counts

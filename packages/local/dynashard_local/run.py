@@ -102,6 +102,8 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
         tenant_claim=_function_variable(templates, "TENANT_CLAIM", "tenant_id"),
         tenants=TenantRule(_function_variable(templates, "TENANT_PATTERN", DEFAULT_PATTERN)),
         ready=lambda: _ready(started, banner(port, engine, settings)),
+        greet=lambda commands: _say(f"\nTry:\n{commands}\n"),
+        url=f"http://127.0.0.1:{port}",
         invoker=Invoker({commands.name: direct, COMMANDS_NAME: direct}, report=_report),
         log=_access,
     )
@@ -258,7 +260,7 @@ def _stop_with(engine: Engine, server: uvicorn.Server, functions: Iterable[Local
 
 
 def banner(port: int, engine: Engine, settings: Settings) -> str:
-    """Return where the stack is, and three commands to try."""
+    """Return where the stack is."""
     url = f"http://127.0.0.1:{port}"
     limits = ""
     if settings.simulate is not None:
@@ -266,14 +268,8 @@ def banner(port: int, engine: Engine, settings: Settings) -> str:
     return f"""
 Dynashard is ready on {url}    (Ctrl-C stops it)
   data      {settings.data_dir}, engine at {engine.public or engine.endpoint}
-  logs      {settings.data_dir / FUNCTION_LOG}, and others in its folder; `.venv/bin/dynashard logs` reads them{limits}
-
-Try:
-  TOKEN=$(curl -s {url}/local/tokens -d '{{"tenant_id": "abc"}}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
-  curl {url}/v1/users -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\
-       -d '{{"email": "ada@example.com", "display_name": "Ada Lovelace"}}'
-  curl {url}/v1/users -H "Authorization: Bearer $TOKEN"
-"""
+  logs      {settings.data_dir / FUNCTION_LOG}, and others in its folder; `.venv/bin/dynashard logs` reads them\
+{limits}"""
 
 
 def _say(text: str) -> None:

@@ -1,5 +1,6 @@
 """The entry point of the command line."""
 
+import os
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -7,6 +8,7 @@ from importlib.util import find_spec
 from dynashard.errors import DeclarationError, DynashardError
 from dynashard_local.root import backend_root, importable
 from dynashard_tools.failure import FAILED, CommandError
+from dynashard_tools.program import VARIABLE
 
 
 def main() -> None:
@@ -14,8 +16,7 @@ def main() -> None:
     try:
         importable(backend_root())
         # Commands import the domain's entities, so a wrong declaration is raised here.
-        app = import_module(f"dynashard_tools.{'commands' if find_spec('domain') else 'outside'}").app
-        app(prog_name="dynashard")
+        import_module(f"dynashard_tools.{_commands()}").app(prog_name="dynashard")
     except CommandError as error:
         _end(str(error), error.status)
     except DeclarationError as error:
@@ -26,6 +27,13 @@ def main() -> None:
         # Commands report errors of the files they are given; other errors are the machine's, such as a full disk.
         where = "" if error.filename is None else f"{error.filename}: "
         _end(f"{where}{error.strerror or error}")
+
+
+def _commands() -> str:
+    """Return the module with the commands of this place: of a program, of a backend, or of neither."""
+    if os.environ.get(VARIABLE):
+        return "own"
+    return "commands" if find_spec("domain") else "outside"
 
 
 def _end(message: str, status: int = FAILED) -> None:

@@ -28,6 +28,7 @@ from dynashard_tools.account.records import PurgeRecords
 from dynashard_tools.entities import models
 from dynashard_tools.environments import backend_context, environment_named
 from dynashard_tools.failure import CommandError
+from dynashard_tools.program import VARIABLE, Program, program_of
 
 RESTORED: Final = ("RESTORED_TABLE", "RESTORED_TOPOLOGY")
 """Variables that name restored tables of an environment, for commands that check them before they are used."""
@@ -50,6 +51,7 @@ class Backend:
         load: measures how busy the table is; None if nothing measures it.
         concurrency: tasks of a resize that its worker works on at a time, for estimates.
         endpoint: the URL of the local engine; None for a deployed environment.
+        drives: no worker looks after the tables, so `dynashard reshard` carries resizes out itself.
         idempotency_table: returns the name of the table that no restore undoes.
     """
 
@@ -64,6 +66,7 @@ class Backend:
     load: TableLoad | None = None
     concurrency: int = 8
     endpoint: str | None = None
+    drives: bool = False
     idempotency_table: Callable[[], str] = _no_idempotency_table
 
     @cached_property
@@ -116,16 +119,39 @@ class Backend:
 def open_backend(environment: str | None, *, reach: bool = True) -> Backend:
     """Connect to the local stack, found by the variables of `make run`, or to a deployed environment.
 
+    If `DYNASHARD_DB` names a program, connect to its tables instead.
+
     Args:
         environment: the environment's name in cdk.json; None for the local stack.
         reach: make sure that the local stack runs; False for commands that send nothing.
 
     Raises:
-        CommandError: the stack cannot be found, or does not run; or the credentials are of another account.
+        CommandError: the stack cannot be found, or does not run; or the credentials are of another account; or the
+            program has no such tables, or an environment is named besides.
 
-    Cost: deployed, one DescribeStacks, and what `environment_named` costs; local, one DescribeTable.
+    Cost: deployed, one DescribeStacks, and what `environment_named` costs; local, one DescribeTable; of a program,
+        none.
     """
+    if (program := program_of(os.environ)) is not None:
+        if environment is not None:
+            raise CommandError(f"--env is an environment of a backend, and {VARIABLE} names the tables: unset one")
+        return _of_program(program)
     return _local(reach=reach) if environment is None else _deployed(environment)
+
+
+def _of_program(program: Program) -> Backend:
+    here = program.tables
+    return Backend(
+        target=f"the tables {here.table} and {here.topology_table} of {program.name}",
+        transport=here.transport,
+        table=here.table,
+        topology_table=here.topology_table,
+        timing=Timing(here.lease, here.operation_seconds),
+        operation=here.operation_seconds,
+        worker="`dynashard reshard work` carries resizes of these tables out",
+        growth=GrowthSettings(),
+        drives=True,
+    )
 
 
 def _local(*, reach: bool) -> Backend:

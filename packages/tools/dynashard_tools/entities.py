@@ -1,5 +1,6 @@
 """Finds the domain's entities and logical partitions by the names of the command line."""
 
+import os
 from typing import Any
 
 from dynashard import Entity, definition
@@ -7,8 +8,16 @@ from dynashard.entity import EntityDefinition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.topology import family_of
 from dynashard_serving.declare import Exposed
-from dynashard_serving.domain import declared
+from dynashard_serving.domain import Domain
+from dynashard_serving.domain import declared as declared_by_backend
 from dynashard_tools.failure import CommandError
+from dynashard_tools.program import program_of
+
+
+def declared() -> Domain:
+    """Return what commands work on: the domain of the backend, or the entities of the program in `DYNASHARD_DB`."""
+    program = program_of(os.environ)
+    return declared_by_backend() if program is None else program.domain
 
 
 def models() -> list[type[Entity]]:

@@ -4,8 +4,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dynashard_serving.domain import declared
-from dynashard_tools.entities import names_beginning
+from dynashard_tools.entities import declared, names_beginning
 
 NAMES: Final = ", ".join(each.path for each in declared().entities)
 

@@ -13,6 +13,7 @@ from moto import mock_aws
 from domain.samples.users import User
 from dynashard import Dynashard, declared_counts
 from dynashard.errors import ConfigurationError, InvalidCursorError
+from dynashard.growth.opening import GrowthOptions
 from dynashard.locations import CURSOR_KEY_FILE
 from dynashard.runtime import Runtime
 from dynashard.transport import Transport
@@ -60,6 +61,29 @@ def test_connections_to_named_tables_follow_moved_items(world: Moving) -> None:
     )
 
     assert db.collection(Thing).count({"tenant": "abc"}) == 40
+
+
+def test_a_resharder_of_its_own_works_on_the_same_tables(world: Moving) -> None:
+    world.fill(Thing, 10)
+    db = Dynashard(
+        world.inner,
+        table=world.table,
+        topology_table=world.topology,
+        cursor_keys=KEYS,
+        runtime=Runtime(world.clock),
+        growth=GrowthOptions(entities=[Thing]),
+    )
+
+    db.resharder().start(ABC, 8)
+
+    assert [(each.key, each.target) for each in world.resharder.busy()] == [(ABC.key, 8)]
+
+
+def test_without_a_table_of_shard_counts_there_is_nothing_to_change(wire: Transport) -> None:
+    db = Dynashard(wire, table="t", topology=declared_counts(topology_table=None), cursor_keys=KEYS)
+
+    with pytest.raises(ConfigurationError, match=r'there is no table of shard counts to change: give topology_table="'):
+        db.resharder()
 
 
 def declared(world: Moving) -> Any:

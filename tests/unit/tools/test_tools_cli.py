@@ -1,4 +1,4 @@
-"""The command line with a wrong domain."""
+"""The command line with a wrong domain, and without one."""
 
 import os
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.unit
 
+Ended = subprocess.CompletedProcess[str]
 DOMAIN = """
 from dynashard import Entity, Key, Shards
 
@@ -19,19 +20,43 @@ class Thing(Entity, name="thing.v1.Thing", key=Key("{tenant}", "{id}"), shards=S
 """
 
 
-@pytest.mark.parametrize("arguments", [["topology"], ["load", "things", "x.csv"], ["--help"]])
-def test_a_wrong_declaration_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
-    (tmp_path / "domain.py").write_text(DOMAIN)
+OUTSIDE = "import dynashard_tools.cli as cli; cli.find_spec = lambda name: None; cli.main()"
+"""A checkout always has a domain."""
 
-    ended = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", "from dynashard_tools.cli import main; main()", *arguments],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+
+def run(*arguments: str, program: str = "from dynashard_tools.cli import main; main()", **environment: str) -> Ended:
+    return subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program, *arguments],
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=False,
     )
 
+
+@pytest.mark.parametrize("arguments", [["topology"], ["load", "things", "x.csv"], ["--help"]])
+def test_a_wrong_declaration_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "domain.py").write_text(DOMAIN)
+
+    ended = run(*arguments, PYTHONPATH=str(tmp_path))
+
     assert (ended.returncode, ended.stdout) == (1, "")
     [line] = ended.stderr.splitlines()
     assert line.startswith("error: the domain cannot be used: thing.v1.Thing")
     assert "7" in line
+
+
+def test_a_command_outside_of_a_backend_says_where_it_works() -> None:
+    ended = run("reshard", "start", "orders", "--to", "8", program=OUTSIDE)
+
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("error: there is no backend here, and reshard needs one: run it in its folder.")
+    assert ended.stderr.endswith("DYNASHARD_DB=shop:db dynashard reshard start orders --to 8\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_help_outside_of_a_backend_names_both_ways_to_more_commands(arguments: list[str]) -> None:
+    shown = " ".join(run(*arguments, program=OUTSIDE).stdout.split())
+
+    assert "In the folder of one, `dynashard` has many more commands" in shown
+    assert "DYNASHARD_DB" in shown

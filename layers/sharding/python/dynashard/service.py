@@ -10,7 +10,7 @@ from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ConfigurationError, ThrottledError
 from dynashard.exactly_once import TransactedWrites
-from dynashard.growth.opening import GrowthOptions, NoGrowth, OpenedGrowth, Tables, open_growth
+from dynashard.growth.opening import GrowthOptions, NoGrowth, OpenedGrowth, Tables, open_growth, options_of
 from dynashard.growth.settings import GrowthMode
 from dynashard.repository import RetryPolicy, Store
 from dynashard.repository.store import Throttled, ignore_throttles
@@ -23,6 +23,7 @@ from dynashard.transport.interface import AwsSession, Transport
 
 if TYPE_CHECKING:
     from dynashard.locations import Location
+    from dynashard.resharding import Resharder
     from dynashard.transactions import Step
 
 __all__ = [
@@ -51,6 +52,7 @@ class Dynashard:
 
     Attributes:
         store: the table and how to reach it, for packages that do more than collections do.
+        tables: both tables, for what changes shard counts; None if `topology_table` was not given.
 
     Safe to share between threads; one for each process is enough.
 
@@ -79,10 +81,12 @@ class Dynashard:
             session = cast("AwsSession", transport)
             transport = self._owned = connect(session=session, operation_seconds=operation_seconds)
         grown: OpenedGrowth | NoGrowth = NoGrowth(transport)
+        self.tables: Tables | None = None
+        self._options = options_of(growth)
         if topology_table is not None:
             if topology is not None:
                 raise ConfigurationError("give topology_table= or topology=, not both")
-            tables = Tables(
+            self.tables = Tables(
                 transport=transport,
                 table=table,
                 topology_table=topology_table,
@@ -90,7 +94,7 @@ class Dynashard:
                 operation_seconds=operation_seconds,
                 runtime=runtime,
             )
-            grown = open_growth(tables, growth)
+            grown = open_growth(self.tables, self._options)
             topology = LeasedTopology(transport, topology_table, lease=lease, runtime=runtime)
         elif isinstance(topology, DeclaredCounts):
             topology_table = topology.topology_table
@@ -219,6 +223,21 @@ class Dynashard:
         return create_tables(
             self._transport, table=self.store.table, topology_table=self._topology_table, runtime=self.store.runtime
         )
+
+    def resharder(self) -> "Resharder":
+        """Return what changes the shard counts of these tables: on request, or driven by `resharding.driver.drive`.
+
+        It knows all entities that this process has declared, or those of `growth`, and moves items at the share of the
+        growth settings. `dynashard reshard` does the same from the command line.
+
+        Raises:
+            ConfigurationError: `topology_table` was not given.
+
+        Cost: no request.
+        """
+        if self.tables is None:
+            raise ConfigurationError('there is no table of shard counts to change: give topology_table="..."')
+        return self.tables.resharder(self._options)
 
     def transact(self, *steps: "Step") -> list[Entity | None]:
         """Do all steps atomically or none, on items of any entities and shards.

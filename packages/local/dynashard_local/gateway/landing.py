@@ -1,5 +1,6 @@
 """The page at `/` of the local stack: where to go from here."""
 
+from html import escape
 from typing import Final
 
 PAGE: Final = """<!doctype html>
@@ -18,12 +19,11 @@ pre { background: #8881; overflow-x: auto; padding: 1rem }
 <li><a href="/v1/health">Health</a></li>
 </ul>
 <p>Or from a terminal:</p>
-<pre>TOKEN=$(curl -s {url}/local/tokens -d '{"tenant_id": "abc"}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
-curl {url}/v1/users -H "Authorization: Bearer $TOKEN"</pre>
+<pre>{commands}</pre>
 </html>
 """
 
 
-def landing_page(url: str) -> str:
-    """Return the page of a stack that is served at this address, such as `http://127.0.0.1:8000`."""
-    return PAGE.replace("{url}", url)
+def landing_page(commands: str) -> str:
+    """Return the page, with commands to try."""
+    return PAGE.replace("{commands}", escape(commands, quote=False))

@@ -1,5 +1,6 @@
 """HTTP on 127.0.0.1: the gateway, the token issuer, and direct invocation."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dynashard_local.gateway.connections import LATIN, OWN, access_line, header_lines
 from dynashard_local.gateway.events import HttpRequest
+from dynashard_local.gateway.first_steps import first_steps
 from dynashard_local.gateway.http_api import MAX_BODY_BYTES, Gateway
 from dynashard_local.gateway.invocations import PATH, Invoker, read_body
 from dynashard_local.gateway.landing import landing_page
@@ -48,6 +50,8 @@ def build_app(
     tenant_claim: str,
     tenants: TenantRule = DEFAULT_TENANTS,
     ready: Callable[[], None],
+    greet: Callable[[str], None] = lambda _: None,
+    url: str = "",
     invoker: Invoker | None = None,
     log: Callable[[str], None] = lambda _: None,
 ) -> ASGIApp:
@@ -59,6 +63,8 @@ def build_app(
         tenant_claim: the claim that carries the tenant.
         tenants: the pattern of tenants. `claims` may set others, to see them refused.
         ready: called once, when requests are accepted.
+        greet: gets commands to try at `url`, when the API has described itself.
+        url: where this machine reaches the stack.
         invoker: answers direct invocations.
         log: gets a line about each request.
     """
@@ -66,12 +72,20 @@ def build_app(
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         ready()
+        greeting = asyncio.create_task(greeted())
         yield
+        greeting.cancel()
+
+    async def greeted() -> None:
+        greet(await first_steps(gateway, url))
+
+    async def landing(request: Request) -> Response:
+        return HTMLResponse(landing_page(await first_steps(gateway, str(request.base_url).rstrip("/"))))
 
     sign_in = _SignIn(issuer, tenant_claim, tenants)
     app = Starlette(
         routes=[
-            Route("/", _landing),
+            Route("/", landing),
             Route("/local/tokens", sign_in.token, methods=["POST"]),
             Route("/local/.well-known/openid-configuration", sign_in.discovery),
             Route("/local/.well-known/jwks.json", sign_in.jwks),
@@ -89,10 +103,6 @@ def build_app(
     endpoint = _Endpoint(gateway)
     app.router.default = endpoint
     return _Front(app, endpoint, log)
-
-
-async def _landing(request: Request) -> Response:
-    return HTMLResponse(landing_page(str(request.base_url).rstrip("/")))
 
 
 @dataclass(frozen=True, slots=True)

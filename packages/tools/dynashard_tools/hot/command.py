@@ -8,9 +8,8 @@ import typer
 
 from dynashard import definition
 from dynashard.resharding import Resharder, Scope, Status
-from dynashard_serving.domain import declared
 from dynashard_tools.connection import Backend, open_backend
-from dynashard_tools.entities import models
+from dynashard_tools.entities import declared, models
 from dynashard_tools.environments import environment_named
 from dynashard_tools.failure import CommandError
 from dynashard_tools.hot.advice import Hot, as_dict, grouped, judged, lines
@@ -138,7 +137,7 @@ def _local(backend: Backend, *, as_json: bool) -> None:
     text = [line(each) for each in changing] or ["no shard count is changing"]
     text += [f"{line(each)}, since {utc_text(each.since)} because of throttles" for each in grown[:_SHOWN]]
     summary = {name: [each.as_dict() for each in found] for name, found in (("changing", changing), ("grown", grown))}
-    note = (
-        "without SIMULATE, the local stack has no metrics of throttles. Shard counts that are changing or have grown:"
-    )
-    show(summary, note, *text, as_json=as_json)
+    note = "without SIMULATE, the local stack has no metrics of throttles"
+    if backend.drives:
+        note = f"CloudWatch has the throttles of {backend.table}; only those of a backend are read here"
+    show(summary, f"{note}. Shard counts that are changing or have grown:", *text, as_json=as_json)

@@ -16,6 +16,7 @@ from dynashard_tools.failure import CommandError
 from dynashard_tools.options import AnyEntity, AsJson, EntityName, Environment
 from dynashard_tools.reshard.consent import require_consent
 from dynashard_tools.reshard.description import arguments, line, overdue, reached, shards
+from dynashard_tools.reshard.driving import driven
 from dynashard_tools.reshard.halting import halt
 from dynashard_tools.reshard.scopes import all_scopes, busy_of, named_scope, own_scopes, require_items
 from dynashard_tools.reshard.watch import report_no_worker, wait_for, watch_until
@@ -25,6 +26,7 @@ reshard = typer.Typer(
 )
 
 _WATCH: Final = "`dynashard reshard status {} --watch` watches it"
+_WORK: Final = "`dynashard reshard work` carries it out"
 _WATCHED: Final = ("running", "not_swept")
 """Reasons of refusals that do not say what to do."""
 
@@ -68,6 +70,8 @@ def start(
     It refuses a PARTITION without items, because the name may be mistyped. For a partition that is still to be filled,
     add `--create`.
 
+    No worker looks after the tables of a program (DYNASHARD_DB). There, `--wait` carries the resize out to its very end.
+
     Exit status: 0 when the resize is requested; with `--wait`, when the new count is stable. Ctrl-C ends the waiting,
     not the resize.
     """
@@ -88,11 +92,13 @@ def start(
     if not wait:
         _print(begun, as_json=as_json, many=everything)
         if not as_json and begun:
-            typer.echo(_WATCH.format(arguments(begun[-1])))
+            typer.echo(_WORK if backend.drives else _WATCH.format(arguments(begun[-1])))
     if not everything and partition is None and index is None and not as_json:
         _mention_own(own_scopes(backend, resharder, wanted.entity))
     if wait:
-        _print(wait_for(backend, resharder, begun, to), as_json=as_json, many=everything, describe=reached)
+        with driven(backend, resharder):
+            ended = wait_for(backend, resharder, begun, to)
+        _print(ended, as_json=as_json, many=everything, describe=reached)
     _raise(refused)
 
 
@@ -134,6 +140,22 @@ def status(
         report_no_worker(backend.worker)
 
 
+@reshard.command()
+def work(*, as_json: AsJson = False) -> None:
+    """Carry out what is requested and under way in the tables of a program (DYNASHARD_DB), until nothing is.
+
+    A backend has a worker of its own. Ctrl-C leaves the resizes as they are; the next `work` continues them.
+
+    Exit status: 0 when nothing is under way any more, except paused resizes.
+    """
+    backend = open_backend(None)
+    if not backend.drives:
+        raise CommandError(f"this is for tables without a worker; here {backend.worker}")
+    resharder = backend.resharder()
+    with driven(backend, resharder):
+        _watch(backend, lambda: [each for each in resharder.busy() if not each.paused], as_json=as_json)
+
+
 def _called_off(status: Status) -> str:
     if status.back_to is None:
         return f"{arguments(status)}: called off; {shards(status.count)} as before"
@@ -156,12 +178,15 @@ def _add(name: str, act: Callable[[Resharder, Scope], Status], describe: Callabl
         as_json: AsJson = False,
     ) -> None:
         wanted = _wanted(entity, partition, index, everything=everything)
-        resharder = open_backend(environment).resharder()
+        backend = open_backend(environment)
+        resharder = backend.resharder()
         chosen = [resharder.scope(each.key) for each in busy_of(resharder, entity)] if everything else [wanted]
         if not chosen:
             raise CommandError(f"no resize of {wanted.family} is under way")
         done, refused = _each(resharder, chosen, lambda scope: act(resharder, scope))
         _print(done, as_json=as_json, many=everything, describe=describe)
+        if backend.drives and not as_json and any(each.busy and not each.paused for each in done):
+            typer.echo(_WORK)
         _raise(refused)
 
     reshard.command(name, help=text)(command)

@@ -20,12 +20,14 @@ _EVERY: Final = 1.0
 """Seconds between two polls."""
 _FAILURES: Final = 30
 """How many polls in a row may fail without ending the watch, for example while the table is throttled."""
+_HINT: Final = "the resizes continue. `dynashard reshard status --watch` watches them"
+_DRIVEN_HINT: Final = "the resizes stay where they are. `dynashard reshard work` continues them"
 
 Show = Callable[[Sequence[Status]], None]
 
 
 def wait_for(backend: Backend, resharder: Resharder, begun: Sequence[Status], to: int) -> Sequence[Status]:
-    """Wait until all of these resizes have reached their count.
+    """Wait until all of these resizes have reached their count; where this process drives them, until they ended.
 
     Raises:
         CommandError: one was called off, or has failed.
@@ -39,7 +41,8 @@ def wait_for(backend: Backend, resharder: Resharder, begun: Sequence[Status], to
     def over(seen: Sequence[Status]) -> bool:
         for each in seen:
             _require_reachable(each, to)
-        return all(each.target is None and each.count == to for each in seen)
+        ended = not (backend.drives and any(each.busy for each in seen))
+        return ended and all(each.target is None and each.count == to for each in seen)
 
     return watch_until(backend, poll, over)
 
@@ -65,8 +68,11 @@ def watch_until(
     Raises:
         CommandInterruptedError: Ctrl-C; the resizes continue.
     """
-    hint = "`dynashard reshard status --watch` watches them, `dynashard reshard abort` takes one back"
-    with on_interrupt(lambda: f"the resizes continue. {hint}"), nullcontext(show) if show else _shown() as shown:
+    hint = _DRIVEN_HINT if backend.drives else _HINT
+    with (
+        on_interrupt(lambda: f"{hint}, `dynashard reshard abort` takes one back"),
+        nullcontext(show) if show else _shown() as shown,
+    ):
         return Watch(poll, shown, worker=backend.worker).until(over)
 
 

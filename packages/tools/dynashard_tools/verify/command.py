@@ -7,9 +7,8 @@ from typing import Annotated, Final
 
 import typer
 
-from dynashard_serving.domain import declared
 from dynashard_tools.connection import open_backend
-from dynashard_tools.entities import models
+from dynashard_tools.entities import declared, models
 from dynashard_tools.failure import DONE, STILL_WRONG, WITH_ERRORS, on_interrupt
 from dynashard_tools.options import AnyEntity, AsJson, Day, Environment, Month
 from dynashard_tools.printing import show

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dynashard.growth.driving import BackgroundDriver
     from dynashard.growth.policy import Growth
     from dynashard.growth.terms import Report
+    from dynashard.resharding import Resharder
 
 
 class GrowthObserver(Protocol):
@@ -59,6 +60,11 @@ class GrowthOptions:
     load: OpenLoad = lambda _transport, _table: None
     entities: Sequence[type[Entity]] | None = None
 
+    @property
+    def every_entity(self) -> Sequence[type[Entity]]:
+        """The entities of the table."""
+        return [each.model for each in REGISTRY.values()] if self.entities is None else self.entities
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
@@ -70,6 +76,22 @@ class Tables:
     lease: float
     operation_seconds: float
     runtime: Runtime
+
+    def resharder(self, options: GrowthOptions) -> "Resharder":
+        """Return what changes shard counts here. Cost: no request."""
+        # Only a process that changes counts pays for these imports.
+        from dynashard.resharding import Resharder, Share, Timing  # noqa: PLC0415
+
+        return Resharder(
+            self.transport,
+            table=self.table,
+            topology_table=self.topology_table,
+            entities=options.every_entity,
+            timing=Timing(self.lease, self.operation_seconds),
+            runtime=self.runtime,
+            share=Share(options.settings.mover_share),
+            most_seconds=60 * options.settings.most_minutes,
+        )
 
 
 class OpenedGrowth:
@@ -112,19 +134,9 @@ class OpenedGrowth:
     def _build(self) -> "Growth":
         # Only a process that is throttled pays for these imports.
         from dynashard.growth.requests import growth_of  # noqa: PLC0415
-        from dynashard.resharding import Resharder, Share, Timing  # noqa: PLC0415
 
         here, options = self._tables, self._options
-        resharder = Resharder(
-            here.transport,
-            table=here.table,
-            topology_table=here.topology_table,
-            entities=self._entities,
-            timing=Timing(here.lease, here.operation_seconds),
-            runtime=here.runtime,
-            share=Share(options.settings.mover_share),
-            most_seconds=60 * options.settings.most_minutes,
-        )
+        resharder = here.resharder(options)
         if options.drives and not self._closed:
             from dynashard.growth.driving import BackgroundDriver  # noqa: PLC0415
             from dynashard.growth.logger import LOGGER  # noqa: PLC0415
@@ -149,19 +161,13 @@ class OpenedGrowth:
 
         return self._options.observer or GrowthLogger()
 
-    @property
-    def _entities(self) -> Sequence[type[Entity]]:
-        if self._options.entities is not None:
-            return self._options.entities
-        return [each.model for each in REGISTRY.values()]
-
     def _executed(
         self, operation: str, request: Mapping[str, Any], answer: Mapping[str, Any], reasons: Collection[str]
     ) -> None:
         """Count a request that was executed after throttles, which are reported while they are sustained."""
         from dynashard.growth.retries import RetriedThrottles  # noqa: PLC0415 - as in `_build`
 
-        retried = RetriedThrottles(self._entities, self._demand, self.throttled, self._tables.table)
+        retried = RetriedThrottles(self._options.every_entity, self._demand, self.throttled, self._tables.table)
         retried.executed(operation, request, answer, reasons)
 
 
@@ -176,10 +182,11 @@ class NoGrowth:
         """Do nothing."""
 
 
-def open_growth(tables: Tables, growth: GrowthMode | GrowthOptions) -> OpenedGrowth | NoGrowth:
-    """Open the growth of a table, by a mode with otherwise the defaults of `GrowthOptions`, or by options.
+def options_of(growth: GrowthMode | GrowthOptions) -> GrowthOptions:
+    """Return the options, or those of a mode with otherwise the defaults; raises `ConfigurationError` for no mode."""
+    return growth if isinstance(growth, GrowthOptions) else GrowthOptions(settings=GrowthSettings(growth))
 
-    Raises `ConfigurationError` for an unknown mode. Cost: no request.
-    """
-    options = growth if isinstance(growth, GrowthOptions) else GrowthOptions(settings=GrowthSettings(growth))
+
+def open_growth(tables: Tables, options: GrowthOptions) -> OpenedGrowth | NoGrowth:
+    """Open the growth of a table. Cost: no request."""
     return NoGrowth(tables.transport) if options.settings.mode == "off" else OpenedGrowth(tables, options)

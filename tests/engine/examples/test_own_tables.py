@@ -2,25 +2,24 @@
 
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 
-from dynashard_checks.schedules.wire import port_of_engine_in_memory
+from tests.engine.examples.conftest import EXAMPLES
 
 pytestmark = pytest.mark.engine
 
-PROGRAM = Path(__file__).parents[3] / "examples/own_tables.py"
 
-
-def lines_of_a_run(port: int) -> list[str]:
-    command = [sys.executable, str(PROGRAM), f"http://127.0.0.1:{port}"]
+def lines_of_a_run() -> list[str]:
+    command = [sys.executable, str(EXAMPLES / "own_tables.py")]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603
 
 
-def test_it_creates_its_tables_once_and_lists_what_it_stored() -> None:
-    with port_of_engine_in_memory() as port:
-        first, again = lines_of_a_run(port), lines_of_a_run(port)
+def test_it_creates_its_tables_once_and_lists_what_it_stored(engine_variables: Mapping[str, str]) -> None:
+    assert engine_variables
+
+    first, again = lines_of_a_run(), lines_of_a_run()
 
     assert first[:2] == ["created readings", "created readings-topology"]
     assert first[2].startswith("newest first: ")

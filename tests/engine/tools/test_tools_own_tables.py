@@ -1,0 +1,168 @@
+"""The command line on the tables of a program that has no backend."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from threading import Event
+from time import time
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from dynashard import Dynashard
+from dynashard.resharding import Resharder
+from dynashard.runtime import Runtime
+from dynashard_tools.reshard.watch import Watch
+from tests.engine.command_line import CommandLine, Outcome
+
+pytestmark = pytest.mark.engine
+
+SHOP = """
+from dynashard import Dynashard, Entity, Key, Shards, connect, declared_counts, new_id
+
+class Order{n}(Entity, name="shop{n}.v1.Order", key=Key("{{customer}}", "{{id}}"), shards=Shards(2)):
+    customer: str
+    id: str = new_id()
+
+KEYS = ["a secret of 16 bytes or more"]
+
+def connected():
+    return connect("{endpoint}", "us-east-1", access_key="local", secret_key="local")
+
+def opened():
+    return Dynashard(connected(), table="orders{n}", topology_table="counts{n}", cursor_keys=KEYS)
+
+db = opened()
+without = Dynashard(connected(), table="t", topology=declared_counts(topology_table=None), cursor_keys=KEYS)
+text = "orders"
+"""
+
+
+@dataclass
+class Program:
+    """A module with a `Dynashard` and an entity, and the command line in its folder."""
+
+    command_line: CommandLine
+    number: str
+    module: str
+    db: Dynashard
+    model: Any
+
+    def run(self, *arguments: str, db: str = "db") -> Outcome:
+        """Run a command as `DYNASHARD_DB=module:db dynashard ...`."""
+        environment = {"DYNASHARD_DB": f"{self.module}:{db}"}
+        return replace(self.command_line, environment=environment).run(*arguments)
+
+    def fill(self, customer: str, count: int) -> list[str]:
+        return sorted(self.db.collection(self.model).create(customer=customer).id for _ in range(count))
+
+    def ids(self, customer: str) -> list[str]:
+        """Read as a process that starts now: the clock of the one that filled the tables has not jumped."""
+        with sys.modules[self.module].opened() as db:
+            return sorted(each.id for each in db.collection(self.model).items(customer=customer))
+
+
+@pytest.fixture
+def program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], engine_url: str
+) -> Iterator[Program]:
+    """A program with its tables, on whose clock waits take no time."""
+    number = uuid4().hex[:8]
+    (tmp_path / f"shop{number}.py").write_text(SHOP.format(n=number, endpoint=engine_url))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    module: Any = __import__(f"shop{number}")
+    ahead = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal ahead
+        ahead += 10 * seconds
+        Event().wait(0.002)
+
+    runtime = Runtime(lambda: time() + ahead, sleep)
+    monkeypatch.setattr("dynashard_tools.connection.Resharder", partial(Resharder, runtime=runtime))
+    monkeypatch.setattr("dynashard_tools.reshard.watch.Watch", partial(Watch, sleep=lambda _: sleep(0.0)))
+    with module.db as db:
+        db.create_tables()
+        line = CommandLine(tmp_path, {}, monkeypatch, capsys)
+        yield Program(line, number, f"shop{number}", db, getattr(module, f"Order{number}"))
+        for name in (f"orders{number}", f"counts{number}"):
+            db.tables.transport.call("DeleteTable", {"TableName": name})
+
+
+def test_a_waiting_start_carries_the_change_out_to_its_end(program: Program) -> None:
+    made = program.fill("ada", 30)
+
+    ended = program.run("reshard", "start", f"Order{program.number}", "ada", "--to", "8", "--wait", "--json")
+
+    assert ended.status == 0, ended.err
+    assert (ended.summary["count"], ended.summary["stage"]) == (8, "stable")
+    assert program.ids("ada") == made
+    assert program.run("verify", "--json").summary["found"] == {}
+    shown = program.run("topology", f"shop{program.number}.v1.Order", "ada", "--json").summary
+    assert (shown["count"], shown["own"], len(shown["shards"])) == (8, True, 8)
+
+
+def test_what_was_only_requested_is_carried_out_by_work(program: Program) -> None:
+    made = program.fill("ada", 10)
+    name = f"Order{program.number}"
+
+    started = program.run("reshard", "start", name, "--to", "4", db="opened")
+    hot = program.run("hot", "--json").summary
+    worked = program.run("reshard", "work")
+
+    assert started.status == 0, started.err
+    assert started.out.splitlines()[-1] == "`dynashard reshard work` carries it out"
+    assert [each["target"] for each in hot["changing"]] == [4]
+    assert (worked.status, worked.out) == (0, "nothing is changing any more\n")
+    assert '"count": 4' in program.run("reshard", "status", name, "--json").out
+    assert program.ids("ada") == made
+
+
+def test_a_paused_change_does_not_keep_work_waiting(program: Program) -> None:
+    program.fill("ada", 10)
+    name = f"Order{program.number}"
+    program.run("reshard", "start", name, "--to", "4")
+
+    paused, worked = program.run("reshard", "pause", name), program.run("reshard", "work")
+    resumed = program.run("reshard", "resume", name)
+
+    assert "carries it out" not in paused.out
+    assert (worked.status, worked.out) == (0, "nothing is changing any more\n")
+    assert resumed.out.splitlines()[-1] == "`dynashard reshard work` carries it out"
+
+
+@pytest.mark.parametrize(
+    ("variable", "message"),
+    [
+        ("shop", "it must name a module and a Dynashard in it, such as shop:db"),
+        ("nowhere.at_all:db", "there is no module nowhere: run this in its folder"),
+        ("{module}:text", "text of {module} is not a Dynashard, nor a function that returns one"),
+        ("{module}:missing", "missing of {module} is not a Dynashard"),
+        ("{module}:without", "has no table of shard counts: give it topology_table="),
+    ],
+)
+def test_a_variable_that_leads_nowhere_is_refused_with_the_cure(program: Program, variable: str, message: str) -> None:
+    program.command_line.monkeypatch.setenv("DYNASHARD_DB", variable.format(module=program.module))
+
+    ended = program.command_line.run("topology")
+
+    assert (ended.status, ended.out) == (1, "")
+    assert message.format(module=program.module) in ended.err
+
+
+def test_an_environment_besides_is_refused(program: Program) -> None:
+    ended = program.run("topology", "--env", "dev")
+
+    assert ended.status == 1
+    assert "--env is an environment of a backend, and DYNASHARD_DB names the tables: unset one" in ended.err
+
+
+def test_a_backend_has_a_worker_of_its_own(command_line: CommandLine) -> None:
+    ended = command_line.run("reshard", "work")
+
+    assert ended.status == 1
+    assert "this is for tables without a worker; here `make run` starts one" in ended.err
