@@ -116,7 +116,7 @@ class Client:
         return self._retries.run(lambda _: self._transport.call(name, request), repeatable=operation in READS)
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         self._transport.close()
 
     def __enter__(self) -> Self:

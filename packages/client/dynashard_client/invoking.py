@@ -90,7 +90,7 @@ class LambdaTransport:
             return self._client
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         with self._lock:
             if self._client is not None:
                 self._client.close()

@@ -39,14 +39,14 @@ class Items(Generic[M]):
     """The items of one resource. Safe to share between threads.
 
     Every method raises the errors of `dynashard_client.errors`: what the backend answers, after retries that can help.
-    What REST lays on a queue, such as a new ping, has no revision yet, and is there a moment later.
+    What REST puts on a queue, such as a new ping, has no revision yet and can be read a moment later.
     Costs are those of the operation in the backend, and one round trip to it.
 
     Args:
         resource: where the items are, and what they are.
-        transport: how the backend is asked.
+        transport: how requests are sent.
         retries: how often.
-        tenant: the tenant that is acted for, if the client says it.
+        tenant: the tenant of the requests, if the client names it.
     """
 
     def __init__(

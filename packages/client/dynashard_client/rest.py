@@ -173,7 +173,7 @@ class RestTransport:
         return answer.status, json.loads(answer.data) if answer.data else None
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         self._pool.clear()
 
 

@@ -20,7 +20,7 @@ C = TypeVar("C", bound=Entity)
 
 @dataclass(frozen=True, slots=True)
 class MaterializedCopies(Generic[S, C]):
-    """Every item of one entity has copies, items of another, which follow it.
+    """Materialized copies: items of one entity that are derived from items of another, and updated with them.
 
         PARTICIPATIONS = MaterializedCopies(
             of=Incident, copy=Participation, make=participations, partition={"incident_id": "id"}

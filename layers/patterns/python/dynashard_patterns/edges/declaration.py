@@ -102,7 +102,7 @@ class Edges(Generic[E]):
         return self.forward if way == "forward" else self.backward
 
     def counter(self, way: Way) -> Counters[Any]:
-        """The counters of a way, where there are any."""
+        """Return the counters of a direction; raises `DeclarationError` if the edges are not counted."""
         if self.counts is None:
             raise DeclarationError(definition(self.model).name, "has no counts: declare a class of EdgeCount")
         return Counters(self.counts, slots=self.slots[way == "backward"])

@@ -37,7 +37,7 @@ class EdgeStore(Generic[E]):
     """Edges of one kind in a table. Safe to share between threads.
 
     A node is its type and id, such as `User.9`. Every method raises `EngineError` or a subclass if DynamoDB refuses or
-    cannot be reached, and `InvalidKeyError` or `InvalidValueError` for nodes that cannot be.
+    cannot be reached, and `InvalidKeyError` or `InvalidValueError` if a node's type or id is not allowed.
     """
 
     def __init__(self, store: Store, cursors: CursorCodec, edges: Edges[E]) -> None:
@@ -54,7 +54,7 @@ class EdgeStore(Generic[E]):
 
     @write_operation
     def add(self, /, tenant_id: str, one: str, other: str, **fields: Any) -> Added[E]:
-        """Have one node follow another. Doing it again changes nothing, so that it can be sent again.
+        """Add an edge from one node to another. If it exists, nothing changes, so the call can be repeated.
 
         Args:
             tenant_id: whose graph.
@@ -86,7 +86,7 @@ class EdgeStore(Generic[E]):
 
     @write_operation
     def remove(self, tenant_id: str, one: str, other: str) -> None:
-        """Have one node follow another no more.
+        """Remove the edge from one node to another.
 
         Raises:
             NotFoundError: it does not.
@@ -109,7 +109,7 @@ class EdgeStore(Generic[E]):
         raise unsettled(self._items.entity, "TransactWriteItems")
 
     def find(self, tenant_id: str, one: str, other: str, *, consistent: bool = False) -> E | None:
-        """The edge from one node to another, seen from the first; None if there is none.
+        """Return the edge from one node to another, as stored at the first; None if there is none.
 
         Cost: 0.5 read units, 1 if consistent; 1 round trip.
         """

@@ -241,23 +241,23 @@ def new_id() -> Any:
 
 
 stamp_created: Final = partial(lambda: datetime.now(UTC))
-"""Default of a creation stamp until the repository sets it. Pydantic would parse the signature of `now` itself."""
+"""Default of `created_at()` until the repository sets it. Pydantic would parse the signature of `now` itself."""
 stamp_updated: Final = partial(lambda: datetime.now(UTC))
-"""Default of an update stamp until the repository sets it."""
+"""Default of `updated_at()` until the repository sets it."""
 
 
 def created_at() -> Any:
-    """A field the repository stamps when the item is created.
+    """Declare the field with the time at which an item was created, which the repository sets.
 
-    Declare it as `created_at: datetime = created_at()`. Replacing the item keeps the stamp; this reads the item first
+    Write `created_at: datetime = created_at()`. Replacing the item keeps the time; this reads the item first
     if the caller has not.
     """
     return Field(default_factory=stamp_created, json_schema_extra={"readOnly": True})
 
 
 def updated_at() -> Any:
-    """A field the repository stamps at every write.
+    """Declare the field with the time of the last write, which the repository sets.
 
-    Declare it as `updated_at: datetime = updated_at()`.
+    Write `updated_at: datetime = updated_at()`.
     """
     return Field(default_factory=stamp_updated, json_schema_extra={"readOnly": True})

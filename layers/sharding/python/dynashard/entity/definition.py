@@ -53,7 +53,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         indexes: its indexes by name, read replicas included.
         expires: the field that holds the time of expiry, if any.
         optional: fields whose default is None.
-        created_fields, updated_fields, server_fields: the fields that the repository stamps, and both together.
+        created_fields, updated_fields, server_fields: the times that the repository sets, and both together.
         generated_fields: the fields that `new_id` fills in.
         complete: the fields that a complete item has set: required ones and attachments.
         attachments: the fields that are stored out of line, with how they were declared.

@@ -57,7 +57,7 @@ class Repository(Batches[E]):
 
     @write_operation
     def create(self, item: E, /, *, handling: str | None = None) -> E:
-        """Store an item under a key that has no live item, and return it as stored: stamped, with its revision.
+        """Store an item under a key that has no live item, and return it as stored, with its times and its revision.
 
         Raises `AlreadyExistsError` if a live item has the key.
 
@@ -166,8 +166,8 @@ class Repository(Batches[E]):
                 none.
             InvalidQueryError: `over` was never stored, or both are given.
 
-        Cost: 1 write unit, 1 round trip; 1 more if an expired item has the key. With a creation stamp and an item that
-        was not read from the store, 1 read unit and 1 round trip more, so that the stamp is kept. Guarded, 1 read unit
+        Cost: 1 write unit, 1 round trip; 1 more if an expired item has the key. With `created_at()` and an item that
+        was not read from the store, 1 read unit and 1 round trip more, so that the time is kept. Guarded, 1 read unit
         and 1 round trip more; exactly once, that and 1 write unit more.
         """
         level = self._level(handling)
