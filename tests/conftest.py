@@ -12,6 +12,7 @@ import pytest
 
 from dynashard_checks.processors import pin, unpin
 from tests.depth import left_out, load_profile
+from tests.unchanged import Unchanged
 
 load_profile()
 # Where `make setup` has installed a Node, because the machine has no supported one.
@@ -44,6 +45,11 @@ Each group is begun by a worker of its own, in this order, while the others use 
 would leave a processor idle. Tests of a deployment stay together, because each worker that runs one of them makes its
 own.
 """
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave tests of what has not changed out."""
+    config.pluginmanager.register(Unchanged(config))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -7,6 +7,7 @@ import sys
 import sysconfig
 import zipfile
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -74,13 +75,19 @@ def imported(distribution: Distribution) -> set[str]:
     """Return the distributions of the modules that this one imports."""
     ours = {Path(package).name: each.name for each in DISTRIBUTIONS for package in each.packages}
     # What is copied is data: files of a new backend.
-    held = distribution.files.keys() - set(distribution.copied.values())
-    code = [distribution.files[place] for place in held if place.endswith(".py")]
+    copied = set(distribution.copied.values())
+    code = [path for place, path in distribution.files.items() if place.endswith(".py") and place not in copied]
     names = {name for path in code for name in imports_of(path)} - sys.stdlib_module_names - THE_BACKENDS_OWN
-    known = packages_distributions()
+    known = installed_packages()
     # `constructs` and `jsii` are also listed as parts of others.
     found = {ours.get(name) or known[name][0].lower().replace("_", "-") for name in names}
     return found - {distribution.name}
+
+
+@cache
+def installed_packages() -> Mapping[str, list[str]]:
+    """Return the distributions that hold each package; finding them reads the lists of all files, seconds."""
+    return packages_distributions()
 
 
 def imports_of(path: Path) -> Iterator[str]:

@@ -24,10 +24,12 @@ from dynashard_lab.bench.measure import (
 pytestmark = pytest.mark.unit
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def quick_collections() -> None:
-    """Each sample begins with a garbage collection, which would look at the objects of all tests before."""
-    gc.collect()
+    """Each sample begins with a garbage collection, which would look at the objects of all tests before.
+
+    Measuring ends by including them again, so every test leaves them out anew.
+    """
     gc.freeze()
 
 
