@@ -6,7 +6,7 @@ from dynashard_tools.hot.command import hot
 from dynashard_tools.new.command import new
 from dynashard_tools.reshard.command import reshard
 from dynashard_tools.topology.command import topology
-from dynashard_tools.verify.command import HELP, verify
+from dynashard_tools.verify.command import verify
 
 app = typer.Typer(
     name="dynashard",
@@ -18,5 +18,5 @@ app = typer.Typer(
 app.add_typer(reshard, name="reshard")
 app.command()(topology)
 app.command()(hot)
-app.command(help=HELP)(verify)
+app.command()(verify)
 app.command(no_args_is_help=True)(new)

@@ -11,7 +11,7 @@ from dynashard import Entity, Key, Registry, new_id
 from dynashard_local.gateway.events import HttpRequest, HttpResponse
 from dynashard_local.gateway.first_steps import commands_of, first_steps
 from dynashard_local.gateway.landing import landing_page
-from dynashard_serving.api.openapi import document_of
+from dynashard_serving.api.openapi.document import document_of
 from dynashard_serving.declare import Exposed
 from dynashard_serving.domain import domain_of
 

@@ -67,8 +67,8 @@ def start(
     First it prints on standard error what the resize is expected to take: items, units, dollars and time at the mover's
     share. On a terminal it asks whether to start, unless `--yes` is given; a script without a terminal is not asked.
 
-    It refuses a PARTITION without items, because the name may be mistyped. For a partition that is still to be filled,
-    add `--create`.
+    It refuses a PARTITION without items, because the name may be mistyped. For a partition that is still empty, add
+    `--create`.
 
     No worker looks after the tables of a program (DYNASHARD_DB). There, `--wait` carries the resize out to its very end.
 

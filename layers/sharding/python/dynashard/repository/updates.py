@@ -41,8 +41,8 @@ def check_updates(
 
     Raises:
         InvalidKeyError: a key field would change.
-        InvalidValueError: a field that is unknown, that the repository sets, or that is updated twice, or a value that it
-            does not accept.
+        InvalidValueError: a field that is unknown, that the repository sets, or that is updated twice, or a value that
+            the field does not accept.
     """
     named = [*values, *remove, *add]
     for name in named:
