@@ -32,6 +32,7 @@ from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Resend, Wire
 
 _TRIES: Final = 4
+"""How often an item that others change meanwhile is looked for."""
 
 
 def stored_at(store: Store, place: str, sort: str) -> Wire | None:
@@ -163,6 +164,7 @@ def _check_once(
 ) -> Late | None:
     """Look for the item once; None if it was changed or moved meanwhile."""
     places = store.router.places(entity, write.key)
+    # In PREPARE readers still look at the old home only.
     moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
     present, shards = (places.new, places.view.new_count) if moving else (places.old, places.view.count)
     if place == present:
@@ -186,6 +188,8 @@ def _check_once(
         store.transport.call("TransactGetItems", {"TransactItems": gets})
     if moved or is_marker(here):
         return Late.VISIBLE
+    # If its home holds another live item, it cannot move there. As long as it is exactly as it was written it may go,
+    # because the write is not acknowledged yet. What others have written since is theirs too.
     mine = undo and here.get(REV) == {"S": write.revision}
     taken = mine and is_live(stored_at(store, present, write.key.sort), store.now())
     return Late.UNDONE if taken and _undo(store, here, places, moving=moving) else None
