@@ -22,7 +22,7 @@ from dynashard.errors import (
 from dynashard.repository.batch import stored_key, wire_key
 from dynashard.repository.conditions import is_live, is_marker, unchanged
 from dynashard.repository.markers import marking, relocation, unmarking
-from dynashard.repository.phase_table import Met, Next
+from dynashard.repository.phase_table import Encountered, Next
 from dynashard.repository.store import Store
 from dynashard.repository.write import Kind, Write
 from dynashard.routing import Places, home
@@ -72,19 +72,19 @@ def move_stray_home(store: Store, sort: str, places: Places) -> bool:
     return True
 
 
-def next_after(store: Store, entity: EntityDefinition[Any], write: Write, met: Met) -> Next:
+def next_after(store: Store, entity: EntityDefinition[Any], write: Write, encountered: Encountered) -> Next:
     """Return what follows a refused write: `FOLLOW`, `RESTART` or `DECIDE`. `HELP` and `REFRESH` have been carried out.
 
     Cost: none; in SETTLE that of `move_stray_home` if no item is live at the new home.
     """
-    if view_ended(store, met.places):
+    if view_ended(store, encountered.places):
         # The item may be at another home by now.
         return Next.RESTART
-    found = met.next(entity, write.key, now=write.now)
+    found = encountered.next(entity, write.key, now=write.now)
     if found is Next.HELP:
-        if move_stray_home(store, write.key.sort, met.places):
+        if move_stray_home(store, write.key.sort, encountered.places):
             return Next.RESTART
-        found = met.next(entity, write.key, now=write.now, helped=True)
+        found = encountered.next(entity, write.key, now=write.now, helped=True)
     if found is Next.REFRESH:
         store.router.topology.refresh(entity, write.key.partition)
         return Next.RESTART

@@ -78,8 +78,8 @@ def plan(places: Places, *, creates: bool, followed: bool = False) -> Target:
     return Target(places.old if places.view.phase is Phase.MOVE else places.new, How.OVER_LIVE)
 
 
-class Met(NamedTuple):
-    """What the failed conditions of a write met, by the stored partition keys of the places that were asked."""
+class Encountered(NamedTuple):
+    """What the failed conditions of a write encountered, by the stored partition keys of the places."""
 
     places: Places
     at: Mapping[str, Stored]

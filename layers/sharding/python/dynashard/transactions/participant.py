@@ -22,7 +22,7 @@ from dynashard.repository.conditions import is_live, refusal
 from dynashard.repository.evidence import wrote
 from dynashard.repository.late import Late, confirm, next_after
 from dynashard.repository.markers import create_with_marker, none_alive
-from dynashard.repository.phase_table import How, Met, Next, Target, plan, settling
+from dynashard.repository.phase_table import Encountered, How, Next, Target, plan, settling
 from dynashard.repository.store import Store
 from dynashard.repository.write import Kind
 from dynashard.transactions.prepared import Prepared, StepWrites
@@ -44,7 +44,7 @@ class Verdict(IntEnum):
 
 
 class Participant:
-    """One step: where it is sent next, by what it has met. For one transaction, in one thread.
+    """One step: where it is sent next, by what it has encountered. For one transaction, in one thread.
 
     A precondition of the step that does not hold raises `TransactionRefusedError`.
 
@@ -125,17 +125,19 @@ class Participant:
             return Verdict.RETRY if any(reason.refused for reason in reasons) else Verdict.UNAFFECTED
         places = self._places
         asked = (self._target.place,) if len(reasons) == 1 else (places.old, places.new)
-        met = Met(places, dict(zip(asked, (reason.conflicting_item for reason in reasons), strict=True)))
-        found = next_after(self._store, self.writes.entity, self.prepared.write, met)
+        encountered = Encountered(
+            places, dict(zip(asked, (reason.conflicting_item for reason in reasons), strict=True))
+        )
+        found = next_after(self._store, self.writes.entity, self.prepared.write, encountered)
         if found is Next.DECIDE:
-            return self._precondition_failed(met.rival)
+            return self._precondition_failed(encountered.rival)
         self._start_again(followed=found is Next.FOLLOW)
         return Verdict.REROUTED if self._followed else Verdict.RETRY
 
     def _start_again(self, *, followed: bool = False) -> None:
         self._followed, self._creating = followed, self.prepared.creates
 
-    def _precondition_failed(self, met: Mapping[str, Any] | None) -> Verdict:
+    def _precondition_failed(self, rival: Mapping[str, Any] | None) -> Verdict:
         """Decide what follows if the stored item, or its absence, made the condition fail."""
         prepared, write = self.prepared, self.prepared.write
         if prepared.from_read:
@@ -144,10 +146,10 @@ class Participant:
         if write.kind is Kind.UPSERT and self._creating:
             self._creating = False
             return Verdict.RETRY
-        if write.kind is Kind.UPSERT and not is_live(met, write.now):
+        if write.kind is Kind.UPSERT and not is_live(rival, write.now):
             self._creating = True
             return Verdict.REROUTED
-        raise self._refused(refusal(met, name=self.writes.name, now=write.now, if_match=write.if_match))
+        raise self._refused(refusal(rival, name=self.writes.name, now=write.now, if_match=write.if_match))
 
     def _refused(self, error: NotFoundError | AlreadyExistsError | RevisionMismatchError) -> TransactionRefusedError:
         return TransactionRefusedError(
