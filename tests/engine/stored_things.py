@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from dynashard import (
+    Collection,
     Entity,
     EntityDefinition,
     Index,
@@ -23,7 +24,8 @@ from dynashard import (
 )
 from dynashard.errors import ThrottledError
 from dynashard.exactly_once import TransactedWrites
-from dynashard.repository import Repository, Store
+from dynashard.reads import CursorCodec
+from dynashard.repository import Store
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.schema import PK, SK
@@ -35,6 +37,7 @@ from tests.engine.raw_dynamodb import RawDynamoDB
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 REGISTRY = Registry()
+CURSORS = CursorCodec(["a secret of the tests, for cursors"])
 
 
 class Person(
@@ -168,9 +171,9 @@ class World:
         self.transport = FaultyTransport(self.inner, plan)
         return self.transport
 
-    def of(self, model: type[Any]) -> Repository[Any]:
-        """Return a repository on the current transport."""
-        return Repository(self.store, model)
+    def of(self, model: type[Any]) -> Collection[Any]:
+        """Return a collection on the current transport."""
+        return Collection(self.store, CURSORS, model)
 
     @property
     def store(self) -> Store:
@@ -201,19 +204,19 @@ class World:
         return Transaction(self.store, steps).run()
 
     @property
-    def people(self) -> Repository[Person]:
+    def people(self) -> Collection[Person]:
         return self.of(Person)
 
     @property
-    def notes(self) -> Repository[Note]:
+    def notes(self) -> Collection[Note]:
         return self.of(Note)
 
     @property
-    def events(self) -> Repository[Event]:
+    def events(self) -> Collection[Event]:
         return self.of(Event)
 
     @property
-    def accounts(self) -> Repository[Account]:
+    def accounts(self) -> Collection[Account]:
         return self.of(Account)
 
     def raw(self) -> list[dict[str, Any]]:

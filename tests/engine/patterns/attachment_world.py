@@ -9,13 +9,12 @@ from typing import Annotated, Any
 
 from pydantic import JsonValue
 
-from dynashard import Entity, Index, Key, Registry, Shards, created_at, updated_at
+from dynashard import Collection, Entity, Index, Key, Registry, Shards, created_at, updated_at
 from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
 from dynashard_patterns import Attachment
-from dynashard_patterns.attachments.repository import AttachmentRepository
-from tests.engine.stored_things import World
+from tests.engine.stored_things import CURSORS, World
 
 REGISTRY = Registry()
 
@@ -46,10 +45,10 @@ FIELDS = ("details", "trace")
 KEY = {"tenant": "abc", "id": "1"}
 
 
-def reports(world: World, transport: Transport | None = None) -> AttachmentRepository[Report]:
+def reports(world: World, transport: Transport | None = None) -> Collection[Report]:
     """Return the reports of a world, on its current transport or another one."""
     store = world.store if transport is None else replace(world.store, transport=transport)
-    return AttachmentRepository(store, Report)
+    return Collection(store, CURSORS, Report)
 
 
 def large(seed: int, kilobytes: int = 900) -> dict[str, Any]:

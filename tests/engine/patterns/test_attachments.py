@@ -225,6 +225,15 @@ def test_batches_write_and_delete_items_with_their_fields(world: World) -> None:
         reports(world).batch_write(put=[Report(), Report()])
 
 
+def test_a_batch_with_an_attachment_that_is_too_large_sends_nothing(world: World) -> None:
+    sent = world.faults()
+
+    with pytest.raises(ItemTooLargeError):
+        reports(world).batch_write(put=[Report(details=[1]), Report(id="2", trace=b"t" * 2_000_001)])
+
+    assert sent.calls == []
+
+
 def test_entities_without_attachments_send_no_additional_requests(world: World) -> None:
     sent = world.faults()
 

@@ -1,10 +1,12 @@
 """Writers of attachments that die or fail at any request, and the readers and sweeps after them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from dynashard import Collection, definition
 from dynashard.errors import (
     DynashardError,
     EngineUnavailableError,
@@ -23,8 +25,8 @@ from dynashard.testing.faults import (
     repeated,
     throttled,
 )
-from dynashard_patterns.attachments.repository import AttachmentRepository
-from dynashard_patterns.attachments.sweep import Swept
+from dynashard.transport import Transport
+from dynashard_patterns.attachments.sweep import Swept, sweep
 from tests.engine.patterns.attachment_world import (
     KEY,
     Dying,
@@ -42,7 +44,7 @@ from tests.engine.stored_things import NOON, World
 pytestmark = pytest.mark.engine
 
 DAY = 24 * 60 * 60
-Act = Callable[[AttachmentRepository[Report], Report], object]
+Act = Callable[[Collection[Report], Report], object]
 NEW = large(2, 600)
 ACTS: dict[str, tuple[bool, Act]] = {
     "create": (False, lambda on, key: on.create(Report(id=key.id, details=NEW))),
@@ -53,8 +55,9 @@ ACTS: dict[str, tuple[bool, Act]] = {
 }
 
 
-def swept(world: World) -> Swept:
-    return list(reports(world).sweep())[-1]
+def swept(world: World, transport: Transport | None = None) -> Swept:
+    store = world.store if transport is None else replace(world.store, transport=transport)
+    return list(sweep(store, definition(Report)))[-1]
 
 
 @pytest.mark.parametrize("name", ACTS)
@@ -107,7 +110,7 @@ def test_a_sweep_removes_pieces_of_expired_items_after_the_allowance_for_clock_s
     assert swept(world) == Swept(versions=2, young=0, removed=0, pieces=0)
 
     world.clock.at += DAY
-    assert list(reports(world).sweep(dry=True))[-1].removed == 1
+    assert list(sweep(world.store, definition(Report), dry=True))[-1].removed == 1
     assert len(versions(world)) == 2
     assert swept(world) == Swept(versions=2, young=0, removed=1, pieces=1)
 
@@ -258,7 +261,7 @@ def test_a_writer_that_slept_too_long_starts_again(world: World) -> None:
     def others() -> None:
         plain.update(KEY, set={"title": "other"})
         world.clock.at += DAY + 1
-        assert list(plain.sweep())[-1].removed == 1
+        assert swept(world, world.inner).removed == 1
 
     world.faults(meanwhile("UpdateItem", others))
 

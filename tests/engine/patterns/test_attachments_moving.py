@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from dynashard import Collection
 from dynashard.errors import AlreadyExistsError
 from dynashard.repository import RetryPolicy
 from dynashard.transport import Transport
-from dynashard_patterns.attachments.repository import AttachmentRepository
 from tests.engine.patterns.attachment_world import KEY, Report, large, pointed, reports, versions
 from tests.engine.resharding.resharding_world import Moving, moving_world, partition, whole
-from tests.engine.stored_things import World
+from tests.engine.stored_things import CURSORS, World
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.engine
@@ -72,16 +72,16 @@ def test_a_pointer_moves_with_its_item_and_its_pieces_stay(moving: Moving, scope
     assert stored == current
 
 
-def quick(repository: AttachmentRepository[Report]) -> AttachmentRepository[Report]:
-    """Return a repository whose retries have short pauses and a long deadline."""
+def quick(world: World, transport: Transport) -> Collection[Report]:
+    """Return a collection whose retries have short pauses and a long deadline."""
     retry_policy = RetryPolicy(seconds=HANG_SECONDS, first_pause=0.001, longest_pause=0.02)
-    return AttachmentRepository(replace(repository._store, retry_policy=retry_policy), Report)
+    return Collection(replace(world.store, transport=transport, retry_policy=retry_policy), CURSORS, Report)
 
 
 def test_readers_among_many_writers_never_see_a_mixture(world: World, wire: Transport) -> None:
     """Each writer writes whole versions named by their titles. Finally only the pieces of the last one are left."""
     documents = {n: large(n, 530) for n in range(WRITERS * ROUNDS + 1)}
-    on = quick(reports(world, wire))
+    on = quick(world, wire)
     on.create(Report(title="0", details=documents[0]))
     begin, over = threading.Barrier(WRITERS + 2), threading.Event()
     wrong: list[str] = []

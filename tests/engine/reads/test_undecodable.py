@@ -8,7 +8,7 @@ import pytest
 
 from dynashard import Collection, definition
 from dynashard.errors import UndecodableItemError
-from dynashard.routing import home
+from dynashard.routing import Router, home
 from dynashard.transport import metered
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import NOW, Counts, Note, World, alive, some_notes, tenant
@@ -160,7 +160,7 @@ def test_an_entry_of_an_index_under_the_key_of_another_tenant_is_not_shown_to_th
         TableName=world.table,
         IndexName="GSI1",
         KeyConditionExpression="GSI1PK = :pk",
-        ExpressionAttributeValues={":pk": {"S": entry_of(items, of)}},
+        ExpressionAttributeValues={":pk": {"S": entry_of(world, of)}},
     )["Items"]
     row["GSI1PK"] = {"S": f"listing.v1.Note:{other}:g:0"}
     dynamodb.call("PutItem", TableName=world.table, Item=row)
@@ -172,12 +172,12 @@ def test_an_entry_of_an_index_under_the_key_of_another_tenant_is_not_shown_to_th
     assert items.get({"tenant": of, "id": "a"}).tenant == of
 
 
-def entry_of(items: Collection[Any], of: str) -> str:
+def entry_of(world: World, of: str) -> str:
     """The stored partition key of the only entry of a tenant's group."""
     index = definition(Note).indexes["by_rank"]
-    stored = items.get({"tenant": of, "id": "a"})
+    stored = world.collection().get({"tenant": of, "id": "a"})
     key = definition(Note).key_of(stored)
-    attributes = items._store.router.index_attributes(definition(Note), index, key, stored.__dict__)
+    attributes = Router(world.counts).index_attributes(definition(Note), index, key, stored.__dict__)
     return attributes["GSI1PK"]["S"]
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from dynashard import Collection
 from dynashard.errors import AlreadyExistsError, DynashardError, NotFoundError, RevisionMismatchError
-from dynashard.repository import Repository
 from dynashard.topology import Phase
 from dynashard.transport import metered
 from tests.engine.repository.moving_states import STATES, after, build, helped, home_of, states
@@ -21,7 +21,7 @@ def note(text: str = "new") -> Note:
 
 
 KEY = {"tenant": "abc", "id": IDENTITY}
-Operation = Callable[[Repository[Note]], Any]
+Operation = Callable[[Collection[Note]], Any]
 
 # The operation, the item afterwards, and the results for a live and a missing item.
 OPERATIONS: dict[str, tuple[Operation, str, Any, Any]] = {

@@ -52,7 +52,7 @@ def _never_followed(*refused: Any) -> Next:
 def _always_old(self: Participant) -> list[Any]:
     """Mutant: steps use the old place in every phase."""
     prepared = self.prepared
-    self._places = self._store.router.places(self.entity, self.key)
+    self._places = self._store.router.places(self.writes.entity, self.writes.key)
     return [prepared.write.action(self._store.table, self._places.old, prepared.write.direct_condition())]
 
 

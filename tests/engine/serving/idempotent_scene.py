@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynashard.repository import Repository
+from dynashard.repository.interface import SingleItems
 from dynashard.testing.faults import AttemptsOn, Fault, Send
 from dynashard.transport.classification import Refusal, classify, unanswered
 from dynashard.transport.interface import Wire
@@ -76,7 +77,7 @@ class Scene:
     records: str
 
     def create(
-        self, body: Document = NOTE, key: str = "k", model: type[Any] = Note, items: Repository[Any] | None = None
+        self, body: Document = NOTE, key: str = "k", model: type[Any] = Note, items: SingleItems[Any] | None = None
     ) -> tuple[Document, bool]:
         attempt = Attempt("abc", key, body, validated(model, body))
         creates = IdempotentCreates(self.records, self.world.transport, clock=self.world.clock)

@@ -20,8 +20,8 @@ from dynashard.codec import item_size
 from dynashard.entity import ItemKey, OutOfLine
 from dynashard.errors import DeclarationError, DynashardError, InvalidKeyError
 from dynashard.exactly_once import TransactedWrites
-from dynashard.repository.items import Items
 from dynashard.repository.store import Store
+from dynashard.repository.write_builder import WriteBuilder
 from dynashard.routing import IndexCounts, Router
 from dynashard.runtime import Runtime
 from dynashard.schema import MAX_ITEM_BYTES
@@ -168,10 +168,10 @@ def step_by_step(entity: EntityDefinition[Any]) -> Iterator[None]:
 
 def outcome(model: type[Entity], item: Entity, **more: Any) -> Any:
     """What is stored for an item, with its key and its size, or the error."""
-    repository: Items[Any] = Items(STORE, model)
+    builder: WriteBuilder[Any] = WriteBuilder(STORE, definition(model))
     try:
         key = definition(model).key_of(item)
-        wire = repository._prepare(item, key, **{"created": None, **more})
+        wire = builder.wire_of(item, key, **{"created": None, **more})
     except DynashardError as error:
         return type(error), str(error), getattr(error, "field", None), getattr(error, "size", None)
     except Exception as error:  # noqa: BLE001 - whatever an odd value leads to

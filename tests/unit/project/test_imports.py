@@ -313,20 +313,15 @@ def test_a_read_within_a_function_is_allowed() -> None:
 
 
 def imports_by_string(source: Source) -> list[str]:
-    """Return the imports whose module is a value. A package may load its own parts: `f"{__name__}.part"`."""
+    """Return the imports whose module is a value."""
     found = []
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Call) or not node.args:
             continue
         called = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-        if called in {"import_module", "__import__"} and not _own_part(node.args[0]):
+        if called in {"import_module", "__import__"}:
             found.append(ast.unparse(node))
     return found
-
-
-def _own_part(name: ast.expr) -> bool:
-    first = name.values[0] if isinstance(name, ast.JoinedStr) and name.values else None
-    return isinstance(first, ast.FormattedValue) and ast.unparse(first.value) == "__name__"
 
 
 def ours_as_any(source: Source, classes: set[str]) -> list[str]:
@@ -379,16 +374,11 @@ def test_no_class_of_ours_is_passed_as_any(place: str) -> None:
         "import importlib\ndef f(name): return importlib.import_module(name)",
         "from importlib import import_module\nimport_module(f'{room}.model')",
         "edges = __import__('dynashard_patterns.edges')",
+        "from importlib import import_module\ndef __getattr__(name): return import_module(f'{__name__}.{name}')",
     ],
 )
 def test_an_import_by_a_string_is_reported(code: str) -> None:
     assert imports_by_string(Source("dynashard.service", package=False, code=code)) != []
-
-
-def test_a_part_of_the_own_package_may_be_loaded_late() -> None:
-    code = "from importlib import import_module\ndef __getattr__(name): return import_module(f'{__name__}.{name}')"
-
-    assert imports_by_string(Source("dynashard.reads", package=True, code=code)) == []
 
 
 def test_a_class_of_ours_as_any_is_reported() -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from dynashard.entity import Entity, ItemKey, Key, Registry, Shards, definition
-from dynashard.repository.phase_table import How, Met, Next, Target, plan
+from dynashard.repository.phase_table import Encountered, How, Next, Target, plan
 from dynashard.routing import Places, home
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK
 from dynashard.topology import Phase, View
@@ -89,7 +89,7 @@ def expected_of_one(phase: Phase, place: str, met: str, *, moves: bool) -> Next:
 def test_the_content_of_one_place_decides_the_next_step(phase: Phase, place: str, met: str, *, moves: bool) -> None:
     key = MOVES if moves else STAYS
     at = places(key, phase)
-    found = Met(at, {at.old if place == "old" else at.new: STORED[met]})
+    found = Encountered(at, {at.old if place == "old" else at.new: STORED[met]})
 
     assert found.next(USER, key, now=NOW) is expected_of_one(phase, place, met, moves=moves)
     assert found.rival is STORED[met]
@@ -107,7 +107,7 @@ def expected_of_both(phase: Phase, old: str, new: str) -> Next:
 @pytest.mark.parametrize(("phase", "old", "new"), [*product((Phase.MOVE, Phase.SETTLE), STORED, STORED)])
 def test_the_content_of_both_places_decides_the_next_step_of_a_create(phase: Phase, old: str, new: str) -> None:
     at = places(MOVES, phase)
-    found = Met(at, {at.old: STORED[old], at.new: STORED[new]})
+    found = Encountered(at, {at.old: STORED[old], at.new: STORED[new]})
 
     assert found.next(USER, MOVES, now=NOW) is expected_of_both(phase, old, new)
     assert found.rival is STORED[old if phase is Phase.MOVE else new]
@@ -117,6 +117,6 @@ def test_the_content_of_both_places_decides_the_next_step_of_a_create(phase: Pha
 def test_help_is_requested_once(met: str) -> None:
     at = places(MOVES, Phase.SETTLE)
 
-    assert Met(at, {at.new: STORED[met]}).next(USER, MOVES, now=NOW, helped=True) is Next.DECIDE
-    both = Met(at, {at.old: LIVE, at.new: STORED[met]})
+    assert Encountered(at, {at.new: STORED[met]}).next(USER, MOVES, now=NOW, helped=True) is Next.DECIDE
+    both = Encountered(at, {at.old: LIVE, at.new: STORED[met]})
     assert both.next(USER, MOVES, now=NOW, helped=True) is Next.REFRESH

@@ -166,7 +166,7 @@ class CounterStore(Generic[E]):
         """
         slots, numbers = self._counters.slots, self._counters.numbers
         spread = [each for key in keys for each in self._counters.keys(key)]
-        found = self._items.batch_get(spread, consistent=consistent) if spread else []
+        found = self._items.batches.get(spread, consistent=consistent) if spread else []
         return [
             {
                 name: sum(getattr(item, name) or 0 for item in found[at : at + slots] if item is not None)

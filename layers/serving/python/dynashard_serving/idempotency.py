@@ -35,7 +35,8 @@ from dynashard.errors import (
     OutcomeUnknownError,
     RequestInProgressError,
 )
-from dynashard.repository import Companion, Repository
+from dynashard.repository import Companion
+from dynashard.repository.interface import SingleItems
 from dynashard.transport.deadline import evidence, within
 from dynashard.transport.interface import Transport, Wire
 from dynashard_serving.documents import REVISION, Document, representation, validated, without, written
@@ -95,7 +96,7 @@ class IdempotentCreates:
         self._transport = transport
         self._clock = clock
 
-    def run(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
+    def run(self, attempt: Attempt, items: SingleItems[Any]) -> tuple[Document, bool]:
         """Create once for this key.
 
         Returns:
@@ -118,7 +119,7 @@ class IdempotentCreates:
             error.retryable = True
             raise
 
-    def _at_once(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
+    def _at_once(self, attempt: Attempt, items: SingleItems[Any]) -> tuple[Document, bool]:
         try:
             attempt.check()
         except DynashardError:
@@ -162,7 +163,7 @@ class IdempotentCreates:
             return None
         return found
 
-    def _answered(self, attempt: Attempt, kept: Wire, items: Repository[Any]) -> tuple[Document, bool]:
+    def _answered(self, attempt: Attempt, kept: Wire, items: SingleItems[Any]) -> tuple[Document, bool]:
         """The answer that a record holds."""
         _refuse_reused(attempt, kept)
         if _ANSWER not in kept:
@@ -177,7 +178,7 @@ class IdempotentCreates:
                 raise OutcomeUnknownError("The item was created, but is not yet where readers look. Ask again.")
         return document, True
 
-    def _in_steps(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
+    def _in_steps(self, attempt: Attempt, items: SingleItems[Any]) -> tuple[Document, bool]:
         claim = token_urlsafe()
         kept, again = self._claimed(attempt, claim)
         if _ANSWER in kept:
@@ -293,7 +294,7 @@ def _planned(attempt: Attempt, kept: Wire) -> Entity:
     return validated(model, without(document, definition(model).server_fields | unknown))
 
 
-def _create(items: Repository[Any], item: Entity, *, again: bool) -> Document:
+def _create(items: SingleItems[Any], item: Entity, *, again: bool) -> Document:
     try:
         created = items.create(item)
     except AlreadyExistsError:

@@ -6,8 +6,11 @@ Each name is loaded on first use, so a declaration does not load what reads and 
 tree of errors.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+# ruff: noqa: PLC0415 - a room is loaded when one of its names is needed
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dynashard.entity import (
@@ -44,19 +47,6 @@ if TYPE_CHECKING:
     from dynashard.topology import LeasedTopology, declared_counts
     from dynashard.transactions import Check, Create, Delete, Put, Step, Update
     from dynashard.transport import connect
-
-_ROOMS: Final = (
-    "errors",
-    "entity",
-    "transport",
-    "topology",
-    "repository",
-    "reads",
-    "growth",
-    "service",
-    "transactions",
-)
-"""Where the names are, in the order in which programs need the rooms."""
 
 __all__ = [
     "AlreadyExistsError",
@@ -105,9 +95,39 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    for room in _ROOMS if name in __all__ else ():
-        module = import_module(f"{__name__}.{room}")
-        if hasattr(module, name):
-            return globals().setdefault(name, getattr(module, name))
+def _rooms() -> Iterator[ModuleType]:
+    """Load the rooms that have these names, one after another, in the order in which programs need them."""
+    from dynashard import errors
+
+    yield errors
+    from dynashard import entity
+
+    yield entity
+    from dynashard import transport
+
+    yield transport
+    from dynashard import topology
+
+    yield topology
+    from dynashard import repository
+
+    yield repository
+    from dynashard import reads
+
+    yield reads
+    from dynashard import growth
+
+    yield growth
+    from dynashard import service
+
+    yield service
+    from dynashard import transactions
+
+    yield transactions
+
+
+def __getattr__(name: str) -> object:
+    for room in _rooms() if name in __all__ else ():
+        if hasattr(room, name):
+            return globals().setdefault(name, getattr(room, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

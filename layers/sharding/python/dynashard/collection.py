@@ -3,16 +3,18 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from dynashard import reads
 from dynashard.arguments import check_revision, item_named, key_named, names_of, several, updates_named
-from dynashard.entity import Entity, OutOfLine
+from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError
 from dynashard.nearest import hint
-from dynashard.repository import Repository, Store, Written
+from dynashard.repository import Companion, KeyLike, Store, Written
 from dynashard.repository.batches import Outcome
+from dynashard.repository.key_names import not_found
 from dynashard.repository.left_out import Found
+from dynashard.repository.out_of_line import repository_of
 from dynashard.repository.projection import Part
 
 E = TypeVar("E", bound=Entity)
@@ -26,16 +28,20 @@ _ELSEWHERE: Final = {
 """What other libraries call our methods."""
 
 
-class Collection(Repository[E]):
+class Collection(Generic[E]):
     """The items of one entity: single items, batches and listings.
 
     A key is given by keywords, `get(tenant_id="abc", id="ada")`, as the value of the field that keywords leave open,
     `get("ada", tenant_id="abc")`, as a mapping, or as an item. An item is given itself or by its fields. A field with
     the name of an argument, such as `order`, is given in a mapping.
+
+    A collection understands what callers type, and leaves the work to its parts: single items to the repository of the
+    entity, many at a time to the repository's `batches`, and listings to `listing`.
     """
 
     def __init__(self, store: Store, cursors: "reads.CursorCodec", model: type[E], *others: type[E]) -> None:
-        super().__init__(store, model)
+        self._repository = repository_of(store, model)
+        self._entity = self._repository.entity
         self._open: Callable[[], reads.Listing[E]] = lambda: reads.Listing(store, cursors, model, *others)
 
     @cached_property
@@ -43,11 +49,33 @@ class Collection(Repository[E]):
         """What reads the listings; for packages that do more than collections do."""
         return self._open()
 
+    @property
+    def entity(self) -> EntityDefinition[E]:
+        """The compiled declaration."""
+        return self._entity
+
+    def check(self, item: E) -> None:
+        """Raise the `InputError` that storing this item would raise before anything is sent. Costs nothing."""
+        self._repository.check(item)
+
     def create(self, item: E | Mapping[str, Any] | None = None, /, *, handling: str | None = None, **fields: Any) -> E:
         """Store an item under a key that has no live item; see `Repository.create`."""
         if fields or item.__class__ is not self._entity.model:
             item = item_named(self._entity, "create", item, fields)
-        return super().create(item, handling=handling)
+        return self._repository.create(item, handling=handling)
+
+    @property
+    def can_create_with(self) -> bool:
+        """Whether `create_with` can be used: items have one home, and no attachments."""
+        return self._repository.can_create_with
+
+    def create_with(self, item: E, companion: Companion) -> E:
+        """Store an item in one transaction with an action on another table; see `Repository.create_with`."""
+        return self._repository.create_with(item, companion)
+
+    def confirm_created(self, key: KeyLike, revision: str, shards: int) -> bool:
+        """Whether readers find what a create stored; see `Repository.confirm_created`."""
+        return self._repository.confirm_created(key, revision, shards)
 
     def put(
         self,
@@ -64,7 +92,7 @@ class Collection(Repository[E]):
             item = item_named(self._entity, "put", item, fields)
         if if_match is not None:
             check_revision(if_match)
-        return super().put(item, if_match=if_match, handling=handling, over=over)
+        return self._repository.put(item, if_match=if_match, handling=handling, over=over)
 
     def replace(
         self,
@@ -87,8 +115,8 @@ class Collection(Repository[E]):
             key = key_named(self._entity, "find", key, more, fields)
         if not consistent and not include:
             # Passing on defaults takes longer than asking for them.
-            return super().find(key)
-        return super().find(key, consistent=consistent, include=names_of("include", include))
+            return self._repository.find(key)
+        return self._repository.find(key, consistent=consistent, include=names_of("include", include))
 
     def get(
         self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
@@ -98,11 +126,11 @@ class Collection(Repository[E]):
             key = key_named(self._entity, "get", key, more, fields)
         # As `Repository.get`, with one call less on the hot path.
         if consistent or include:
-            item = super().find(key, consistent=consistent, include=names_of("include", include))
+            item = self._repository.find(key, consistent=consistent, include=names_of("include", include))
         else:
-            item = super().find(key)
+            item = self._repository.find(key)
         if item is None:
-            raise self._not_found(key)
+            raise not_found(self._entity, key)
         return item
 
     def part(
@@ -111,13 +139,13 @@ class Collection(Repository[E]):
         """Return some fields of the live item with this key; see `Repository.part`."""
         if key.__class__ is not dict or named or more:
             key = key_named(self._entity, "part", key, more, named)
-        return super().part(key, fields=names_of("fields", fields), consistent=consistent)
+        return self._repository.part(key, fields=names_of("fields", fields), consistent=consistent)
 
     def exists(self, key: Any = None, /, *more: Any, consistent: bool = False, **fields: Any) -> bool:
         """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""
         if key.__class__ is not dict or fields or more:
             key = key_named(self._entity, "exists", key, more, fields)
-        return super().exists(key, consistent=consistent)
+        return self._repository.exists(key, consistent=consistent)
 
     def update(
         self,
@@ -140,7 +168,7 @@ class Collection(Repository[E]):
         own, values = updates_named(self._entity, key, fields, updates, set)
         key = key_named(self._entity, "update", key, (), own)
         remove = names_of("remove", remove)
-        return super().update(key, set=values, remove=remove, add=add, if_match=if_match, handling=handling)
+        return self._repository.update(key, set=values, remove=remove, add=add, if_match=if_match, handling=handling)
 
     def delete(
         self, key: Any = None, /, *more: Any, if_match: str | None = None, handling: str | None = None, **fields: Any
@@ -150,32 +178,32 @@ class Collection(Repository[E]):
             key = key_named(self._entity, "delete", key, more, fields)
         if if_match is not None:
             check_revision(if_match)
-        super().delete(key, if_match=if_match, handling=handling)
+        self._repository.delete(key, if_match=if_match, handling=handling)
 
     def batch_get(
         self, keys: Sequence[Any] = (), /, *, consistent: bool = False, strict: bool = False, **fields: Any
     ) -> Found[E]:
-        """Return the live items with these keys; see `Batches.batch_get`.
+        """Return the live items with these keys; see `Batches.get`.
 
         Fields by keyword are those of all keys: `batch_get(["ada", "bob"], tenant_id="abc")`.
         """
-        return super().batch_get(self._keys("batch_get", keys, fields), consistent=consistent, strict=strict)
+        return self._repository.batches.get(self._keys("batch_get", keys, fields), consistent=consistent, strict=strict)
 
     def batch_write(
         self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
     ) -> None:
-        """Store and delete many items; see `Batches.batch_write`."""
-        super().batch_write(put=self._items(put), delete=self._keys("delete", delete, {}), whole=whole)
+        """Store and delete many items; see `Batches.write`."""
+        self._repository.batches.write(put=self._items(put), delete=self._keys("delete", delete, {}), whole=whole)
 
     def try_batch_write(
         self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
     ) -> _Outcomes:
-        """Do what `batch_write` does; return an outcome for each; see `Batches.try_batch_write`."""
+        """Do what `batch_write` does; return an outcome for each; see `Batches.try_write`."""
         try:
             items, keys = self._items(put), self._keys("delete", delete, {})
         except DynashardError as error:
             return [error] * (len(put) + len(delete))
-        return super().try_batch_write(put=items, delete=keys, whole=whole)
+        return self._repository.batches.try_write(put=items, delete=keys, whole=whole)
 
     def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "reads.Page[Any]":
         """Return one page of a logical partition, or of several, such as `list(tenant_id="abc", limit=100)`.
@@ -279,11 +307,3 @@ def _cursor(cursor: object) -> str | None:
     if cursor is None or isinstance(cursor, str):
         return cursor
     raise InvalidCursorError(f"cursor is a {type(cursor).__name__}; write cursor=page.cursor", field="cursor")
-
-
-class CollectedOutOfLine(OutOfLine):
-    """Marks a field that is stored out of line, and names the collections that read and write such fields. Abstract."""
-
-    def collection(self) -> type[Collection[Any]]:
-        """Return the class of collections of entities with such fields."""
-        raise NotImplementedError

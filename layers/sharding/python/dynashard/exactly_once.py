@@ -39,7 +39,7 @@ class TransactedWrites:
         add: Mapping[str, Any] | None,
         if_match: str | None,
     ) -> E:
-        """Change some fields of a live item, and return it as changed; see `Repository.update`."""
+        """Update some fields of a live item, and return it as updated; see `Repository.update`."""
         from dynashard.transactions import Update  # noqa: PLC0415 - as above
 
         return cast("E", _done(store, Update(model, key, set, remove, add, if_match, returns=True)))

@@ -84,15 +84,19 @@ def home(entity: EntityDefinition[Any], key: ItemKey, count: int) -> str:
     return f"{key.partition}{entity.separator}{rule.shard(hash_of(rule, key), count) + rule.first}"
 
 
-def index_home(index: IndexDefinition, entry: ItemKey, key: ItemKey, count: int) -> str:
-    """Return the stored partition key of an index entry under the index's shard count.
+def index_hash(index: IndexDefinition, entry: ItemKey, key: ItemKey) -> int:
+    """Return the hash that decides an index entry's shard under any count.
 
-    `key` is the item's own key, whose hash spreads the entries unless the index says otherwise.
+    It is that of the item's own `key`, so that entries with equal index keys spread, unless the index says otherwise.
     """
+    return hash_of(CALCULATED, key if index.by_item_key else entry)
+
+
+def index_home(index: IndexDefinition, entry: ItemKey, key: ItemKey, count: int) -> str:
+    """Return the stored partition key of an index entry under the index's shard count; `key` is the item's own key."""
     if count == UNSHARDED:
         return entry.partition
-    shard = CALCULATED.shard(hash_of(CALCULATED, key if index.by_item_key else entry), count)
-    return f"{entry.partition}{index.separator}{shard}"
+    return f"{entry.partition}{index.separator}{CALCULATED.shard(index_hash(index, entry, key), count)}"
 
 
 def logical_partition_of(entity: EntityDefinition[Any], stored: str) -> str:

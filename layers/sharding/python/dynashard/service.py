@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 
 from dynashard import reads
-from dynashard.collection import CollectedOutOfLine, Collection
+from dynashard.collection import Collection
 from dynashard.cursor_keys import CursorKeys
-from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ConfigurationError, ThrottledError
 from dynashard.exactly_once import TransactedWrites
 from dynashard.growth.opening import GrowthOptions, NoGrowth, OpenedGrowth, Tables, open_growth, options_of
@@ -192,9 +192,7 @@ class Dynashard:
             if not (isinstance(each, type) and issubclass(each, Entity)):
                 shown = repr(each) if isinstance(each, str) else f"a {type(each).__name__}"
                 raise ConfigurationError(f"collection takes entity classes, as in db.collection(User); it got {shown}")
-        stored = next(iter(definition(model).attachments.values()), None)
-        kind: type[Collection[E]] = stored.collection() if isinstance(stored, CollectedOutOfLine) else Collection
-        return kind(self.store, self.cursors, model, *others)
+        return Collection(self.store, self.cursors, model, *others)
 
     if not TYPE_CHECKING:
         # Type checkers refuse unknown names by themselves.

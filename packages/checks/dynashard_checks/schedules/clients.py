@@ -58,6 +58,7 @@ class Client:
             batch_concurrency=1,
             exactly_once=TransactedWrites(),
         )
+        self._store = store
         self.collection: Collection[Any] = Collection(store, _CURSORS, traffic.model)
         self._revisions = count(1)
         self._known: dict[Key, Any] = {}

@@ -9,7 +9,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynashard.errors import ThrottledError, TransactionCanceledError
-from dynashard.repository import evidence, items
+from dynashard.repository import evidence, item_access
 from dynashard.repository.evidence import Proof
 from dynashard.repository.write import Kind, Write
 from dynashard.transactions import Transaction
@@ -36,7 +36,7 @@ def _judged(judged: Judged) -> Apply:
         return judged(claim, found, evidence.judge(claim, found))
 
     def apply(stack: ExitStack) -> None:
-        stack.enter_context(patch.object(items, "judge", judge))
+        stack.enter_context(patch.object(item_access, "judge", judge))
         stack.enter_context(patch.object(Write, "did", lambda self, found: judge(self, found) is Proof.DONE))
 
     return apply
@@ -80,7 +80,7 @@ def _goes_on_without_proof(stack: ExitStack) -> None:
         unknown = verdict is Proof.UNKNOWN and getattr(claim, "guarded", False)
         return Proof.REFUSED if unknown and found else verdict
 
-    stack.enter_context(patch.object(items, "gone", gone))
+    stack.enter_context(patch.object(item_access, "gone", gone))
     _judged(judged)(stack)
 
 

@@ -149,7 +149,7 @@ class TransactingClient(Client):
         kinds += [self._random.choice(self._random.choice((_WRITING, _CHECKING))) for _ in keys[1:]]
         parts = {key: self._part(kind, key) for kind, key in zip(kinds, keys, strict=True)}
         with self._transaction(parts) as operation:
-            stored = Transaction(self.collection._store, [part.step for part in parts.values()]).run()
+            stored = Transaction(self._store, [part.step for part in parts.values()]).run()
             operation.done(stored)
             for key, item in zip(parts, stored, strict=True):
                 if item is not None:

@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from dynashard.collection import CollectedOutOfLine, Collection
+from dynashard.repository import Store
+from dynashard.repository.interface import ItemRepository
+from dynashard.repository.out_of_line import StoredOutOfLine
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment(CollectedOutOfLine):
+class Attachment(StoredOutOfLine):
     """Marks a field that is stored out of line: large, seldom read, in no listing and in no index.
 
         details: Annotated[JsonValue | None, Attachment()] = None
@@ -19,9 +21,9 @@ class Attachment(CollectedOutOfLine):
         max_bytes: the most it may hold, written as JSON.
     """
 
-    def collection(self) -> type[Collection[Any]]:
-        """Return the class of collections that read and write attachments."""
+    def repository(self, store: Store, model: type[Any]) -> ItemRepository[Any]:
+        """Return what reads and writes items with attachments."""
         # Loaded with the first collection: a declaration alone does not need it.
-        from dynashard_patterns.attachments.collection import AttachmentCollection  # noqa: PLC0415
+        from dynashard_patterns.attachments.repository import AttachmentRepository  # noqa: PLC0415
 
-        return AttachmentCollection
+        return AttachmentRepository(store, model)

@@ -9,46 +9,61 @@ is sent again, or arrives late, cannot bring back a version whose pieces are rem
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, Generic
 
 from dynashard.codec import require_fits
-from dynashard.entity import ItemKey, WriteGuarantee, revision_in
+from dynashard.entity import EntityDefinition, ItemKey, WriteGuarantee, guarantee_of, revision_in
 from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
     EngineError,
-    InputError,
     InvalidQueryError,
     InvalidValueError,
-    NotFoundError,
     RevisionMismatchError,
     UndecodableItemError,
 )
-from dynashard.repository import KeyLike, Repository, Written
+from dynashard.repository import Companion, KeyLike, Repository, Store, Written
 from dynashard.repository.batch import Reading
-from dynashard.repository.batches import Outcome
+from dynashard.repository.batches import Batches
+from dynashard.repository.key_names import name_of, not_found
+from dynashard.repository.projection import Part
 from dynashard.repository.replacement import objects_read, revision_read
-from dynashard.repository.retry_policy import map_concurrently, unsettled
+from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import E, read_operation, write_operation
 from dynashard.repository.updates import FieldUpdates, check_updates, fields_after
 from dynashard.repository.write import Done, Kind, Write
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pointer import Pointer, pointers, pointers_left
-from dynashard_patterns.attachments.sweep import Swept, sweep
-from dynashard_patterns.attachments.versions import GRACE_SECONDS, Fields, Fresh
+from dynashard_patterns.attachments.single_writer import SingleWriter
+from dynashard_patterns.attachments.versions import Fields, Fresh
 
 
-class AttachmentRepository(Repository[E]):
+class AttachmentRepository(Generic[E]):
     """The items of one entity that has attachments. Safe to share between threads.
 
     A writer that omits an attachment leaves it unchanged, and None removes it. Returned items have their attachments
     unset, unless the caller included them. Everything else is as in `Repository`, except the costs: a write that
     replaces an item reads it first, for 1 read unit and 1 round trip. A version costs 4 round trips, and 1 write unit
     for each compressed KB and 3 for its manifest: once when it is stored, and again when it is removed.
+
+    What concerns the item alone is left to a `Repository` of the same entity, and its parts.
     """
+
+    def __init__(self, store: Store, model: type[E]) -> None:
+        self._plain = Repository(store, model)
+        self._items = self._plain.items
+        self._builder = self._plain.builder
+        self._entity = self._plain.entity
+        self._store = store
+        self.batches = Batches(self._items, SingleWriter(store, self))
+
+    @property
+    def entity(self) -> EntityDefinition[E]:
+        """The compiled declaration."""
+        return self._entity
 
     @cached_property
     def _fields(self) -> Fields:
@@ -56,7 +71,7 @@ class AttachmentRepository(Repository[E]):
 
     def check(self, item: E) -> None:
         """Raise what storing this item would raise before any request; see `Repository.check`."""
-        super().check(_bare(item, self._named(item)))
+        self._plain.check(_bare(item, self._named(item)))
         self._fields.pack(self._named(item))
 
     @write_operation
@@ -67,11 +82,11 @@ class AttachmentRepository(Repository[E]):
         with self._versions(key, self._named(item)) as fresh:
             write = self._item_write(Kind.CREATE, item, fresh.attributes(None), created=None)
             fresh.store()
-            done = self._do(write, item)
+            done = self._items.do(write, item)
         # An expired item may still have been stored under the key.
         expired = None if done.proved else done.attributes
         self._fields.take_away(key, pointers_left(expired, self._entity.attachments))
-        return self._stored(write)
+        return self._builder.item_of(write)
 
     @write_operation
     def put(
@@ -86,13 +101,13 @@ class AttachmentRepository(Repository[E]):
         def write_of(current: Wire | None, attributes: Mapping[str, Wire | None]) -> Write:
             if current is None:
                 return self._item_write(Kind.CREATE, item, attributes, created=None)
-            created = self._stored_stamp(current) if entity.created_fields else None
+            created = self._builder.stored_stamp(current) if entity.created_fields else None
             at = revision_in(current)
             return self._item_write(Kind.ALTER, item, attributes, created=created, if_match=at, over=over)
 
         with self._versions(entity.key_of(item), self._named(item)) as fresh:
             write, current, _ = self._swap(item, fresh, if_match, write_of)
-        return Written(self._stored(write), current is None)
+        return Written(self._builder.item_of(write), current is None)
 
     @write_operation
     def update(
@@ -113,7 +128,7 @@ class AttachmentRepository(Repository[E]):
         self._no_transactions(handling)
         attachments = self._entity.attachments.keys()
         if not attachments & {*(set or {}), *remove, *(add or {})}:
-            return super().update(key, set=set, remove=remove, add=add, if_match=if_match, handling=handling)
+            return self._plain.update(key, set=set, remove=remove, add=add, if_match=if_match, handling=handling)
         if clash := attachments & (add or {}).keys():
             raise InvalidValueError(f"{min(clash)} is an attachment: nothing can be added to it", field=min(clash))
         updates = check_updates(self._entity, set or {}, remove=remove, add=add or {})
@@ -122,10 +137,10 @@ class AttachmentRepository(Repository[E]):
 
         def write_of(current: Wire | None, attributes: Mapping[str, Wire | None]) -> Write:
             if current is None:
-                raise NotFoundError(f"{self._name(key)} does not exist")
+                raise not_found(self._entity, key)
             read = self._entity.decode(current)
             after, before = fields_after(self._entity, read, rest), objects_read(self._entity, current, read)
-            return self._update_write(item_key, rest, after, revision_in(current), attributes, before=before)
+            return self._builder.update(item_key, rest, after, revision_in(current), attributes, before=before)
 
         with self._versions(item_key, {n: v for n, v in updates.set.items() if n in attachments}) as fresh:
             _, _, done = self._swap(key, fresh, if_match, write_of)
@@ -139,47 +154,36 @@ class AttachmentRepository(Repository[E]):
         """
         item_key, options = self._entity.key_of(key), {"ReturnValues": "ALL_OLD"}
         if self._no_transactions(handling) is WriteGuarantee.GUARDED and if_match is None:
-            current = self._read(key, Reading(consistent=True))
+            current = self._items.read(key, Reading(consistent=True))
             if_match = None if current is None else revision_in(current)
         write = Write(Kind.ALTER, item_key, "DeleteItem", self._store.now(), options=options, if_match=if_match)
-        done = self._do(write, key)
+        done = self._items.do(write, key)
         self._fields.take_away(item_key, pointers_left(done.attributes, self._entity.attachments))
 
-    def _prepared(self, put: Sequence[E], delete: Sequence[KeyLike]) -> list[Any]:
-        """What `_written` does for each item and key: they are written one by one, and cost what each costs alone."""
-        seen: set[ItemKey] = set()
-        prepared: list[Any] = []
-        for place, member in enumerate((*put, *delete)):
-            try:
-                self._once(seen, member)
-                if place < len(put):
-                    self.check(put[place])
-            except InputError as error:
-                prepared.append(error)
-            else:
-                prepared.append(partial(self.put, put[place]) if place < len(put) else partial(self._remove, member))
-        return prepared
+    def exists(self, key: KeyLike, /, *, consistent: bool = False) -> bool:
+        """Whether a live item has this key; see `Repository.exists`."""
+        return self._plain.exists(key, consistent=consistent)
 
-    def _keeping(self, prepared: Sequence[Any]) -> list[Any]:
-        """The prepared writes as they are: each keeps what its item has by itself."""
-        return list(prepared)
+    def part(self, key: KeyLike, /, *, fields: Sequence[str], consistent: bool = False) -> Part:
+        """Return some fields of the live item with this key; see `Repository.part`."""
+        return self._plain.part(key, fields=fields, consistent=consistent)
 
-    def _written(self, prepared: Sequence[Any]) -> list[Outcome]:
-        """Do each, up to 16 at a time; return the outcome of each. Raises nothing."""
-        return map_concurrently(_tried, prepared, self._store.batch_concurrency)
+    @property
+    def can_create_with(self) -> bool:
+        """Whether `create_with` can be used: never, because a version takes several requests."""
+        return self._plain.can_create_with
 
-    def _remove(self, key: KeyLike) -> None:
-        """Delete an item, whether or not there is one."""
-        with suppress(NotFoundError):
-            self.delete(key)
+    def create_with(self, item: E, companion: Companion) -> E:
+        """Raise what `Repository.create_with` raises for an entity with attachments."""
+        return self._plain.create_with(item, companion)
 
-    def sweep(self, *, grace: float = GRACE_SECONDS, dry: bool = False) -> Iterator[Swept]:
-        """Remove what interrupted writes, deletes and expired items have left; see `sweep.sweep`."""
-        return sweep(self._store, self._entity, grace=grace, dry=dry)
+    def confirm_created(self, key: KeyLike, revision: str, shards: int) -> bool:
+        """Whether readers find what a create stored; see `Repository.confirm_created`."""
+        return self._plain.confirm_created(key, revision, shards)
 
     def _no_transactions(self, handling: str | None) -> WriteGuarantee:
         """The level of a write; raises for one that an entity with attachments cannot have."""
-        level = self._level(handling)
+        level = guarantee_of(handling, self._entity.guarantee)
         if level is WriteGuarantee.EXACTLY_ONCE:
             raise InvalidQueryError(
                 f"{self._entity.name} has attachments, and their writes are not one transaction; use guarded",
@@ -191,13 +195,13 @@ class AttachmentRepository(Repository[E]):
     def find(self, key: KeyLike, /, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
         """Return the live item with this key, or None, with the attachments to include; see `Repository.find`."""
         if not include:
-            return super().find(key, consistent=consistent)
+            return self._plain.find(key, consistent=consistent)
         names = tuple(dict.fromkeys(include))
         self._fields.require(names)
         item_key, pauses = self._entity.key_of(key), self._store.retry_policy.pauses()
         seen: dict[str, Pointer] | None = None
         while True:
-            stored = self._read(key, Reading(consistent))
+            stored = self._items.read(key, Reading(consistent))
             if stored is None:
                 return None
             current = pointers(stored, names)
@@ -206,7 +210,9 @@ class AttachmentRepository(Repository[E]):
                 return _filled(self._entity.decode(stored), {**dict.fromkeys(names), **values})
             # Another writer has replaced the version. A consistent read finds the present one.
             if consistent and seen == current:
-                raise UndecodableItemError(f"{self._name(key)}: pieces of {', '.join(names)} are gone. Write it anew")
+                raise UndecodableItemError(
+                    f"{name_of(self._entity, key)}: pieces of {', '.join(names)} are gone. Write it anew"
+                )
             if next(pauses, None) is None:
                 raise unsettled(self._entity, "GetItem")
             seen, consistent = current if consistent else None, True
@@ -252,13 +258,13 @@ class AttachmentRepository(Repository[E]):
             The write, the item before it, and its result.
         """
         for _ in self._tries():
-            current = self._read(key, Reading(consistent=True))
-            self._require(if_match, current, key)
+            current = self._items.read(key, Reading(consistent=True))
+            self._items.require(if_match, current, key)
             fresh.renew()
             write = write_of(current, fresh.attributes(current))
             fresh.store()
             try:
-                done = self._write(write, key)
+                done = self._items.write(write, key)
             except ConditionFailedError:
                 continue
             gone = current
@@ -267,7 +273,7 @@ class AttachmentRepository(Repository[E]):
             replaced = [n for n in self._entity.attachments if n in fresh.pointers or write.kind is Kind.CREATE]
             self._fields.take_away(write.key, pointers_left(gone, replaced))
             return write, current, done
-        raise RevisionMismatchError(f"{self._name(key)} changes too often to be written; try again later")
+        raise RevisionMismatchError(f"{name_of(self._entity, key)} changes too often to be written; try again later")
 
     def _tries(self) -> Iterator[float]:
         yield 0.0
@@ -284,19 +290,10 @@ class AttachmentRepository(Repository[E]):
         over: E | None = None,
     ) -> Write:
         key = self._entity.key_of(item)
-        wire = self._prepare(_bare(item, self._entity.attachments), key, created=created, replaces=if_match)
+        wire = self._builder.wire_of(_bare(item, self._entity.attachments), key, created=created, replaces=if_match)
         wire.update({name: attribute for name, attribute in attributes.items() if attribute is not None})
         require_fits({**self._store.router.stored_key(self._entity, key), **wire})
-        return self._storing(kind, key, wire, if_match, returns=kind is Kind.CREATE, over=over)
-
-
-def _tried(write: Callable[[], object]) -> Outcome:
-    """Do a write; return None, or why it is not proved to be done."""
-    try:
-        write()
-    except DynashardError as error:
-        return error
-    return None
+        return self._builder.storing(kind, key, wire, if_match, returns=kind is Kind.CREATE, over=over)
 
 
 def _bare(item: E, names: Collection[str]) -> E:

@@ -99,7 +99,7 @@ class EdgeRepair(Generic[E]):
         left = iter(edges)
         while some := list(islice(left, _TOGETHER)):
             others = [self._at.other_half(edge) for edge in some]
-            found = self._items.batch_get(others, consistent=True)
+            found = self._items.batches.get(others, consistent=True)
             yield from ((edge, other) for edge, other, half in zip(some, others, found, strict=True) if half is None)
 
     def _recount(self, counts: type[EdgeCount], tenant_id: str, node: str, way: Way, *, mend: bool) -> tuple[int, bool]:
@@ -108,7 +108,7 @@ class EdgeRepair(Generic[E]):
         keys = self._edges.counter(way).keys(key)
         off = 0
         for _ in range(_TRIES):
-            slots = Repository(self._store, counts).batch_get(keys, consistent=True)
+            slots = Repository(self._store, counts).batches.get(keys, consistent=True)
             # Counted twice: a transaction shows item by item, so that one count might miss an edge that comes just now.
             there = {sum(1 for _ in self._at.scan(tenant_id, node, way)) for _ in range(2)}
             if len(there) > 1:

@@ -76,7 +76,7 @@ class EdgeStore(Generic[E]):
                 stored: Any = self._transact(steps)[0]
                 return Added(stored, created=True)
             except TransactionRefusedError:
-                there = self._items.batch_get(pair, consistent=True)
+                there = self._items.batches.get(pair, consistent=True)
             if there[0] is not None and there[1] is not None:
                 return Added(there[0], created=False)
             for at, half in enumerate(there):
@@ -99,7 +99,7 @@ class EdgeStore(Generic[E]):
         for _ in range(RACES):
             if self._tried([step for key in keys for step in self._deleting(key)]):
                 return
-            there = self._items.batch_get(keys, consistent=True)
+            there = self._items.batches.get(keys, consistent=True)
             if there == [None, None]:
                 raise NotFoundError(f"{one} has no edge {self._edges.forward} to {other}")
             if None in there:

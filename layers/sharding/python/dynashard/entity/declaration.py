@@ -220,7 +220,7 @@ class Index:
 class OutOfLine:
     """Marks a field that is stored out of line: it is in no listing, no index and no request for the item alone.
 
-    The package that stores such a field derives `CollectedOutOfLine` from it, as `dynashard_patterns.Attachment` does.
+    The package that stores such a field derives `StoredOutOfLine` from it, as `dynashard_patterns.Attachment` does.
     `max_bytes` is the most it may hold, written as JSON.
     """
 

@@ -1,7 +1,10 @@
 """Listings: round-robin, ordered, shard by shard, in parallel; over the table and its indexes."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+# ruff: noqa: PLC0415 - calls for single items need none of this
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dynashard.reads.allowance import allowing
@@ -33,13 +36,36 @@ __all__ = [
 ]
 
 
-_PARTS: Final = ("allowance", "cursor", "filters", "page", "query", "results", "selection", "listing")
+def _parts() -> Iterator[ModuleType]:
+    """Load the modules that have these names, one after another: each imports those before it."""
+    from dynashard.reads import allowance
+
+    yield allowance
+    from dynashard.reads import cursor
+
+    yield cursor
+    from dynashard.reads import filters
+
+    yield filters
+    from dynashard.reads import page
+
+    yield page
+    from dynashard.reads import query
+
+    yield query
+    from dynashard.reads import results
+
+    yield results
+    from dynashard.reads import selection
+
+    yield selection
+    from dynashard.reads import listing
+
+    yield listing
 
 
-def __getattr__(name: str) -> Any:
-    # Single items need none of this. Each module imports those before it, so looking for a name loads nothing in vain.
-    for part in _PARTS if name in __all__ else ():
-        module = import_module(f"{__name__}.{part}")
-        if hasattr(module, name):
-            return globals().setdefault(name, getattr(module, name))
+def __getattr__(name: str) -> object:
+    for part in _parts() if name in __all__ else ():
+        if hasattr(part, name):
+            return globals().setdefault(name, getattr(part, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,7 +21,7 @@ from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Convert, Reading, Sources
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_damaged, is_live, is_marker
-from dynashard.routing import hash_of, home, logical_partition_of, shard_keys
+from dynashard.routing import hash_of, home, index_hash, logical_partition_of, shard_keys
 from dynashard.schema import BORN, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
@@ -279,10 +279,13 @@ def _stray_homes(entity: EntityDefinition[Any], partition: str, view: View) -> C
 
 def _entry_hash(entity: EntityDefinition[Any], index: IndexDefinition, partition: str) -> Callable[[Wire], int]:
     """A function that returns the hash that places an index entry in its shard."""
-    if index.by_item_key:
-        return lambda row: hash_of(CALCULATED, ItemKey(logical_partition_of(entity, row[PK]["S"]), row[SK]["S"]))
     attribute = index_sk(index.slot)
-    return lambda row: hash_of(CALCULATED, ItemKey(partition, row[attribute]["S"]))
+
+    def hashed(row: Wire) -> int:
+        key = ItemKey(logical_partition_of(entity, row[PK]["S"]), row[SK]["S"])
+        return index_hash(index, ItemKey(partition, row[attribute]["S"]), key)
+
+    return hashed
 
 
 def _short(text: str) -> str:

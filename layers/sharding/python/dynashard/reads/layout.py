@@ -101,6 +101,7 @@ class Layout:
             return one > other if self.reading.forward else one < other
 
         start = read.start
+        # A start before its sort key (`side` < 0) has all of that key still ahead; any other may be in the middle.
         begun = start is None or after(sort, start.sort) or (start.side < 0 and sort == start.sort)
         ended = chunk.last is not None and after(sort, chunk.last.sort)
         return begun and not ended and (read.bounds is None or read.bounds.contains(sort))
@@ -122,6 +123,7 @@ class Layout:
         for _, tied in groupby(rows, key=lambda row: row[attribute]["S"]):
             entries: dict[str, Wire] = {}
             for row in tied:
+                # The mover rewrites the index key and nothing else of the item, so either entry will do.
                 entries.setdefault(self.identity_of(row), row)
             kept += entries.values()
         return kept
@@ -145,6 +147,7 @@ class Layout:
         if len(rows) > room:
             if room == 0:
                 return [], state
+            # The rest is read again: a position must not go further than what was returned.
             rows = rows[:room]
             last = self.reading.position(rows[-1])
         if last is not None and self.identity is not None:
@@ -157,6 +160,8 @@ class Layout:
         """Return the rows of a stream that are beyond their positions."""
         count, virtual = len(self.streams), state.size
         attribute, forward = self.reading.sort_attribute, self.reading.forward
+        # With one virtual shard in each shard, the read began at its position, so only ties there can be known already.
+        # With more, it began at the earliest of theirs, and each row is held against that of its own virtual shard.
         hash_of = self.hash_of if virtual > count else None
         if hash_of is None:
             at = state.at(stream)
@@ -189,10 +194,12 @@ class Layout:
     def continues_exactly(self, state: Positions, stream: int) -> bool:
         """Whether the next read of a stream returns nothing that was returned before."""
         if state.size > len(self.streams) and self.hash_of is not None:
+            # A shard is read from the earliest position of its virtual shards, so rows of the others come again.
             return False
         at = state.at(stream)
         if at is None or self.identity is None:
             return True
+        # Among equal sort keys DynamoDB continues after an item only in the shard that the item was read from.
         source = self.streams[stream]
         return self.resumed(at) is at and not at.seen and isinstance(source, Source) and at.shard == source.partition
 
@@ -240,6 +247,8 @@ def index_streams(index: IndexDefinition, partition: str, view: View) -> Sequenc
     old, new = (shard_keys(CALCULATED, partition, index.separator, n) for n in (view.count, view.new_count))
     if old == new:
         return sources_of(old)
+    # Counts are powers of two, so the lowest bits of a hash are those of its shard under both: entries move only among
+    # shards whose numbers are equal modulo the smaller count.
     groups = min(len(old), len(new))
     return tuple(_group(number, old[number::groups], new[number::groups]) for number in range(groups))
 

@@ -59,7 +59,9 @@ class Positions:
     def under(self, count: int) -> "Positions":
         """Return the same positions over `count` shards in which hashes place items."""
         if count <= self.size:
+            # Merged shards still hold items of these virtual shards, each with its own position.
             return self if self.turn < count else replace(self, turn=self.turn % count)
+        # The product with a bit at every multiple of `size` copies the mask there: v + k * size are the children of v.
         children = _every(self.size, count)
         open_ = tuple((position, where * children) for position, where in self.open)
         return replace(self, size=count, done=self.done * children, open=open_)
@@ -92,6 +94,8 @@ class Positions:
         """Return where to continue in a shard; None for its beginning."""
         left = self._served(shard, count) & ~self.done
         known = [position for position, where in self.open if where & left]
+        # Masks of different positions have no bit in common, so their sum is their union. What none of them has has
+        # not begun, and may hold items before all positions.
         if left & ~sum(where for _, where in self.open):
             return None
         first = (min if forward else max)(known, key=lambda position: position.sort)
@@ -115,6 +119,7 @@ class Positions:
         if last is None:
             open_ = tuple((position, rest) for position, where in self.open if (rest := where & ~moved))
             return Positions(self.size, self.done | moved, open_, self.turn, self.version)
+        # Virtual shards that are further already stay there: the read began at the earliest position of its shard.
         moved &= ~self.done
         for position, where in self.open:
             beyond = (position.sort > last.sort) is forward
@@ -123,6 +128,7 @@ class Positions:
         kept = []
         for position, where in self.open:
             if position == last:
+                # One entry for all that are at one place keeps the cursor short.
                 moved |= where
             elif rest := where & ~moved:
                 kept.append((position, rest))
@@ -145,6 +151,7 @@ def bits(mask: int, first: int = 0) -> Iterator[int]:
 
 def _every(step: int, end: int) -> int:
     """The numbers 0, `step`, 2 `step` and so on before `end`, a multiple of `step`."""
+    # The sum of a geometric series with the ratio 2 ** step.
     return ((1 << end) - 1) // ((1 << step) - 1)
 
 

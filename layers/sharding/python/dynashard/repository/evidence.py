@@ -67,6 +67,7 @@ def gone(write: _Write, found: Mapping[str, Any] | None) -> bool:
     """
     recorded = _recorded(found)
     if recorded is None:
+        # An item that this layer never wrote is another than the one that was read, unless that had no revision either.
         return not found or bool(write.if_match)
     born = _born(write.if_match)
     return born is not None and recorded.born is not None and recorded.born != born
@@ -77,6 +78,7 @@ def lineage(if_match: str | None) -> Wire:
     if if_match is None:
         return {}
     if not isinstance(if_match, Revision):
+        # A caller named it, so what came before it is not known; and a wrong guess of `Born` would prove refusals.
         return {PREV: {"S": if_match or _NONE}}
     before = " ".join((if_match, *if_match.replaced)[:PREV_LENGTH])
     return {PREV: {"S": before}} | ({BORN: {"S": if_match.born}} if if_match.born else {})

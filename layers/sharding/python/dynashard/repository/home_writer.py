@@ -18,7 +18,7 @@ from dynashard.repository.batch import BATCH_WRITE, StoredKey, write_once
 from dynashard.repository.conditions import Condition
 from dynashard.repository.late import Late, answered_late, confirm, next_after, view_ended
 from dynashard.repository.markers import create_with_marker
-from dynashard.repository.phase_table import How, Met, Next, plan
+from dynashard.repository.phase_table import Encountered, How, Next, plan
 from dynashard.repository.replacement import replacing
 from dynashard.repository.retry_policy import Unfinished, map_concurrently, run_rounds, unsettled
 from dynashard.repository.store import Store, write_operation
@@ -133,7 +133,7 @@ class HomeWriter:
             if failed.ambiguous:
                 # The item may be the result of an earlier attempt: the caller looks for evidence.
                 raise
-            found = self._refused(write, Met(places, {place: failed.item}), failed)
+            found = self._refused(write, Encountered(places, {place: failed.item}), failed)
             if found is not Next.DECIDE or not final:
                 return found
             if write.operation == "PutItem":
@@ -152,8 +152,8 @@ class HomeWriter:
         try:
             self._store.transport.call("TransactWriteItems", request)
         except TransactionCanceledError as cancelled:
-            met = [reason.conflicting_item for reason in cancelled.reasons]
-            mine = next((stored for stored in met if write.did(stored)), None)
+            stored = [reason.conflicting_item for reason in cancelled.reasons]
+            mine = next((each for each in stored if write.did(each)), None)
             if mine is not None:
                 return Done(mine, proved=True)
             if cancelled.ambiguous:
@@ -163,7 +163,8 @@ class HomeWriter:
                 ) from cancelled
             if not any(reason.condition_failed for reason in cancelled.reasons):
                 raise
-            return self._refused(write, Met(places, dict(zip((places.old, places.new), met, strict=True))), cancelled)
+            at = dict(zip((places.old, places.new), stored, strict=True))
+            return self._refused(write, Encountered(places, at), cancelled)
         return self._acknowledged(Done(), write, places.new, places)
 
     def _acknowledged(self, done: Done, write: Write, place: str, places: Places) -> Done | Next:
@@ -173,12 +174,12 @@ class HomeWriter:
             raise answered_late(write.operation)
         return Next.RESTART if came is Late.UNDONE else done
 
-    def _refused(self, write: Write, met: Met, error: EngineError) -> Next:
+    def _refused(self, write: Write, encountered: Encountered, error: EngineError) -> Next:
         """Return what follows a failed condition; raise the error, with the item, if that is final."""
-        found = next_after(self._store, self._entity, write, met)
+        found = next_after(self._store, self._entity, write, encountered)
         if found is not Next.DECIDE:
             return found
         if write.kind is Kind.UPSERT:
             # It creates the item next, or was about to when another writer did.
-            return Next.DECIDE if len(met.at) == 1 else Next.RESTART
-        raise ConditionFailedError(str(error), operation=error.operation, item=met.rival) from error
+            return Next.DECIDE if len(encountered.at) == 1 else Next.RESTART
+        raise ConditionFailedError(str(error), operation=error.operation, item=encountered.rival) from error

@@ -22,7 +22,7 @@ from dynashard.errors import (
 from dynashard.repository.batch import stored_key, wire_key
 from dynashard.repository.conditions import is_live, is_marker, unchanged
 from dynashard.repository.markers import marking, relocation, unmarking
-from dynashard.repository.phase_table import Met, Next
+from dynashard.repository.phase_table import Encountered, Next
 from dynashard.repository.store import Store
 from dynashard.repository.write import Kind, Write
 from dynashard.routing import Places, home
@@ -32,6 +32,7 @@ from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Resend, Wire
 
 _TRIES: Final = 4
+"""How often an item that others change meanwhile is looked for."""
 
 
 def stored_at(store: Store, place: str, sort: str) -> Wire | None:
@@ -71,19 +72,19 @@ def move_stray_home(store: Store, sort: str, places: Places) -> bool:
     return True
 
 
-def next_after(store: Store, entity: EntityDefinition[Any], write: Write, met: Met) -> Next:
+def next_after(store: Store, entity: EntityDefinition[Any], write: Write, encountered: Encountered) -> Next:
     """Return what follows a refused write: `FOLLOW`, `RESTART` or `DECIDE`. `HELP` and `REFRESH` have been carried out.
 
     Cost: none; in SETTLE that of `move_stray_home` if no item is live at the new home.
     """
-    if view_ended(store, met.places):
+    if view_ended(store, encountered.places):
         # The item may be at another home by now.
         return Next.RESTART
-    found = met.next(entity, write.key, now=write.now)
+    found = encountered.next(entity, write.key, now=write.now)
     if found is Next.HELP:
-        if move_stray_home(store, write.key.sort, met.places):
+        if move_stray_home(store, write.key.sort, encountered.places):
             return Next.RESTART
-        found = met.next(entity, write.key, now=write.now, helped=True)
+        found = encountered.next(entity, write.key, now=write.now, helped=True)
     if found is Next.REFRESH:
         store.router.topology.refresh(entity, write.key.partition)
         return Next.RESTART
@@ -163,6 +164,7 @@ def _check_once(
 ) -> Late | None:
     """Look for the item once; None if it was changed or moved meanwhile."""
     places = store.router.places(entity, write.key)
+    # In PREPARE readers still look at the old home only.
     moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
     present, shards = (places.new, places.view.new_count) if moving else (places.old, places.view.count)
     if place == present:
@@ -186,6 +188,8 @@ def _check_once(
         store.transport.call("TransactGetItems", {"TransactItems": gets})
     if moved or is_marker(here):
         return Late.VISIBLE
+    # If its home holds another live item, it cannot move there. As long as it is exactly as it was written it may go,
+    # because the write is not acknowledged yet. What others have written since is theirs too.
     mine = undo and here.get(REV) == {"S": write.revision}
     taken = mine and is_live(stored_at(store, present, write.key.sort), store.now())
     return Late.UNDONE if taken and _undo(store, here, places, moving=moving) else None

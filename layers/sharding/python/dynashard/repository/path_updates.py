@@ -9,10 +9,10 @@ MOST_CHARACTERS: Final = 4096
 
 
 class PathUpdates:
-    """Collects updates of attributes and members. Its aliases of names and values begin with `mark`."""
+    """Collects updates of attributes and members. Its aliases of names and values begin with `prefix`."""
 
-    def __init__(self, mark: str = "") -> None:
-        self._mark = mark
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
         self._names: dict[str, str] = {}
         self._set: dict[str, Any] = {}
         self.removed: list[str] = []
@@ -32,11 +32,11 @@ class PathUpdates:
             self._set[self._path(path)] = after
 
     def _path(self, path: tuple[str, ...]) -> str:
-        return ".".join(self._names.setdefault(name, f"#{self._mark}{len(self._names)}") for name in path)
+        return ".".join(self._names.setdefault(name, f"#{self._prefix}{len(self._names)}") for name in path)
 
     def assigned(self) -> list[str]:
         """Return the terms of the SET clause."""
-        return [f"{path}=:{self._mark}{number}" for number, path in enumerate(self._set)]
+        return [f"{path}=:{self._prefix}{number}" for number, path in enumerate(self._set)]
 
     def names(self) -> dict[str, str]:
         """Return the names by their aliases."""
@@ -44,7 +44,7 @@ class PathUpdates:
 
     def values(self) -> Wire:
         """Return the values by their aliases."""
-        return {f":{self._mark}{number}": value for number, value in enumerate(self._set.values())}
+        return {f":{self._prefix}{number}": value for number, value in enumerate(self._set.values())}
 
     def parts(self) -> dict[str, Any]:
         """Return the parts of an UpdateItem request."""

@@ -78,8 +78,8 @@ def plan(places: Places, *, creates: bool, followed: bool = False) -> Target:
     return Target(places.old if places.view.phase is Phase.MOVE else places.new, How.OVER_LIVE)
 
 
-class Met(NamedTuple):
-    """What the failed conditions of a write met, by the stored partition keys of the places that were asked."""
+class Encountered(NamedTuple):
+    """What the failed conditions of a write encountered, by the stored partition keys of the places."""
 
     places: Places
     at: Mapping[str, Stored]
@@ -97,6 +97,8 @@ class Met(NamedTuple):
         Raises `UndecodableItemError` for a damaged marker.
         """
         both, old = len(self.at) > 1, self.at.get(self.places.old)
+        # In this resize only the old home gets a marker, and it leads to the new one. Any other belongs to another
+        # resize, so this view is out of date.
         marker = old if both else self.rival
         if marker is not None and is_marker(marker):
             target = home(entity, key, moved_to(marker))
@@ -104,6 +106,7 @@ class Met(NamedTuple):
             return Next.FOLLOW if moves and target == self.places.new else Next.REFRESH
         if is_live(self.rival, now):
             return Next.DECIDE
+        # If only the new home was asked, nothing is known of the old one, where the mover may not have seen an item.
         if settling(self.places) and not helped and (is_live(old, now) or not both):
             return Next.HELP
         # If both were asked, neither has an item, and yet a condition failed.

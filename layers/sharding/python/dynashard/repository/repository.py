@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple
 
-from dynashard.entity import WriteGuarantee, guarantee_of, revision_in
+from dynashard.entity import EntityDefinition, WriteGuarantee, definition, guarantee_of, revision_in
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
@@ -14,14 +14,18 @@ from dynashard.errors import (
     WriteContendedError,
 )
 from dynashard.repository.batch import LIVENESS, Reading
+from dynashard.repository.batch_item_writer import BatchItemWriter
 from dynashard.repository.batches import Batches
 from dynashard.repository.conditions import exists_already, is_live
+from dynashard.repository.item_access import ItemAccess
+from dynashard.repository.key_names import key_named, name_of, not_found
 from dynashard.repository.late import ensure_home
 from dynashard.repository.projection import Part, projection
 from dynashard.repository.replacement import objects_read, revision_read
-from dynashard.repository.store import Companion, E, KeyLike, read_operation, write_operation
+from dynashard.repository.store import Companion, E, KeyLike, Store, read_operation, write_operation
 from dynashard.repository.updates import FieldUpdates, check_updates, fields_after
 from dynashard.repository.write import Kind, Write
+from dynashard.repository.write_builder import WriteBuilder
 from dynashard.schema import PK, SK
 
 _RACES: Final = 8
@@ -35,7 +39,7 @@ class Written(NamedTuple, Generic[E]):
     created: bool
 
 
-class Repository(Batches[E]):
+class Repository(Generic[E]):
     """The items of one entity. Safe to share between threads.
 
     Arguments: `key` is an item or the fields of its key. With `if_match`, a write is done only if the live item is at
@@ -53,7 +57,23 @@ class Repository(Batches[E]):
     With random placement only `create` knows an item's shard. Everything else first looks into all of them: a get for
     each, in 1 round trip for 100. `create` looks into none, so a key that is created twice may be stored twice; readers
     see one of the two, and `delete` deletes both.
+
+    Attributes:
+        items: reads stored items and sends their writes.
+        builder: makes the writes.
+        batches: reads and writes many items at a time.
     """
+
+    def __init__(self, store: Store, model: type[E]) -> None:
+        self.entity: EntityDefinition[E] = definition(model)
+        self.items = ItemAccess(store, model)
+        self.builder = WriteBuilder(store, self.entity)
+        self.batches = Batches(self.items, BatchItemWriter(store, self.items, self.builder))
+        self._store = store
+
+    def check(self, item: E) -> None:
+        """Raise the `InputError` that storing this item would raise before anything is sent. Costs nothing."""
+        self.builder.check(item)
 
     @write_operation
     def create(self, item: E, /, *, handling: str | None = None) -> E:
@@ -66,17 +86,17 @@ class Repository(Batches[E]):
         level = self._level(handling)
         if level is WriteGuarantee.EXACTLY_ONCE:
             return self._store.exactly_once.create(self._store, item)
-        write = self._put_write(Kind.CREATE, item, created=None)
-        if level is WriteGuarantee.GUARDED and self._read(item, Reading(consistent=True)) is not None:
+        write = self.builder.put(Kind.CREATE, item, created=None)
+        if level is WriteGuarantee.GUARDED and self.items.read(item, Reading(consistent=True)) is not None:
             # After a lost answer a stored item proves nothing; before the first request it does.
-            raise exists_already(self._name(item))
-        self._do(write, item)
-        return self._stored(write)
+            raise exists_already(name_of(self.entity, item))
+        self.items.do(write, item)
+        return self.builder.item_of(write)
 
     @property
     def can_create_with(self) -> bool:
         """Whether `create_with` can be used: items have one home, and no attachments."""
-        return self._entity.rule.fixed and not self._entity.attachments
+        return self.entity.rule.fixed and not self.entity.attachments
 
     @write_operation
     def create_with(self, item: E, companion: Companion) -> E:
@@ -92,12 +112,12 @@ class Repository(Batches[E]):
         try:
             return self._store.exactly_once.create(self._store, item, companion)
         except OutcomeUnknownError as unknown:
-            unknown.key = self._key_named(item)
+            unknown.key = key_named(self.entity, item)
             raise
 
     def confirm_created(self, key: KeyLike, revision: str, shards: int) -> bool:
         """Whether readers find what a create stored, unless it was changed or deleted since; see `ensure_home`."""
-        return ensure_home(self._store, self._entity, self._entity.key_of(key), revision, shards)
+        return ensure_home(self._store, self.entity, self.entity.key_of(key), revision, shards)
 
     @read_operation
     def find(self, key: KeyLike, /, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
@@ -112,21 +132,21 @@ class Repository(Batches[E]):
         attachments costs.
         """
         if include:
-            raise InvalidQueryError(f"{self._entity.name} has no attachment {include[0]}", field="include")
-        item = self._read(key, Reading(consistent))
-        return None if item is None else self._entity.decode(item)
+            raise InvalidQueryError(f"{self.entity.name} has no attachment {include[0]}", field="include")
+        item = self.items.read(key, Reading(consistent))
+        return None if item is None else self.entity.decode(item)
 
     def get(self, key: KeyLike, /, *, consistent: bool = False, include: Sequence[str] = ()) -> E:
         """Return what `find` returns, at its cost; raises `NotFoundError` if there is no live item."""
         item = self.find(key, consistent=consistent, include=include)
         if item is None:
-            raise self._not_found(key)
+            raise not_found(self.entity, key)
         return item
 
     @read_operation
     def exists(self, key: KeyLike, /, *, consistent: bool = False) -> bool:
         """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""
-        return self._read(key, Reading(consistent, LIVENESS)) is not None
+        return self.items.read(key, Reading(consistent, LIVENESS)) is not None
 
     @read_operation
     def part(self, key: KeyLike, /, *, fields: Sequence[str], consistent: bool = False) -> Part:
@@ -138,10 +158,10 @@ class Repository(Batches[E]):
 
         Cost: what `find` costs, because DynamoDB bills the whole item.
         """
-        stored = self._read(key, projection(self._entity, fields, consistent=consistent))
+        stored = self.items.read(key, projection(self.entity, fields, consistent=consistent))
         if stored is None:
-            raise self._not_found(key)
-        return Part(self._entity.part(stored, fields), revision_in(stored))
+            raise not_found(self.entity, key)
+        return Part(self.entity.part(stored, fields), revision_in(stored))
 
     def replace(
         self, item: E, /, *, if_match: str | None = None, handling: str | None = None, over: E | None = None
@@ -175,16 +195,16 @@ class Repository(Batches[E]):
             revision_read(over, if_match)
             if level is WriteGuarantee.EXACTLY_ONCE:
                 return Written(self._store.exactly_once.put(self._store, item, if_match=None, over=over), created=False)
-            changing = self._put_changed(item, over)
-            self._do(changing, item)
-            return Written(self._stored(changing), created=False)
-        if level is not WriteGuarantee.PLAIN or (self._entity.created_fields and item.revision is None):
+            changing = self.builder.put_over(item, over)
+            self.items.do(changing, item)
+            return Written(self.builder.item_of(changing), created=False)
+        if level is not WriteGuarantee.PLAIN or (self.entity.created_fields and item.revision is None):
             return self._put_over_what_is_read(item, if_match, once=level is WriteGuarantee.EXACTLY_ONCE)
-        write = self._put_unread(item, if_match)
-        done = self._do(write, item)
+        write = self.builder.put_unread(item, if_match)
+        done = self.items.do(write, item)
         # Of a free key the local engine returns the key itself.
         there = is_live(done.attributes, write.now) and {*(done.attributes or ())} > {PK, SK}
-        return Written(self._stored(write), write.kind is Kind.UPSERT and not done.proved and not there)
+        return Written(self.builder.item_of(write), write.kind is Kind.UPSERT and not done.proved and not there)
 
     @write_operation
     def update(
@@ -216,7 +236,7 @@ class Repository(Batches[E]):
         key also needs fields that are not named here, if the entity has validators of the whole, or if something is
         added to a field that has bounds.
         """
-        entity = self._entity
+        entity = self.entity
         updates = check_updates(entity, set or {}, remove=remove, add=add or {})
         item_key = entity.key_of(key)
         level = self._level(handling)
@@ -225,20 +245,20 @@ class Repository(Batches[E]):
             return self._store.exactly_once.update(
                 self._store, entity.model, key, set=set, remove=remove, add=add, if_match=if_match
             )
-        known = self._known(key, updates)
-        if level is WriteGuarantee.PLAIN and not self._reads_first(updates, known):
-            return self._apply(self._update_write(item_key, updates, known, if_match), key, updates)
+        known = self.builder.known(key, updates)
+        if level is WriteGuarantee.PLAIN and not self.builder.reads_first(updates, known):
+            return self._apply(self.builder.update(item_key, updates, known, if_match), key, updates)
         for _ in range(_RACES):
-            stored = self._read_live(key, if_match)
+            stored = self.items.read_live(key, if_match)
             current = entity.decode(stored)
             after, before = fields_after(entity, current, updates), objects_read(entity, stored, current)
             try:
-                write = self._update_write(item_key, updates, after, current.revision, before=before)
+                write = self.builder.update(item_key, updates, after, current.revision, before=before)
                 return self._apply(write, key, updates)
             except RevisionMismatchError:
                 if if_match is not None:
                     raise
-        raise RevisionMismatchError(f"{self._name(key)} changes too often to be updated; try again later")
+        raise RevisionMismatchError(f"{name_of(self.entity, key)} changes too often to be updated; try again later")
 
     @write_operation
     def delete(self, key: KeyLike, /, *, if_match: str | None = None, handling: str | None = None) -> None:
@@ -252,57 +272,57 @@ class Repository(Batches[E]):
         """
         level = self._level(handling)
         if level is WriteGuarantee.EXACTLY_ONCE:
-            self._store.exactly_once.delete(self._store, self._entity.model, key, if_match=if_match)
+            self._store.exactly_once.delete(self._store, self.entity.model, key, if_match=if_match)
             return
         if level is WriteGuarantee.GUARDED and if_match is None:
             self._delete_what_is_read(key)
             return
         if level is WriteGuarantee.GUARDED:
-            self._require(if_match, self._read(key, Reading(consistent=True)), key)
-        write = Write(Kind.ALTER, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
-        self._do(write, key)
+            self.items.require(if_match, self.items.read(key, Reading(consistent=True)), key)
+        write = Write(Kind.ALTER, self.entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
+        self.items.do(write, key)
 
     def _level(self, handling: str | None) -> WriteGuarantee:
-        return guarantee_of(handling, self._entity.guarantee)
+        return guarantee_of(handling, self.entity.guarantee)
 
     def _delete_what_is_read(self, key: KeyLike) -> None:
         """Delete the live item, whatever others write meanwhile."""
-        item_key = self._entity.key_of(key)
+        item_key = self.entity.key_of(key)
         for _ in range(_RACES):
-            revision = revision_in(self._read_live(key))
+            revision = revision_in(self.items.read_live(key))
             write = Write(Kind.ALTER, item_key, "DeleteItem", self._store.now(), if_match=revision, guarded=True)
             try:
-                self._write(write, key)
+                self.items.write(write, key)
             except ConditionFailedError as failed:
                 if not is_live(failed.item, write.now):
-                    raise self._refusal(failed, key, write._replace(if_match=None)) from None
+                    raise self.items.refusal_of(failed, key, write._replace(if_match=None)) from None
                 continue
             return
-        raise WriteContendedError(f"{self._name(key)} changes too often to be deleted; try again later")
+        raise WriteContendedError(f"{name_of(self.entity, key)} changes too often to be deleted; try again later")
 
     def _put_over_what_is_read(self, item: E, if_match: str | None, *, once: bool = False) -> Written[E]:
         for _ in range(_RACES):
-            current = self._read(item, Reading(consistent=True))
-            self._require(if_match, current, item)
+            current = self.items.read(item, Reading(consistent=True))
+            self.items.require(if_match, current, item)
             try:
                 if once:
                     if current is None:
                         return Written(self._store.exactly_once.create(self._store, item), created=True)
-                    over = self._nested(current)
+                    over = self.builder.nested(current)
                     at = revision_in(current) if over is None else None
                     stored = self._store.exactly_once.put(self._store, item, if_match=at, over=over)
                     return Written(stored, created=False)
-                write = self._put_over(item, current)
-                self._write(write, item)
-                return Written(self._stored(write), created=current is None)
+                write = self.builder.put_over_stored(item, current)
+                self.items.write(write, item)
+                return Written(self.builder.item_of(write), created=current is None)
             except (ConditionFailedError, AlreadyExistsError, RevisionMismatchError):
                 continue
-        raise RevisionMismatchError(f"{self._name(item)} changes too often to be replaced; try again later")
+        raise RevisionMismatchError(f"{name_of(self.entity, item)} changes too often to be replaced; try again later")
 
     def _apply(self, write: Write, key: KeyLike, updates: FieldUpdates) -> E:
         """Do the write of an update; return the item as updated."""
         try:
-            done = self._do(write, key)
+            done = self.items.do(write, key)
         except InvalidValueError as refused:
-            raise self._sum_refused(refused, key, updates) from None
-        return self._entity.decode(done.attributes or {})
+            raise self.items.sum_refused(refused, key, updates) from None
+        return self.entity.decode(done.attributes or {})

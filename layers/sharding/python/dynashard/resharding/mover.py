@@ -29,7 +29,7 @@ class Mover(Work):
         self._resize = job.resize
         self.counter = "moved" if job.kind is Pass.MOVE else "late"
         self._homes = homes
-        self._yields = job.kind in (Pass.SETTLE, Pass.SWEEP)
+        self._may_stay = job.kind in (Pass.SETTLE, Pass.SWEEP)
         self.reading: Wire = {"ConsistentRead": True, "FilterExpression": f"attribute_not_exists({MOVED_TO})"}
 
     def concerns(self, item: Wire) -> bool:
@@ -55,7 +55,7 @@ class Mover(Work):
         new = self._homes.new_home(item)
         if marker.refused or not copy.condition_failed or new is None or not self._taken(item, new):
             return False
-        if not self._yields:
+        if not self._may_stay:
             raise TakenError(
                 f"{item[PK]['S']} / {item[SK]['S']} cannot move to {new}: an item stands there already. "
                 "Compare both, delete one of them, and resume."

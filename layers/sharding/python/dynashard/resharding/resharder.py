@@ -120,8 +120,8 @@ class Resharder:
 
         Cost: 3 round trips, 3 read units, 4 write units.
         """
-        asked = resize_requests.Asked(budget=budget, share=share, cause=cause, survey=survey, creating=creating)
-        resize_requests.start(self._context, scope, to, asked)
+        options = resize_requests.ResizeOptions(budget, share, cause, survey, creating)
+        resize_requests.start(self._context, scope, to, options)
         return self.status(scope)
 
     def estimate(self, scope: Scope, to: int, *, budget: float | None = None, share: float | None = None) -> Estimate:

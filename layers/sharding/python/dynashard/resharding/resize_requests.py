@@ -22,7 +22,7 @@ Put = tuple[Record | None, Record]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResizeOptions:
     """What a request for a resize asks for besides the count; see `Resharder.start`."""
 
     budget: float | None = None
@@ -32,9 +32,9 @@ class Asked:
     creating: float = 0.0
 
 
-def start(context: Context, scope: Scope, to: int, asked: Asked) -> None:
+def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> None:
     """Store a request for a resize, which the controller carries out; see `Resharder.start`."""
-    check_possible(scope, to, asked.budget, asked.share)
+    check_possible(scope, to, options.budget, options.share)
     resize_id = context.new_id()
 
     def requested(record: Record | None, family: Record) -> list[Put]:
@@ -44,8 +44,8 @@ def start(context: Context, scope: Scope, to: int, asked: Asked) -> None:
         check_now(scope, to, record, family)
         now, lease = context.runtime.clock(), family.granted
         here = record or first_record(scope.key, family.count, now=now, lease=lease)
-        wanted = asdict(replace(asked, survey=asked.survey and scope.moves))
-        resize = _resize(context, scope, here.count, to, last=record, id=resize_id, started=now, **wanted)
+        chosen = asdict(replace(options, survey=options.survey and scope.moves))
+        resize = _resize(context, scope, here.count, to, last=record, id=resize_id, started=now, **chosen)
         # When nothing moves, wait only for the previous publication: writers may be waiting for new shards.
         since = now if scope.moves else family.since if record is None else record.since
         request = here.revised(now, target=to, since=since, lease=lease, resize=resize.stored())

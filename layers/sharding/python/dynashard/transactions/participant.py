@@ -22,7 +22,7 @@ from dynashard.repository.conditions import is_live, refusal
 from dynashard.repository.evidence import wrote
 from dynashard.repository.late import Late, confirm, next_after
 from dynashard.repository.markers import create_with_marker, none_alive
-from dynashard.repository.phase_table import How, Met, Next, Target, plan, settling
+from dynashard.repository.phase_table import Encountered, How, Next, Target, plan, settling
 from dynashard.repository.store import Store
 from dynashard.repository.write import Kind
 from dynashard.transactions.prepared import Prepared, StepWrites
@@ -43,18 +43,22 @@ class Verdict(IntEnum):
     """The step's write is stored: an earlier attempt of the whole transaction has succeeded."""
 
 
-class Participant(StepWrites):
-    """One step: where it is sent next, by what it has met. For one transaction, in one thread.
+class Participant:
+    """One step: where it is sent next, by what it has encountered. For one transaction, in one thread.
 
     A precondition of the step that does not hold raises `TransactionRefusedError`.
+
+    Attributes:
+        writes: prepares what the step writes.
     """
 
     def __init__(self, store: Store, number: int, step: Step) -> None:
-        super().__init__(store, step)
+        self.writes = StepWrites(store, step)
+        self._store = store
         self._number = number
         self._prepared: Prepared | None = None
         self._revisions: set[str] = set()
-        self._places = store.router.places(self.entity, self.key)
+        self._places = store.router.places(self.writes.entity, self.writes.key)
         self._followed = False
         self._creating = False
         self._target = Target("", How.DIRECT)
@@ -70,7 +74,7 @@ class Participant(StepWrites):
         """What the step does, prepared at the first use, and again when an item that it depends on has changed."""
         if self._prepared is None:
             try:
-                self._prepared = self._prepare_step()
+                self._prepared = self.writes.prepare()
             except (NotFoundError, RevisionMismatchError) as error:
                 raise self._refused(error) from error
             self._revisions.add(self._prepared.write.revision)
@@ -80,12 +84,12 @@ class Participant(StepWrites):
     def stored(self) -> Entity | None:
         """Return the item that a put has stored, or an update that returns it."""
         prepared = self.prepared
-        return prepared.item if prepared.write.item is None else self._stored(prepared.write)
+        return prepared.item if prepared.write.item is None else self.writes.stored(prepared.write)
 
     def actions(self) -> list[Wire]:
         """Return the step's actions under the view in force: two if it creates an item at a new home."""
         prepared = self.prepared
-        before, places = self._places, self._store.router.places(self.entity, self.key)
+        before, places = self._places, self._store.router.places(self.writes.entity, self.writes.key)
         if before.view.guard != places.view.guard:
             self._start_again()
         self._places = places
@@ -113,7 +117,7 @@ class Participant(StepWrites):
     def visible(self) -> bool:
         """Whether readers certainly find what the step, which was executed, has written; see `late.confirm`."""
         write, place = self.prepared.write, self._target.place
-        return confirm(self._store, self.entity, write, place, self._places, undo=False) is Late.VISIBLE
+        return confirm(self._store, self.writes.entity, write, place, self._places, undo=False) is Late.VISIBLE
 
     def learn(self, reasons: Sequence[CancellationReason]) -> Verdict:
         """Decide what follows a cancelled transaction, by the reasons of the actions last returned."""
@@ -121,17 +125,19 @@ class Participant(StepWrites):
             return Verdict.RETRY if any(reason.refused for reason in reasons) else Verdict.UNAFFECTED
         places = self._places
         asked = (self._target.place,) if len(reasons) == 1 else (places.old, places.new)
-        met = Met(places, dict(zip(asked, (reason.conflicting_item for reason in reasons), strict=True)))
-        found = next_after(self._store, self.entity, self.prepared.write, met)
+        encountered = Encountered(
+            places, dict(zip(asked, (reason.conflicting_item for reason in reasons), strict=True))
+        )
+        found = next_after(self._store, self.writes.entity, self.prepared.write, encountered)
         if found is Next.DECIDE:
-            return self._precondition_failed(met.rival)
+            return self._precondition_failed(encountered.rival)
         self._start_again(followed=found is Next.FOLLOW)
         return Verdict.REROUTED if self._followed else Verdict.RETRY
 
     def _start_again(self, *, followed: bool = False) -> None:
         self._followed, self._creating = followed, self.prepared.creates
 
-    def _precondition_failed(self, met: Mapping[str, Any] | None) -> Verdict:
+    def _precondition_failed(self, rival: Mapping[str, Any] | None) -> Verdict:
         """Decide what follows if the stored item, or its absence, made the condition fail."""
         prepared, write = self.prepared, self.prepared.write
         if prepared.from_read:
@@ -140,10 +146,10 @@ class Participant(StepWrites):
         if write.kind is Kind.UPSERT and self._creating:
             self._creating = False
             return Verdict.RETRY
-        if write.kind is Kind.UPSERT and not is_live(met, write.now):
+        if write.kind is Kind.UPSERT and not is_live(rival, write.now):
             self._creating = True
             return Verdict.REROUTED
-        raise self._refused(refusal(met, name=self.name, now=write.now, if_match=write.if_match))
+        raise self._refused(refusal(rival, name=self.writes.name, now=write.now, if_match=write.if_match))
 
     def _refused(self, error: NotFoundError | AlreadyExistsError | RevisionMismatchError) -> TransactionRefusedError:
         return TransactionRefusedError(

@@ -6,16 +6,18 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from dynashard.entity import Entity, EntityDefinition
+from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import InvalidQueryError, InvalidValueError
 from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
-from dynashard.repository.items import Items
+from dynashard.repository.item_access import ItemAccess
+from dynashard.repository.key_names import name_of
 from dynashard.repository.replacement import objects_read
 from dynashard.repository.store import KeyLike, Store
 from dynashard.repository.updates import FieldUpdates, added_to, check_updates, fields_after
 from dynashard.repository.write import CHECK, Kind, Write
+from dynashard.repository.write_builder import WriteBuilder
 from dynashard.schema import REV, TYPE
 from dynashard.transactions.steps import Check, Create, Delete, Put, Step, Update
 from dynashard.transport.interface import Wire
@@ -49,18 +51,14 @@ class Prepared:
         return self.initial() if self.initial else self.write.creation()
 
 
-class StepWrites(Items[Any]):
+class StepWrites:
     """Prepares what a step of a transaction writes; `InvalidQueryError` if its entity cannot take part."""
-
-    _like: KeyLike
 
     def __init__(self, store: Store, step: Step) -> None:
         model: type[Entity]
-        if isinstance(step, Create | Put):
-            model, self._like = type(step.item), step.item
-        else:
-            model, self._like = step.model, step.key
-        super().__init__(store, model)
+        like: KeyLike
+        model, like = (type(step.item), step.item) if isinstance(step, Create | Put) else (step.model, step.key)
+        self.entity: EntityDefinition[Any] = definition(model)
         if not self.entity.rule.fixed:
             raise InvalidQueryError(
                 f"{self.entity.name} places its items at random, so a transaction does not know where they are"
@@ -70,24 +68,33 @@ class StepWrites(Items[Any]):
                 f"{self.entity.name} has attachments, whose pieces are stored outside the item: put and delete "
                 "it by itself"
             )
+        self.key = self.entity.key_of(like)
+        self._like = like
         self._step = step
-        self.key = self.entity.key_of(self._like)
+        self._store = store
+        self._items: ItemAccess[Any] = ItemAccess(store, model)
+        self._builder: WriteBuilder[Any] = WriteBuilder(store, self.entity)
 
     @property
     def name(self) -> str:
         """The name of the step's item in messages."""
-        return self._name(self._like)
+        return name_of(self.entity, self._like)
+
+    def stored(self, write: Write) -> Entity:
+        """Return the item that a put has stored."""
+        item: Entity = self._builder.item_of(write)
+        return item
 
     def sum_refused(self, refused: InvalidValueError) -> InvalidValueError:
         """Return DynamoDB's refusal of what the step adds, with the field at fault. Cost: a consistent read."""
         step = self._step
-        return self._sum_refused(refused, step.key, self._updates(step)) if isinstance(step, Update) else refused
+        return self._items.sum_refused(refused, step.key, self._updates(step)) if isinstance(step, Update) else refused
 
-    def _prepare_step(self) -> Prepared:
+    def prepare(self) -> Prepared:
         """Prepare the step, reading its item first if `Repository` would."""
         step, now = self._step, self._store.now()
         if isinstance(step, Create):
-            return Prepared(self._put_write(Kind.CREATE, step.item, created=None))
+            return Prepared(self._builder.put(Kind.CREATE, step.item, created=None))
         if isinstance(step, Put):
             return self._put_step(step)
         if isinstance(step, Update):
@@ -106,34 +113,34 @@ class StepWrites(Items[Any]):
 
     def _put_step(self, step: Put) -> Prepared:
         if step.over is not None:
-            return Prepared(self._put_changed(step.item, step.over))
+            return Prepared(self._builder.put_over(step.item, step.over))
         if not self.entity.created_fields or step.item.revision is not None:
-            return Prepared(self._put_unread(step.item, step.if_match))
-        current = self._read(step.item, Reading(consistent=True))
-        self._require(step.if_match, current, step.item)
-        return Prepared(self._put_over(step.item, current), from_read=True)
+            return Prepared(self._builder.put_unread(step.item, step.if_match))
+        current = self._items.read(step.item, Reading(consistent=True))
+        self._items.require(step.if_match, current, step.item)
+        return Prepared(self._builder.put_over_stored(step.item, current), from_read=True)
 
     def _update_step(self, step: Update) -> Prepared:
         updates = self._updates(step)
-        known = self._known(step.key, updates)
+        known = self._builder.known(step.key, updates)
         if step.missing == "create":
             return self._addition(step, updates, known)
-        if not step.returns and not self._reads_first(updates, known):
-            return Prepared(self._update_write(self.key, updates, known, step.if_match))
-        return self._update_of(step, self._read_live(step.key, step.if_match), updates)
+        if not step.returns and not self._builder.reads_first(updates, known):
+            return Prepared(self._builder.update(self.key, updates, known, step.if_match))
+        return self._update_of(step, self._items.read_live(step.key, step.if_match), updates)
 
     def _addition(self, step: Update, updates: FieldUpdates, known: Mapping[str, Any]) -> Prepared:
         """An update that creates its item if there is none."""
         entity = self.entity
         if updates.set or not updates.add or step.if_match is not None:
-            raise InvalidValueError(f"{self._name(step.key)}: an item that may be missing can only be added to")
+            raise InvalidValueError(f"{self.name}: an item that may be missing can only be added to")
         for name, field in entity.model.model_fields.items():
             if field.is_required() and name not in {*known, *updates.add}:
                 raise InvalidValueError(
                     f"{entity.name} cannot be created without {name}: give it a default", field=name
                 )
-        if self._reads_first(updates, known) or not _starts_empty(entity, updates):
-            current = self._read(step.key, Reading(consistent=True))
+        if self._builder.reads_first(updates, known) or not _starts_empty(entity, updates):
+            current = self._items.read(step.key, Reading(consistent=True))
             if current is None:
                 return Prepared(self._initial_put(updates, known), from_read=True)
             return self._update_of(step, current, updates)
@@ -143,7 +150,7 @@ class StepWrites(Items[Any]):
             if not index.fields & entity.updated_fields:
                 fixed |= self._store.router.index_attributes(entity, index, self.key, known)
         first = entity.encode(dict.fromkeys(entity.created_fields, stamp))
-        write = self._update_write(self.key, updates, known, None, fixed, stamp=stamp, first=first)
+        write = self._builder.update(self.key, updates, known, None, fixed, stamp=stamp, first=first)
         condition = live_or_none(write.now, not_by=write.revision)
         write = write._replace(kind=Kind.UPSERT, condition=condition)
         return Prepared(write, initial=lambda: self._initial_put(updates, known, write.revision))
@@ -155,7 +162,7 @@ class StepWrites(Items[Any]):
         stamp = self._store.stamp()
         after = {**fields_after(entity, current, updates), **dict.fromkeys(entity.updated_fields, stamp)}
         before = objects_read(entity, found, current)
-        write = self._update_write(self.key, updates, after, current.revision, stamp=stamp, before=before)
+        write = self._builder.update(self.key, updates, after, current.revision, stamp=stamp, before=before)
         if step.returns:
             item = entity.decode(
                 {
@@ -173,7 +180,7 @@ class StepWrites(Items[Any]):
         starts = {name: None if fields[name].is_required() else _default(fields[name]) for name in updates.add}
         values = {**known, **{name: added_to(starts[name], value) for name, value in updates.add.items()}}
         self.entity.assignment.check_whole(values)
-        write = self._put_write(Kind.CREATE, self.entity.model(**values), created=None)
+        write = self._builder.put(Kind.CREATE, self.entity.model(**values), created=None)
         if revision is None:
             return write
         return write._replace(item={**(write.item or {}), REV: {"S": revision}}, revision=revision)

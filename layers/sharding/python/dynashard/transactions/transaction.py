@@ -105,10 +105,11 @@ class Transaction:
     def _refuse_doubles(self) -> None:
         seen: dict[Any, int] = {}
         for number, participant in enumerate(self._participants):
-            first = seen.setdefault(participant.key, number)
+            first = seen.setdefault(participant.writes.key, number)
             if first != number:
                 raise InvalidKeyError(
-                    f"steps {first} and {number} of the transaction concern one item, {participant.name}: make them one"
+                    f"steps {first} and {number} of the transaction concern one item, {participant.writes.name}: "
+                    "make them one"
                 )
 
     def _request(self, before: Wire | None) -> Wire:
@@ -164,11 +165,12 @@ class Transaction:
             hot = [owners[at] for at in error.actions if at < len(owners)]
             if not hot and not (self._companion and error.actions):
                 hot = self._participants
-            for participant in {(each.entity.name, each.key.partition): each for each in hot}.values():
-                self._store.throttled(participant.entity, participant.key.partition, error)
+            writes = [each.writes for each in hot]
+            for each in {(each.entity.name, each.key.partition): each for each in writes}.values():
+                self._store.throttled(each.entity, each.key.partition, error)
         if isinstance(error, ThrottledError | TransactionConflictError):
             return error
-        return unsettled(self._participants[0].entity, "TransactWriteItems")
+        return unsettled(self._participants[0].writes.entity, "TransactWriteItems")
 
 
 def _learn(cancelled: TransactionCanceledError, refused: Sequence[_Refused]) -> Verdict:
@@ -204,5 +206,5 @@ def _explained(cancelled: TransactionCanceledError, refused: Sequence[_Refused])
                     limit=MAX_ITEM_BYTES,
                 )
             if error := refused_sum("A step of the transaction", reason.message):
-                return participant.sum_refused(error)
+                return participant.writes.sum_refused(error)
     return cancelled

@@ -1,0 +1,173 @@
+"""Makes the writes of one entity's items: what is stored for an item, stamped and with a new revision."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Generic
+
+from dynashard.codec import fits, require_fits
+from dynashard.entity import EntityDefinition, ItemKey, revision_in
+from dynashard.errors import InvalidKeyError, UndecodableItemError
+from dynashard.repository.evidence import lineage
+from dynashard.repository.key_names import key_fields, name_of
+from dynashard.repository.replacement import replacing, revision_read
+from dynashard.repository.store import E, KeyLike, Store
+from dynashard.repository.updates import FieldUpdates, touched_indexes, update_expression
+from dynashard.repository.write import Kind, Write
+from dynashard.routing import IndexCounts, Router
+from dynashard.schema import PREV, REV, TYPE, index_pk, index_sk
+from dynashard.topology import DeclaredTopology
+from dynashard.transport.interface import Wire
+
+
+class WriteBuilder(Generic[E]):
+    """Makes the writes of one entity's items. Sends nothing, but may read shard counts of indexes."""
+
+    def __init__(self, store: Store, entity: EntityDefinition[E]) -> None:
+        self._store = store
+        self._entity = entity
+
+    def check(self, item: E) -> None:
+        """Raise the `InputError` that storing this item would raise before anything is sent. Costs nothing."""
+        # Declared counts suffice, and need no topology table.
+        counts = IndexCounts(Router(DeclaredTopology()), self._entity)
+        self.wire_of(item, self._entity.key_of(item), created=None, counts=counts)
+
+    def wire_of(
+        self,
+        item: E,
+        key: ItemKey,
+        *,
+        created: datetime | None,
+        replaces: str | None = None,
+        stamp: datetime | None = None,
+        counts: IndexCounts | None = None,
+    ) -> Wire:
+        """Return the item as it will be stored, without its stored key: stamped, and with a new revision."""
+        entity, now, revision = self._entity, stamp or self._store.stamp(), self._store.new_revision()
+        counts = IndexCounts(self._store.router, entity) if counts is None else counts
+        compiled = entity.writer(item.__dict__, key, now, created or now, revision, counts)
+        wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": revision}} if compiled is None else compiled
+        if compiled is None:
+            stamps = dict.fromkeys(entity.updated_fields, now) | dict.fromkeys(entity.created_fields, created or now)
+            values = {**item.__dict__, **stamps}
+            for index in entity.indexes.values():
+                wire.update(counts.router.index_attributes(entity, index, key, values))
+            wire.update(entity.encode(values))
+        past = lineage(replaces)
+        if compiled is not None and not past:
+            return wire
+        # The key of another home may be a little longer: the room that is left for markers holds that too.
+        stored = {**counts.router.stored_key(entity, key), **wire}
+        require_fits(stored)
+        if past and not fits({**stored, **past}):
+            # One predecessor fits into the room that is left for markers.
+            past = {PREV: {"S": replaces or "-"}}
+        wire.update(past)
+        return wire
+
+    def put(
+        self, kind: Kind, item: E, *, created: datetime | None, if_match: str | None = None, over: E | None = None
+    ) -> Write:
+        """Return the put of an item, with the creation stamp `created` or, if that is None, the present time."""
+        key = self._entity.key_of(item)
+        wire = self.wire_of(item, key, created=created, replaces=if_match)
+        return self.storing(kind, key, wire, if_match, returns=kind is Kind.UPSERT, over=over)
+
+    def storing(
+        self, kind: Kind, key: ItemKey, wire: Wire, if_match: str | None, *, returns: bool, over: E | None = None
+    ) -> Write:
+        """Return the write that stores a whole item; DynamoDB may return what it replaces, or update what was read."""
+        options = {"ReturnValues": "ALL_OLD"} if returns else {}
+        write = Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
+        return replacing(self._entity, write, over)
+
+    def item_of(self, write: Write) -> E:
+        """Return the item that a put has stored."""
+        return self._entity.decode(write.item or {})
+
+    def put_unread(self, item: E, if_match: str | None) -> Write:
+        """Return the put of an item over one that was not read."""
+        kind = Kind.UPSERT if if_match is None else Kind.ALTER
+        return self.put(kind, item, created=self.created_of(item), if_match=if_match)
+
+    def put_over(self, item: E, over: E) -> Write:
+        """Return the put of an item over one that its caller has read: it writes only what differs."""
+        revision = revision_read(over, None)
+        if self._entity.key_of(over) != self._entity.key_of(item):
+            names = name_of(self._entity, item), name_of(self._entity, over)
+            raise InvalidKeyError(f"{names[0]} cannot replace {names[1]}: they have different keys")
+        return self.put(Kind.ALTER, item, created=self.created_of(over), if_match=revision, over=over)
+
+    def put_over_stored(self, item: E, current: Wire | None) -> Write:
+        """Return the put of an item over the stored one, None without one; it keeps the creation stamp."""
+        if current is None:
+            return self.put(Kind.CREATE, item, created=None)
+        created, revision = self.stored_stamp(current), revision_in(current)
+        return self.put(Kind.ALTER, item, created=created, if_match=revision, over=self.nested(current))
+
+    def nested(self, current: Wire) -> E | None:
+        """Return the stored item that was read, if it has objects whose members a put may have to keep."""
+        if self._entity.nested:
+            with suppress(UndecodableItemError):
+                return self._entity.decode(current)
+        return None
+
+    def stored_stamp(self, wire: Wire) -> datetime | None:
+        """Return the creation stamp of a stored item; adopted ones may have none."""
+        stamps = self._entity.decode_fields(wire, [name for name in self._entity.created_fields if name in wire])
+        return next(iter(stamps.values()), None)
+
+    def created_of(self, item: E) -> datetime | None:
+        """Return the creation stamp of an item, if it was read from the store."""
+        names = () if item.revision is None else self._entity.created_fields
+        return next((item.__dict__[name] for name in names), None)
+
+    def update(
+        self,
+        item_key: ItemKey,
+        updates: FieldUpdates,
+        after: Mapping[str, Any],
+        if_match: str | None,
+        attributes: Mapping[str, Wire | None] | None = None,
+        *,
+        stamp: datetime | None = None,
+        first: Wire | None = None,
+        before: Wire | None = None,
+    ) -> Write:
+        """Return the write of an update. It sets `attributes` too (None removes one), and those of `first` if absent.
+
+        `before` are the objects of the item that was read at the revision `if_match`: see `objects_read`.
+        """
+        entity, store = self._entity, self._store
+        revision = store.new_revision()
+        system = {name: value for name, value in (attributes or {}).items() if value is not None}
+        gone = [name for name in attributes or () if name not in system]
+        system |= {REV: {"S": revision}, **lineage(if_match)}
+        stamp = stamp or store.stamp()
+        after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
+        for index in touched_indexes(entity, updates):
+            entry = store.router.index_attributes(entity, index, item_key, after)
+            system.update(entry)
+            gone += () if entry else (index_pk(index.slot), index_sk(index.slot))
+        update = update_expression(
+            entity, updates, system=system, first=first or {}, gone=gone, now=stamp, before=before or {}
+        )
+        options = {"ReturnValues": "ALL_NEW", **update}
+        return Write(
+            Kind.ALTER, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
+        )
+
+    def known(self, key: KeyLike, updates: FieldUpdates) -> dict[str, Any]:
+        """Return the fields of an item that an update itself names."""
+        fields = key_fields(key)
+        return {name: fields[name] for name in self._entity.key_fields} | dict(updates.set)
+
+    def reads_first(self, updates: FieldUpdates, known: Mapping[str, Any]) -> bool:
+        """Whether an update depends on the stored item: to check the whole or a sum, or for the key of an index."""
+        entity = self._entity
+        if entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in updates.add):
+            return True
+        given = known.keys() | entity.updated_fields
+        touched = touched_indexes(entity, updates)
+        return not all(index.fields <= given and not index.fields & updates.add.keys() for index in touched)
