@@ -19,11 +19,24 @@ INSTEAD = {
     ".venv/bin/python -m pip install --find-links dist dynashard": "true",
     "python3 -m venv elsewhere": "ln -sfn .venv elsewhere",
     'elsewhere/bin/python -m pip install --find-links dist "dynashard-client[lambda]"': "true",
+    ".venv/bin/python -m pip install fastapi uvicorn": "true",
+    '.venv/bin/python -m pip install "aws-lambda-powertools[parser]"': "true",
     "npm install --save-dev openapi-typescript@7 typescript@5 openapi-fetch@0.17": "true",
     "npm install ../dynashard-client-0.1.0.tgz": f"npm install {OFFLINE} ../dynashard-client-0.1.0.tgz {NEEDED}",
 }
 """What is typed instead of them, and of lines that need a registry, because the folder has what they install."""
-RECIPES = ("own-table", "add-an-index", "import-data", "python-client", "frontends", "local-cors", "throttling-alarm")
+RECIPES = (
+    "own-table",
+    "fastapi",
+    "own-lambda",
+    "adopt-a-table",
+    "add-an-index",
+    "import-data",
+    "python-client",
+    "frontends",
+    "local-cors",
+    "throttling-alarm",
+)
 
 
 @pytest.fixture(scope="module")
