@@ -1,12 +1,13 @@
 """Getting started and the recipes, typed as printed into a new backend that was made from wheels."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.made_backend import made_backend
 from tests.e2e.typed_page import Reader
-from tests.markdown import ROOT
+from tests.markdown import ROOT, snippets
 
 pytestmark = pytest.mark.e2e
 
@@ -39,6 +40,14 @@ RECIPES = (
 )
 
 
+NOT_TYPED = {
+    "adopt-a-table": 1,  # a resize with the lease of production, which takes minutes
+    "own-lambda": 1,  # a stack, which tests/infra/test_sharded_table.py synthesises
+    "local-cors": 2,  # settings
+}
+"""The blocks of pages that only tests/unit/project/test_docs_snippets.py checks."""
+
+
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """Somebody who has typed getting started, in whose backend the recipes go on."""
@@ -65,3 +74,14 @@ def test_every_recipe_is_typed() -> None:
     pages = {path.stem for path in (ROOT / "docs/recipes").glob("*.md")} - {"index"}
 
     assert pages == set(RECIPES)
+
+
+def test_every_block_of_a_recipe_is_typed_written_or_compared() -> None:
+    left = Counter(
+        path.stem
+        for path in [ROOT / "docs/getting-started.md", *(ROOT / "docs/recipes").glob("*.md")]
+        for snippet in snippets(path, path.read_text("utf-8"))
+        if not snippet.title and snippet.language not in {"bash", "text"}
+    )
+
+    assert left == NOT_TYPED
