@@ -2,6 +2,7 @@
 
 import re
 import runpy
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,14 @@ def test_a_long_page_begins_with_what_suffices() -> None:
     assert [
         page for page, text in sorted(long.items()) if text.split("\n## ")[1].partition("\n")[0] != "In short"
     ] == []
+
+
+def test_the_glossary_defines_each_term_once() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", (DOCS / "glossary.md").read_text("utf-8"), re.MULTILINE)
+    terms = Counter(term for row in rows if row != "term" for term in row.split(", "))
+
+    assert len(terms) > 50
+    assert [term for term, times in terms.items() if times > 1] == []
 
 
 def test_a_link_that_leaves_the_pages_is_its_text_on_the_site() -> None:
