@@ -172,7 +172,7 @@ build/host/.done: .venv/.done $(DEPLOYED)
 	@touch $@
 
 .PHONY: wheels
-wheels: .venv/.done ## Build the five distributions into dist/, from the checkout as it is
+wheels: $(if $(wildcard .venv/.done),.venv/.done,.venv/.run) ## Build the five distributions into dist/, from the checkout as it is
 	@$(BIN)/python -m packages.wheels
 
 .PHONY: synth

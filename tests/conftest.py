@@ -38,6 +38,7 @@ RUN_FIRST: Final = (
         "tests/e2e/test_local_releases.py",
         "tests/e2e/test_local_firehose.py",
     ),
+    ("tests/e2e/test_docs_typed.py",),
 )
 """Beginnings of the ids of tests that run first, because they mostly wait for processes and leases.
 

@@ -1,12 +1,13 @@
 """Getting started and the recipes, typed as printed into a new backend that was made from wheels."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.made_backend import made_backend
 from tests.e2e.typed_page import Reader
-from tests.markdown import ROOT
+from tests.markdown import ROOT, snippets
 
 pytestmark = pytest.mark.e2e
 
@@ -19,11 +20,32 @@ INSTEAD = {
     ".venv/bin/python -m pip install --find-links dist dynashard": "true",
     "python3 -m venv elsewhere": "ln -sfn .venv elsewhere",
     'elsewhere/bin/python -m pip install --find-links dist "dynashard-client[lambda]"': "true",
+    ".venv/bin/python -m pip install fastapi uvicorn": "true",
+    '.venv/bin/python -m pip install "aws-lambda-powertools[parser]"': "true",
     "npm install --save-dev openapi-typescript@7 typescript@5 openapi-fetch@0.17": "true",
     "npm install ../dynashard-client-0.1.0.tgz": f"npm install {OFFLINE} ../dynashard-client-0.1.0.tgz {NEEDED}",
 }
 """What is typed instead of them, and of lines that need a registry, because the folder has what they install."""
-RECIPES = ("own-table", "add-an-index", "import-data", "python-client", "frontends", "local-cors", "throttling-alarm")
+RECIPES = (
+    "own-table",
+    "fastapi",
+    "own-lambda",
+    "adopt-a-table",
+    "add-an-index",
+    "import-data",
+    "python-client",
+    "frontends",
+    "local-cors",
+    "throttling-alarm",
+)
+
+
+NOT_TYPED = {
+    "adopt-a-table": 1,  # a resize with the lease of production, which takes minutes
+    "own-lambda": 1,  # a stack, which tests/infra/test_sharded_table.py synthesises
+    "local-cors": 2,  # settings
+}
+"""The blocks of pages that only tests/unit/project/test_docs_snippets.py checks."""
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +74,14 @@ def test_every_recipe_is_typed() -> None:
     pages = {path.stem for path in (ROOT / "docs/recipes").glob("*.md")} - {"index"}
 
     assert pages == set(RECIPES)
+
+
+def test_every_block_of_a_recipe_is_typed_written_or_compared() -> None:
+    left = Counter(
+        path.stem
+        for path in [ROOT / "docs/getting-started.md", *(ROOT / "docs/recipes").glob("*.md")]
+        for snippet in snippets(path, path.read_text("utf-8"))
+        if not snippet.title and snippet.language not in {"bash", "text"}
+    )
+
+    assert left == NOT_TYPED

@@ -8,17 +8,20 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 from tests.e2e.local_process import LocalProcess
 from tests.markdown import Snippet, snippets
+from tests.ports import reserved_ports
 
 END = "-- typed, with status "
 URL = "http://127.0.0.1:8000"
 ENGINE = "http://127.0.0.1:8001"
+OWN_PORT = "8100"
+"""The port of a program of the reader's own."""
 RUN = re.compile(r"^(?P<settings>(?:[A-Z_]+=\S+ )*)make run(?P<more>(?: [A-Z_]+=\S+)*)$")
 
 
@@ -40,6 +43,9 @@ class Reader(AbstractContextManager["Reader"]):
 
     def __post_init__(self) -> None:
         self.stack: LocalProcess | None = None
+        self._reserved = ExitStack()
+        [port] = self._reserved.enter_context(reserved_ports(1))
+        self.own_port = str(port)
         self.printed = ""
         self.replaced: set[str] = set()
         ours = ("MAKE", "MFLAGS", "PYTEST", "PYTHONPATH", "COV", "VIRTUAL_ENV")
@@ -57,6 +63,7 @@ class Reader(AbstractContextManager["Reader"]):
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._shell.terminate()
         self._shell.communicate()
+        self._reserved.close()
         self._stop()
 
     def read(self, page: Path) -> None:
@@ -99,9 +106,8 @@ class Reader(AbstractContextManager["Reader"]):
         raise AssertionError(f"{line}\n{output}")
 
     def _here(self, text: str) -> str:
-        if self.stack is None:
-            return text
-        return text.replace(URL, self.stack.url).replace(ENGINE, self.stack.engine_url)
+        text = text.replace(OWN_PORT, self.own_port)
+        return text if self.stack is None else text.replace(URL, self.stack.url).replace(ENGINE, self.stack.engine_url)
 
     def _write(self, snippet: Snippet) -> None:
         path = self.folder / snippet.title

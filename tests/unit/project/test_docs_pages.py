@@ -2,6 +2,7 @@
 
 import re
 import runpy
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ pytestmark = pytest.mark.unit
 DOCS = ROOT / "docs"
 HEAD = re.compile(r"\A# .+\n\n\*\*(?P<kind>[A-Z][a-z ]+)\.\*\* (?P<purpose>[^\n]+(?:\n[^\n]+)*?[.:])(?:\s|\Z)")
 WORDS_OF_A_SENTENCE = 6
+LONG = 2_400
+"""The words of a page beyond which it begins with half a page that suffices."""
+LISTS = {"assumptions.md": "it is a list of facts"}
+"""Long pages that nobody reads from the beginning, with the reason."""
 
 
 def navigation() -> list[Any]:
@@ -86,6 +91,24 @@ def test_a_wrong_head_is_reported(text: str, wrong: str) -> None:
     found = fault(text, "Reference")
 
     assert (wrong in found) if wrong else not found
+
+
+def test_a_long_page_begins_with_what_suffices() -> None:
+    texts = {page: (DOCS / page).read_text("utf-8") for page in MARKED.keys() - LISTS.keys()}
+    long = {page: text for page, text in texts.items() if len(text.split()) > LONG}
+
+    assert len(long) > 5
+    assert [
+        page for page, text in sorted(long.items()) if text.split("\n## ")[1].partition("\n")[0] != "In short"
+    ] == []
+
+
+def test_the_glossary_defines_each_term_once() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", (DOCS / "glossary.md").read_text("utf-8"), re.MULTILINE)
+    terms = Counter(term for row in rows if row != "term" for term in row.split(", "))
+
+    assert len(terms) > 50
+    assert [term for term, times in terms.items() if times > 1] == []
 
 
 def test_a_link_that_leaves_the_pages_is_its_text_on_the_site() -> None:

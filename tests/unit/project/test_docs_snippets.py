@@ -31,7 +31,12 @@ ELSEWHERE = {
 """The names of other packages that snippets use without an import."""
 EXAMPLES = {"Customer", "Note", "Stock", "MARK", "W"}
 """The names of variables of the reader in snippets."""
-FUTURE = {"layers/domain/python/domain/projects.py", "layers/domain/python/domain/tasks.py"}
+FUTURE = {
+    "layers/domain/python/domain/events.py",
+    "layers/domain/python/domain/projects.py",
+    "layers/domain/python/domain/tasks.py",
+    "tests/test_tasks.py",
+}
 """The files that pages ask readers to write."""
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?dynashard (.*)$")
 TARGETS = r"^([a-z0-9-]+):.*## "
@@ -237,6 +242,13 @@ def files_in(page: Path) -> set[str]:
     """Return the files that a page names."""
     lines = prose(page.read_text("utf-8"))
     return {found for _, line in lines for found in FILE.findall(line) if "/NAME" not in found} - FUTURE
+
+
+@pytest.mark.parametrize("snippet", [each for each in SNIPPETS if each.title], ids=lambda snippet: snippet.place)
+def test_a_file_to_write_is_named_in_the_text_because_forges_show_no_titles(snippet: Snippet) -> None:
+    above = "\n".join(line for number, line in prose(snippet.page.read_text("utf-8")) if number < snippet.line)
+
+    assert f"`{snippet.title}`" in above
 
 
 def test_named_targets_and_files_exist() -> None:
