@@ -56,3 +56,21 @@ def test_a_wrong_cursor_is_counted_and_a_single_item_is_no_page(
 
     assert wrong[names.CURSOR_ERRORS] == [1]
     assert not {names.CURSOR_ERRORS, names.ITEMS_LISTED, names.LISTING_READ_UNITS} & {*single}
+
+
+def test_a_line_names_the_item_that_its_request_is_about(caller: Caller, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    made = caller.post("/v1/users", a_user(id="dan", email="dan@example.com"))
+    read = caller.get("/v1/users/dan")
+    caller.get("/v1/users")
+    caller.get("/v1/users/nobody")
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert [(line.get("item"), line.get("revision")) for line in lines] == [
+        ("users/dan", made.etag.strip('"')),
+        ("users/dan", read.etag.strip('"')),
+        (None, None),
+        ("users/nobody", None),
+    ]
+    assert {line["caller"] for line in lines} == {"tester"}

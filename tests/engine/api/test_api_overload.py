@@ -29,13 +29,16 @@ def test_listings_are_refused_and_single_items_are_served(refusing: Caller) -> N
     created = refusing.post("/v1/users", a_user(id="1"))
     first = refusing.get("/v1/users")
 
-    answers = {path: refusing.get(path) for path in ("/v1/users", "/v1/on-call?team_id=t", "/v1/users/1", "/v1/health")}
+    many = {path: refusing.get(path) for path in ("/v1/users", "/v1/on-call", "/v1/follows", "/v1/roll-ups")}
+    answers = {**many, **{path: refusing.get(path) for path in ("/v1/users/1", "/v1/health")}}
 
     assert created.status == 201
     assert first.status == 429
     assert {path: answer.status for path, answer in answers.items()} == {
         "/v1/users": 503,
-        "/v1/on-call?team_id=t": 503,
+        "/v1/on-call": 503,
+        "/v1/follows": 503,
+        "/v1/roll-ups": 503,
         "/v1/users/1": 200,
         "/v1/health": 200,
     }

@@ -13,8 +13,8 @@ from dynashard.errors import NotFoundError
 from dynashard.reads import allowing
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_serving.api.copy_wait import MOST_SECONDS, CopyWait
 from dynashard_serving.api.request import ApiRequest
-from dynashard_serving.api.waiting import MOST_SECONDS, Waiting
 from tests.engine.api.api_on_engine import KEYS, caller_on
 
 pytestmark = pytest.mark.engine
@@ -49,7 +49,7 @@ class World:
     def get(self, prefer: str, *, copied: bool = True, left: float = 29) -> Mapping[str, str]:
         """Return the headers of the answer that follow from the preference."""
         materializers = [self.materializer] if copied else []
-        waiting = Waiting(lambda: materializers, clock=lambda: self.now, sleep=self.sleep)
+        waiting = CopyWait(lambda: materializers, clock=lambda: self.now, sleep=self.sleep)
         return waiting.wait(incoming(prefer)._replace(context=Context(left)), KEY)
 
 

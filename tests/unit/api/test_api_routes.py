@@ -69,6 +69,7 @@ def test_unknown_path_is_404(caller: Caller, path: str) -> None:
     answer = caller.get(path)
 
     assert (answer.status, answer.code) == (404, "no_such_route")
+    assert answer.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize(

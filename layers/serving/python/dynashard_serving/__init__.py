@@ -6,7 +6,7 @@ A room for each function, which never import each other:
     commands        direct invocation by other services
     writer          the queues of accepted writes
     changes         copies and roll-ups, which follow the table's stream
-    reshard         changes of shard counts, step by step
+    reshard         resizes of shard counts, step by step
     prewarm         throughput that is prepared for an event
 
 Rooms that functions share:

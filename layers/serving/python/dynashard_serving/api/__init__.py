@@ -10,7 +10,7 @@
     resource                an entity under a path
     item_reads, item_writes, listings, edges
                             a request becomes one of `dynashard_serving.operations`, its result a response
-    waiting                 `Prefer: wait`: a read that waits for the copies of its item
+    copy_wait               `Prefer: wait`: a read that waits for the copies of its item
     deferred_writes, queued_creates, queue_sender
                             writes that are accepted now and done later
     response, problems      the answer; every error as a problem document

@@ -14,7 +14,7 @@ A request passes these layers from the first to the last, and its answer passes 
     ItemReads, ...          the operation, the same over REST and direct invocation           operations
     Collection              the library, which tries contended writes again
     CountingTransport       throttles are counted, for the growth of shard counts             backend
-    TracedTransport         calls are reported to X-Ray, if `TRACE_CALLS` is on               transports
+    TracedTransport         calls are reported to X-Ray, if `TRACE_CALLS` is on               backend, telemetry
     Attempts                retries within the deadline, with backoff and a quota
     DirectTransport         the connection to DynamoDB
 """

@@ -12,13 +12,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dynashard_serving.api import VERSION
+from dynashard_serving.api.copy_wait import CopyWait
 from dynashard_serving.api.item_reads import ItemReadRoute
 from dynashard_serving.api.request import ApiRequest, TenantClaim
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import Response, json_response
 from dynashard_serving.api.routes import Endpoint, Handler, Operation
 from dynashard_serving.api.settings import Settings
-from dynashard_serving.api.waiting import Waiting
 from dynashard_serving.backend import Backend
 from dynashard_serving.declare import Endpoint as ComputedRead
 from dynashard_serving.declare import Exposed, FamilyListing, Root, ServedEdges, ServedRollUps
@@ -116,7 +116,7 @@ class EntityEndpoints:
     def all(self) -> list[Endpoint]:
         """Return the path of all items and that of each, with the operations that are served."""
         resource = self._resource
-        reads = ItemReadRoute(resource, ItemReads(self._parts.backend.collection), Waiting(self._materializers))
+        reads = ItemReadRoute(resource, ItemReads(self._parts.backend.collection), CopyWait(self._materializers))
         of_all: dict[str, tuple[str, Operation]] = {
             "list": ("GET", self._list),
             "create": ("POST", self._create),

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from dynashard_serving.api.copy_wait import CopyWait
 from dynashard_serving.api.headers import conditions_of, etag
 from dynashard_serving.api.parameters import Parameters
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import Response, fitting, json_response
-from dynashard_serving.api.waiting import Waiting
 from dynashard_serving.documents import REVISION, Document
 from dynashard_serving.operations.item_reads import Get, ItemReads
 
@@ -22,15 +22,15 @@ _PARAMETERS: Final = ("consistent", "fields")
 class ItemReadRoute:
     """The route that reads single items of a resource."""
 
-    def __init__(self, resource: Resource, reads: ItemReads, waiting: Waiting) -> None:
+    def __init__(self, resource: Resource, reads: ItemReads, copy_wait: CopyWait) -> None:
         self._resource = resource
         self._reads = reads
-        self._waiting = waiting
+        self._copy_wait = copy_wait
 
     def get(self, incoming: ApiRequest) -> Response[Any]:
         """`GET`: 200, or 304 if `If-None-Match` names its revision."""
         request = get_of(self._resource, incoming)
-        applied = self._waiting.wait(incoming, request.key)
+        applied = self._copy_wait.wait(incoming, request.key)
         found = self._reads.get(self._resource.served, request)
         if found.document is None:
             return Response(HTTPStatus.NOT_MODIFIED, body="", headers={**etag(found.revision), **applied})

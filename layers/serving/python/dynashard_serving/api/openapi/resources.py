@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from dynashard.entity import WriteGuarantee
 from dynashard_serving.api.body import MERGE_PATCH
+from dynashard_serving.api.copy_wait import MOST_SECONDS
 from dynashard_serving.api.deferred_writes import PREFERENCE, WRITES, transacted
 from dynashard_serving.api.headers import HANDLING, MINIMAL, RETURN
 from dynashard_serving.api.item_reads import INCLUDE
@@ -40,7 +41,6 @@ from dynashard_serving.api.openapi.schemas import refused_by_address, refused_by
 from dynashard_serving.api.queued_creates import MOST_ITEMS
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import JSON
-from dynashard_serving.api.waiting import MOST_SECONDS
 from dynashard_serving.operation_records import Operation as Record
 from dynashard_serving.operations.served import Served
 

@@ -27,7 +27,7 @@ LONGEST_PAUSE: Final = 0.5
 _SECONDS: Final = re.compile(r"\d{1,9}")
 
 
-class Waiting:
+class CopyWait:
     """Waits for the copies of an entity's items. `materializers` is called by each request that waits."""
 
     def __init__(
