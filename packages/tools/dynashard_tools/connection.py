@@ -19,9 +19,9 @@ from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
 from dynashard_local.errors import LocalStackError
 from dynashard_local.functions.specs import api_environment
+from dynashard_local.logs import RESHARD_LOG
 from dynashard_local.settings import Settings
 from dynashard_local.workers.resharding import CONCURRENCY, growth, timing, transport_of
-from dynashard_local.workers.worker import RESHARD_LOG
 from dynashard_serving.table_load import TableLoad, table_load
 from dynashard_tools.account.records import PurgeRecords
 from dynashard_tools.entities import models
