@@ -106,7 +106,7 @@ def test_an_unreadable_checkpoint_is_reported(path: Path) -> None:
 
 
 def test_a_checkpoint_that_cannot_be_stored_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"cannot be written: .*; name another file for the checkpoint with --state"):
+    with pytest.raises(CommandError, match=r"cannot be written: .*; name another file with --state"):
         CheckpointFile(tmp_path / "missing" / "state").keep(begun())
 
 

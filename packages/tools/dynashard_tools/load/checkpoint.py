@@ -108,7 +108,7 @@ class CheckpointFile:
             with replacing(self._path) as file:
                 file.write(orjson.dumps(asdict(checkpoint)))
         except CommandError as error:
-            raise CommandError(f"{error}; name another file for the checkpoint with --state") from error
+            raise CommandError(f"{error}; name another file with --state") from error
 
     def remove(self) -> None:
         """Remove the checkpoint: the load is complete."""
