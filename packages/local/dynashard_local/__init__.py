@@ -21,7 +21,7 @@ are listed below, and rooms above it; `run`, `stack`, `testing` and `reloading` 
     account         the AWS account that the stack pretends to be
     root            the folder of the backend
     data_folder     one engine at a time in DATA_DIR, and private files in it
-    log_rotation    bounds the logs in DATA_DIR
+    logs            names of the logs in DATA_DIR, and what bounds them
     hosts           names and addresses of this machine
     stopping        signals
     errors          `LocalStackError`

@@ -93,7 +93,7 @@ class Reloader:
             prepared = _all_prepared(functions)
         except HandlerError as error:
             if not self._ending.is_set():
-                self._say(f"Not reloaded, what served before still serves: {error.problem}")
+                self._say(f"Not reloaded, so the code from before still serves: {error.problem}")
             return
         for function, generation in prepared:
             function.replace(generation)

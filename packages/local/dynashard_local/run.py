@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,25 +19,22 @@ from dynashard_local.engine.process import DATABASE, Engine
 from dynashard_local.engine.tables import engine_client, ensure_tables, table_plans
 from dynashard_local.errors import LocalStackError
 from dynashard_local.functions.local_function import FunctionSpec, LocalFunction
-from dynashard_local.functions.specs import cursor_key, function_named, function_specs
+from dynashard_local.functions.specs import CHANGES, COMMANDS, WRITER, cursor_key, function_named, function_specs
 from dynashard_local.gateway.connections import GatewayConnection
 from dynashard_local.gateway.http_api import Gateway
-from dynashard_local.gateway.invocations import COMMANDS, COMMANDS_NAME, Invoker
+from dynashard_local.gateway.invocations import COMMANDS_NAME, Invoker
 from dynashard_local.gateway.server import build_app
 from dynashard_local.gateway.tokens import Issuer, local_key
-from dynashard_local.log_rotation import LogRotation
-from dynashard_local.queues.running import QUEUE_LOG, WRITER, running_queues, writer_variables
+from dynashard_local.logs import API_LOG, CHANGES_LOG, COMMANDS_LOG, RESHARD_LOG, WRITER_LOG, LogRotation
+from dynashard_local.queues.running import Queues, running_queues, writer_variables
 from dynashard_local.queues.store import DATABASE as QUEUES
 from dynashard_local.reloading import Reloader
 from dynashard_local.routes import route_table
 from dynashard_local.settings import Settings
 from dynashard_local.template import Templates, committed
-from dynashard_local.workers.worker import CHANGES_LOG, RESHARD_LOG, Worker, WorkerSpec
+from dynashard_local.workers.worker import Worker, WorkerSpec
 from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 
-FUNCTION_LOG = "api.log"
-COMMANDS_LOG = "commands.log"
-CONSUMER = "functions.changes.handler.handler"
 BACKLOG = 2048
 GRACE_SECONDS = 10
 
@@ -66,44 +63,35 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
 def _serve(settings: Settings, stack: ExitStack) -> int:
     _prepare(settings.data_dir)
     listener = stack.enter_context(_listener(settings.port))
-    port = int(listener.getsockname()[1])
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     engine = stack.enter_context(guarded_engine(settings))
     templates = committed()
     routes = route_table(templates)
     ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))
     queues = stack.enter_context(running_queues(templates, settings))
-
-    def specs(*names: str) -> list[FunctionSpec]:
-        key = cursor_key(settings.data_dir)
-        found = function_specs(templates, names, settings=settings, endpoint=engine.endpoint, cursor_key=key)
-        return [replace(spec, environment={**spec.environment, **queues.variables}) for spec in found]
-
-    served = specs(*{route.function for route in routes.routes})
-    functions = {spec.name: _environments(spec, settings, stack) for spec in served}
-    for environments in functions.values():
-        environments.generations.warm()
-    commands, writer, consumer = (
-        specs(function_named(templates, handler))[0] for handler in (COMMANDS, WRITER, CONSUMER)
-    )
-    writer = replace(writer, environment={**writer.environment, **writer_variables(queues)})
+    specs = _Specs(templates, settings, engine.endpoint, queues)
+    served = specs.named(*{route.function for route in routes.routes})
+    functions = {spec.name: _function(spec, settings, stack, API_LOG) for spec in served}
+    for function in functions.values():
+        function.generations.warm()
     # Not warmed, because most stacks never use it.
-    direct = _environments(commands, settings, stack, COMMANDS_LOG)
-    workers = _workers(served[0], writer, consumer, settings, stack)
+    direct = _function(commands := specs.of(COMMANDS), settings, stack, COMMANDS_LOG)
     every = [*functions.values(), direct]
+    workers = _workers(specs, served[0], stack)
     logs = LogRotation(settings.data_dir, _report)
     stack.callback(logs.close)
     started: list[Starts] = [logs, *workers, *_reloader(every, workers, settings, stack)]
     audience = routes.audience[0] if routes.audience else "local"
-    issuer = Issuer(local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience)
+    issuer = Issuer(local_key(settings.data_dir), f"{url}/local", audience)
     gateway = Gateway(routes, issuer, functions, report=_report)
     app = build_app(
         gateway,
         issuer,
         tenant_claim=_function_variable(templates, "TENANT_CLAIM", "tenant_id"),
         tenants=TenantRule(_function_variable(templates, "TENANT_PATTERN", DEFAULT_PATTERN)),
-        ready=lambda: _ready(started, banner(port, engine, settings)),
+        ready=lambda: _ready(started, banner(url, engine, settings)),
         greet=lambda commands: _say(f"\nTry:\n{commands}\n"),
-        url=f"http://127.0.0.1:{port}",
+        url=url,
         invoker=Invoker({commands.name: direct, COMMANDS_NAME: direct}, report=_report),
         log=_access,
     )
@@ -111,16 +99,40 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     return 0
 
 
-def _workers(
-    served: FunctionSpec, writer: FunctionSpec, consumer: FunctionSpec, settings: Settings, stack: ExitStack
-) -> list[Worker]:
-    """Start what works without being asked, each with the environment of a function."""
-    specs = (
-        _background(served, settings, "dynashard_local.workers.resharding", RESHARD_LOG),
-        _background(writer, settings, "dynashard_local.workers.queue_worker", QUEUE_LOG, "functions.writer"),
-        _background(consumer, settings, "dynashard_local.workers.stream_consumer", CHANGES_LOG, "functions.changes"),
+@dataclass(frozen=True, slots=True)
+class _Specs:
+    """How the template's functions run on this stack, with its engine and its queues."""
+
+    templates: Templates
+    settings: Settings
+    endpoint: str
+    queues: Queues
+
+    def named(self, *names: str) -> list[FunctionSpec]:
+        """Return the functions of these names."""
+        key = cursor_key(self.settings.data_dir)
+        found = function_specs(self.templates, names, settings=self.settings, endpoint=self.endpoint, cursor_key=key)
+        return [replace(spec, environment={**spec.environment, **self.queues.variables}) for spec in found]
+
+    def of(self, handler: str) -> FunctionSpec:
+        """Return the function with a handler."""
+        [found] = self.named(function_named(self.templates, handler))
+        return found
+
+
+def _workers(specs: _Specs, served: FunctionSpec, stack: ExitStack) -> list[Worker]:
+    """Return what works without being asked, each with the environment of a function."""
+    writer = specs.of(WRITER)
+    writer = replace(writer, environment={**writer.environment, **writer_variables(specs.queues)})
+    folder = specs.settings.data_dir
+    found = (
+        _background(served, folder, "dynashard_local.workers.resharding", RESHARD_LOG),
+        _background(writer, folder, "dynashard_local.workers.queue_worker", WRITER_LOG, "functions.writer"),
+        _background(
+            specs.of(CHANGES), folder, "dynashard_local.workers.stream_consumer", CHANGES_LOG, "functions.changes"
+        ),
     )
-    return [_worker(spec, stack) for spec in specs]
+    return [_worker(spec, stack) for spec in found]
 
 
 def _answer(
@@ -190,15 +202,16 @@ def _listener(port: int) -> socket.socket:
     return listener
 
 
-def _environments(
-    spec: FunctionSpec, settings: Settings, stack: ExitStack, log_name: str = FUNCTION_LOG
-) -> LocalFunction:
-    log = settings.data_dir / log_name
-    environments = LocalFunction(
-        spec, limit=settings.local_workers, log=log, places=settings.local_queue, processors=_processors()
+def _function(spec: FunctionSpec, settings: Settings, stack: ExitStack, log: str) -> LocalFunction:
+    function = LocalFunction(
+        spec,
+        limit=settings.local_workers,
+        log=settings.data_dir / log,
+        places=settings.local_queue,
+        processors=_processors(),
     )
-    stack.callback(environments.close)
-    return environments
+    stack.callback(function.close)
+    return function
 
 
 def _processors() -> int:
@@ -206,10 +219,10 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-def _background(spec: FunctionSpec, settings: Settings, module: str, log: str, function: str = "") -> WorkerSpec:
+def _background(spec: FunctionSpec, folder: Path, module: str, log: str, function: str = "") -> WorkerSpec:
     """Return a worker with the environment variables of a function."""
-    environment = {**spec.environment, "DATA_DIR": str(settings.data_dir)}
-    return WorkerSpec(module, environment, settings.data_dir / log, function)
+    environment = {**spec.environment, "DATA_DIR": str(folder)}
+    return WorkerSpec(module, environment, folder / log, function)
 
 
 def _worker(spec: WorkerSpec, stack: ExitStack) -> Worker:
@@ -259,16 +272,15 @@ def _stop_with(engine: Engine, server: uvicorn.Server, functions: Iterable[Local
     return crashes
 
 
-def banner(port: int, engine: Engine, settings: Settings) -> str:
+def banner(url: str, engine: Engine, settings: Settings) -> str:
     """Return where the stack is."""
-    url = f"http://127.0.0.1:{port}"
     limits = ""
     if settings.simulate is not None:
         limits = f"\n  limits    of {settings.simulate}, at a 500th; `dynashard hot` shows what they throttle"
     return f"""
 Dynashard is ready on {url}    (Ctrl-C stops it)
   data      {settings.data_dir}, engine at {engine.public or engine.endpoint}
-  logs      {settings.data_dir / FUNCTION_LOG}, and others in its folder; `.venv/bin/dynashard logs` reads them\
+  logs      {settings.data_dir / API_LOG}, and others in its folder; `.venv/bin/dynashard logs` reads them\
 {limits}"""
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from importlib import import_module
+from collections.abc import Callable
 from importlib.util import find_spec
 
 from dynashard.errors import DeclarationError, DynashardError
@@ -15,8 +15,7 @@ def main() -> None:
     """Run a command. An error is printed as one line; the exit status is 0 only on success."""
     try:
         importable(backend_root())
-        # Commands import the domain's entities, so a wrong declaration is raised here.
-        import_module(f"dynashard_tools.{_commands()}").app(prog_name="dynashard")
+        _commands()(prog_name="dynashard")
     except CommandError as error:
         _end(str(error), error.status)
     except DeclarationError as error:
@@ -29,11 +28,22 @@ def main() -> None:
         _end(f"{where}{error.strerror or error}")
 
 
-def _commands() -> str:
-    """Return the module with the commands of this place: of a program, of a backend, or of neither."""
+def _commands() -> Callable[..., object]:
+    """Return the commands of this place: of a program, of a backend, or of neither.
+
+    They import the entities, so a wrong declaration is raised here.
+    """
     if os.environ.get(VARIABLE):
-        return "own"
-    return "commands" if find_spec("domain") else "outside"
+        from dynashard_tools import own  # noqa: PLC0415 - each place has its own
+
+        return own.app
+    if find_spec("domain"):
+        from dynashard_tools import commands  # noqa: PLC0415
+
+        return commands.app
+    from dynashard_tools import outside  # noqa: PLC0415
+
+    return outside.app
 
 
 def _end(message: str, status: int = FAILED) -> None:

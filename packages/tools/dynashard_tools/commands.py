@@ -9,6 +9,7 @@ from dynashard_checks.verify_aws.command import verify_aws
 from dynashard_lab.plan.command import plan
 from dynashard_lab.simulate.command import simulate
 from dynashard_tools.account.command import account
+from dynashard_tools.app import new_app
 from dynashard_tools.etl.command import etl
 from dynashard_tools.export.command import export
 from dynashard_tools.hot.command import hot
@@ -25,16 +26,7 @@ from dynashard_tools.topology.command import topology
 from dynashard_tools.verify.command import verify
 from dynashard_tools.version import VERSION
 
-app = typer.Typer(
-    name="dynashard",
-    help="Load, inspect and operate a Dynashard backend: the local stack, or a deployed one with --env.",
-    no_args_is_help=True,
-    # The lines of a docstring are filled to the width of the terminal.
-    rich_markup_mode="markdown",
-    # Applies to every command below.
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
+app = new_app("Load, inspect and operate a Dynashard backend: the local stack, or a deployed one with --env.")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so

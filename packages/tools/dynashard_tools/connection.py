@@ -3,8 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -20,9 +19,9 @@ from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
 from dynashard_local.errors import LocalStackError
 from dynashard_local.functions.specs import api_environment
+from dynashard_local.logs import RESHARD_LOG
 from dynashard_local.settings import Settings
 from dynashard_local.workers.resharding import CONCURRENCY, growth, timing, transport_of
-from dynashard_local.workers.worker import RESHARD_LOG
 from dynashard_serving.table_load import TableLoad, table_load
 from dynashard_tools.account.records import PurgeRecords
 from dynashard_tools.entities import models
@@ -197,8 +196,10 @@ def _require_table(transport: Transport, endpoint: str, table: str) -> None:
 
 def _deployed(environment: str) -> Backend:
     found = environment_named(environment)
-    with _as_command_errors():
+    try:
         place = deployed(environment, region=found.region)
+    except ConfigurationError as error:
+        raise CommandError(str(error)) from error
     transport = place["transport"]
     table, topology_table = _restored(os.environ, place["table"], place["topology_table"])
     return Backend(
@@ -241,11 +242,3 @@ def _deployed_growth(environment: str) -> GrowthSettings:
 
 def _print_growth(report: Report) -> None:
     print(f"growth: {report.event}: {report.reason}", file=sys.stderr)
-
-
-@contextmanager
-def _as_command_errors() -> Iterator[None]:
-    try:
-        yield
-    except ConfigurationError as error:
-        raise CommandError(str(error)) from error

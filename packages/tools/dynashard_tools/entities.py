@@ -1,6 +1,7 @@
 """Finds the domain's entities and logical partitions by the names of the command line."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from dynashard import Entity, definition
@@ -58,11 +59,16 @@ def partition_fields(model: type[Entity], text: str) -> dict[str, Any]:
         InvalidValueError: a field does not accept its value.
     """
     found = definition(model)
-    fields, values = found.partition_fields, text.split(DEFAULT_SEPARATOR)
-    if len(fields) != len(values):
-        wanted = DEFAULT_SEPARATOR.join(fields)
-        raise CommandError(f"a partition of {found.name} has the form {wanted}, but {text!r} has {len(values)} parts")
-    return {name: found.assignment.check(name, value) for name, value in zip(fields, values, strict=True)}
+    return named_fields(model, found.partition_fields, text, f"a partition of {found.name}")
+
+
+def named_fields(model: type[Entity], names: Sequence[str], text: str, what: str) -> dict[str, Any]:
+    """Parse these fields from a text such as `abc:engineering`; `what` describes them in the error. Raises as above."""
+    found, values = definition(model), text.split(DEFAULT_SEPARATOR)
+    if len(names) != len(values):
+        form = DEFAULT_SEPARATOR.join(names)
+        raise CommandError(f"{what} has the form {form}, but {text!r} has {len(values)} parts")
+    return {name: found.assignment.check(name, value) for name, value in zip(names, values, strict=True)}
 
 
 def logical_partition(model: type[Entity], text: str) -> str:

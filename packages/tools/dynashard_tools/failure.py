@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import ClassVar, Final
 
 DONE: Final = 0
@@ -35,12 +34,3 @@ def on_interrupt(state: Callable[[], str]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise CommandInterruptedError(f"interrupted; {state()}") from None
-
-
-@contextmanager
-def file_errors(path: Path | str, verb: str) -> Iterator[None]:
-    """End the command with one line if a file cannot be read or written."""
-    try:
-        yield
-    except OSError as error:
-        raise CommandError(f"{path} cannot be {verb}: {error.strerror or error}") from error

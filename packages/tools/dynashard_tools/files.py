@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all."""
+"""Files that commands read and write: errors as one line, and files that are written completely or not at all."""
 
 import os
 from collections.abc import Iterator
@@ -6,7 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from dynashard_tools.failure import file_errors
+from dynashard_tools.failure import CommandError
+
+
+@contextmanager
+def file_errors(path: Path | str, verb: str) -> Iterator[None]:
+    """End the command with one line if a file cannot be read or written."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"{path} cannot be {verb}: {error.strerror or error}") from error
 
 
 @contextmanager

@@ -16,6 +16,6 @@ AnyEntity = Annotated[
     str | None, typer.Argument(help=f"An entity; all if left out: {NAMES}.", autocompletion=names_beginning)
 ]
 Partition = Annotated[str, typer.Argument(help="A logical partition, such as abc.")]
-Workers = Annotated[int, typer.Option(min=1, max=64, help="Shards that are read at a time.")]
+Workers = Annotated[int, typer.Option(min=1, max=64, help="How many shards to read at a time.")]
 Day = Annotated[str | None, typer.Option(help="A day in UTC, such as 2026-11-20.")]
 Month = Annotated[str | None, typer.Option(help="A month in UTC, such as 2026-11.")]

@@ -2,19 +2,14 @@
 
 import sys
 
-import typer
-
+from dynashard_tools.app import new_app
 from dynashard_tools.failure import CommandError
 from dynashard_tools.new.command import new
 from dynashard_tools.program import VARIABLE
 
-_APP = typer.Typer(
-    name="dynashard",
-    help="Make a Dynashard backend. In the folder of one, `dynashard` has many more commands. For tables of your own, "
-    f"set {VARIABLE} to your program's Dynashard, such as shop:db: then it changes their counts and verifies them.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
+_APP = new_app(
+    "Make a Dynashard backend. In the folder of one, `dynashard` has many more commands. For tables of your own, set "
+    f"{VARIABLE} to your program's Dynashard, such as shop:db; then `dynashard` changes their counts and verifies them."
 )
 
 

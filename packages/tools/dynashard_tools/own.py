@@ -1,20 +1,13 @@
 """The commands for a program with tables of its own, which `DYNASHARD_DB` names."""
 
-import typer
-
+from dynashard_tools.app import new_app
 from dynashard_tools.hot.command import hot
 from dynashard_tools.new.command import new
 from dynashard_tools.reshard.command import reshard
 from dynashard_tools.topology.command import topology
 from dynashard_tools.verify.command import verify
 
-app = typer.Typer(
-    name="dynashard",
-    help="Operate the tables of the program that DYNASHARD_DB names. Without it, commands are for a backend.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
+app = new_app("Operate the tables of the program that DYNASHARD_DB names. Without it, commands are for a backend.")
 app.add_typer(reshard, name="reshard")
 app.command()(topology)
 app.command()(hot)

@@ -106,6 +106,19 @@ def test_a_waiting_start_carries_the_change_out_to_its_end(program: Program) -> 
     assert (shown["count"], shown["own"], len(shown["shards"])) == (8, True, 8)
 
 
+def test_a_verification_knows_which_parts_the_entities_have(program: Program) -> None:
+    program.fill("ada", 10)
+
+    name = f"Order{program.number}"
+
+    items = program.run("verify", name, "ada", "--only", "items", "--json")
+    copies = program.run("verify", name, "ada", "--only", "items,copies")
+
+    assert (items.status, items.summary["items"]) == (0, 10)
+    assert copies.status == 1
+    assert f"{name} has no copies to verify. Entities with some: " in copies.err
+
+
 def test_what_was_only_requested_is_carried_out_by_work(program: Program) -> None:
     made = program.fill("ada", 10)
     name = f"Order{program.number}"

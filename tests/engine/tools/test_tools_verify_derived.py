@@ -230,11 +230,11 @@ def test_only_old_versions_of_attachments_that_no_item_points_to_are_removed(wor
         ),
         (["--day", DAY], "--day and --month compare the roll-ups of one entity: name one of pings"),
         (["users", "abc", "--day", DAY], "--day and --month compare the roll-ups of one entity: name one of pings"),
-        (["pings", "--day", DAY], "name the tenant_id after pings"),
+        (["pings", "--day", DAY], "compare the roll-ups of one tenant_id: name it after pings"),
         (["pings", "abc", "--day", DAY, "--only", "items"], "--day and --month compare roll-ups alone"),
         (["pings", "abc", "--day", DAY, "--month", DAY[:7]], "give --day or --month, not both"),
         (["pings", "abc", "--day", "yesterday"], "--day is 'yesterday'; write it like 2026-11-20"),
-        (["pings", "a:b", "--day", DAY], "name the tenant_id after pings"),
+        (["pings", "a:b", "--day", DAY], "compare of pings has the form tenant_id, but 'a:b' has 2 parts"),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_line(world: ReshardWorld, arguments: list[str], said: str) -> None:

@@ -135,7 +135,7 @@ def test_an_import_error_is_reported_in_one_line_and_the_old_code_stays(checkout
     checkout.reloader.reload({"functions/reloaded/handler.py"})
 
     at = f"({checkout.root / 'functions/reloaded/handler.py'}, line {line})"
-    assert checkout.said == [f"Not reloaded, what served before still serves: ValueError: 7 is not {at}"]
+    assert checkout.said == [f"Not reloaded, so the code from before still serves: ValueError: 7 is not {at}"]
     assert checkout.invoke() == before
     assert "Traceback" in (checkout.root / "api.log").read_text()
 

@@ -1,5 +1,6 @@
 """Checkpoints of a load: stored, read back, and refused for another load."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,14 +106,14 @@ def test_an_unreadable_checkpoint_is_reported(path: Path) -> None:
 
 
 def test_a_checkpoint_that_cannot_be_stored_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"cannot be kept in .*: name another file with --state"):
+    with pytest.raises(CommandError, match=r"cannot be written: .*; name another file with --state"):
         CheckpointFile(tmp_path / "missing" / "state").keep(begun())
 
 
 def test_a_failed_write_of_a_checkpoint_keeps_the_previous_one(path: Path) -> None:
     state, kept = CheckpointFile(path), replace(begun(), line=500, fingerprint="f00", written=500, refused=0)
     state.keep(kept)
-    path.with_name(path.name + ".new").mkdir()
+    path.with_name(f".{path.name}.{os.getpid()}.part").mkdir()
 
     with pytest.raises(CommandError):
         state.keep(replace(kept, line=1000, fingerprint="ba5", written=1000, refused=0))

@@ -58,5 +58,5 @@ def test_a_command_outside_of_a_backend_says_where_it_works() -> None:
 def test_help_outside_of_a_backend_names_both_ways_to_more_commands(arguments: list[str]) -> None:
     shown = " ".join(run(*arguments, program=OUTSIDE).stdout.split())
 
-    assert "In the folder of one, `dynashard` has many more commands" in shown
+    assert "In the folder of one, dynashard has many more commands" in shown
     assert "DYNASHARD_DB" in shown

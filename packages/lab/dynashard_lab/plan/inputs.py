@@ -12,7 +12,8 @@ from dynashard_lab.plan.key_counts import MAX_KEY_BYTES, key_counts
 from dynashard_lab.plan.prices import Prices, prices_of
 from dynashard_lab.plan.skew import MAX_PARTITIONS, Skew, by_counts, even, measured, one_hot, zipf
 from dynashard_tools.connection import open_backend
-from dynashard_tools.failure import CommandError, file_errors
+from dynashard_tools.failure import CommandError
+from dynashard_tools.files import file_errors
 from dynashard_tools.load.rows import Lines, rows
 from dynashard_tools.topology.facts import EntityFacts, facts
 

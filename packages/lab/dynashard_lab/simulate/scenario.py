@@ -18,7 +18,8 @@ from pydantic import (
 )
 
 from dynashard_lab.simulate.settings import Settings
-from dynashard_tools.failure import CommandError, file_errors
+from dynashard_tools.failure import CommandError
+from dynashard_tools.files import file_errors
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
 

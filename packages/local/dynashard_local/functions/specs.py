@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from secrets import token_urlsafe
+from typing import Final
 
 from dynashard_local.account import CREDENTIALS, REGION
 from dynashard_local.data_folder import kept_file
@@ -14,7 +15,13 @@ from dynashard_local.routes import route_table
 from dynashard_local.settings import Settings
 from dynashard_local.template import Templates, committed
 
-CURSOR_KEY_FILE = "cursor-key"
+COMMANDS: Final = "functions.commands.handler.handler"
+"""The handler of the function for direct invocation."""
+WRITER: Final = "functions.writer.handler.handler"
+"""The handler of the function that executes what is on the queues."""
+CHANGES: Final = "functions.changes.handler.handler"
+"""The handler of the function that consumes the table's stream."""
+CURSOR_KEY_FILE: Final = "cursor-key"
 
 
 def function_specs(

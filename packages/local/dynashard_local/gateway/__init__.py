@@ -9,4 +9,5 @@ Its modules:
     invocations     Lambda's API for direct invocation
     tokens          the issuer of local tokens
     landing         the page at `/`
+    first_steps     the commands that it and the banner show
 """

@@ -26,8 +26,6 @@ from dynashard_local.gateway.http_api import Function
 from dynashard_serving.shedding import is_expensive
 
 PATH: Final = "/2015-03-31/functions/{name}/invocations"
-COMMANDS: Final = "functions.commands.handler.handler"
-"""The handler of the function for direct invocation."""
 COMMANDS_NAME: Final = "commands"
 """A short name of that function, besides its name in the template."""
 _SIGNED: Final = "AWS4-HMAC-SHA256 "

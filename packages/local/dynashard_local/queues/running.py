@@ -15,9 +15,6 @@ from dynashard_local.queues.store import DATABASE, QueueSpec, QueueStore
 from dynashard_local.settings import Settings
 from dynashard_local.template import Templates
 
-WRITER: Final = "functions.writer.handler.handler"
-QUEUE_LOG: Final = "writer.log"
-"""The log of the worker that executes what is on the queues, in `DATA_DIR`."""
 ENDPOINT: Final = "AWS_ENDPOINT_URL_SQS"
 SPECS: Final = "LOCAL_QUEUES"
 """The worker's environment variable with the queues."""

@@ -11,10 +11,6 @@ from typing import Final
 
 from dynashard_local.root import backend_root, environment_for
 
-RESHARD_LOG: Final = "reshard.log"
-"""The log of the worker that carries out changes of shard counts, in `DATA_DIR`."""
-CHANGES_LOG: Final = "changes.log"
-"""The log of the worker that consumes the table's stream."""
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 8.0
 STEADY: Final = 5.0

@@ -8,9 +8,9 @@ from typing import Any
 
 from dynashard import Entity, EntityDefinition, Filter, definition
 from dynashard.entity.checks import plain_types
+from dynashard_serving.documents import TENANT
 from dynashard_tools.failure import CommandError
 
-TENANT = "tenant_id"
 _TIMES = ("at", "created_at")
 
 

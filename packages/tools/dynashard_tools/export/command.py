@@ -10,10 +10,11 @@ from typer.core import TyperGroup
 
 from dynashard import Entity
 from dynashard.errors import UndecodableItemError
+from dynashard_serving.documents import TENANT
 from dynashard_tools.connection import open_backend
 from dynashard_tools.entities import exposed
 from dynashard_tools.environments import environment_named
-from dynashard_tools.export.choice import TENANT, Choice, choose
+from dynashard_tools.export.choice import Choice, choose
 from dynashard_tools.export.converting import Export, converted
 from dynashard_tools.export.files import FORMATS, Format, new_file
 from dynashard_tools.export.reading import chosen

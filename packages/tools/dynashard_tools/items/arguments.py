@@ -10,7 +10,8 @@ from pydantic_core import to_jsonable_python
 
 from dynashard import Entity
 from dynashard_serving.json_input import MalformedJsonError, read_json
-from dynashard_tools.failure import CommandError, file_errors
+from dynashard_tools.failure import CommandError
+from dynashard_tools.files import file_errors
 
 MAX_DOCUMENT_BYTES: Final = 6 * 1024 * 1024
 """As for direct invocation. A larger item is loaded from a file with `dynashard load`."""

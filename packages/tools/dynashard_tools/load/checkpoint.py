@@ -1,6 +1,5 @@
 """Checkpoints of loads, kept next to the file, so that a load can be resumed after any end."""
 
-import os
 import secrets
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from ksuid import Ksuid
 from pydantic import TypeAdapter, ValidationError
 
 from dynashard_tools.failure import CommandError
+from dynashard_tools.files import replacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +104,11 @@ class CheckpointFile:
         """Write a checkpoint. A crash leaves the old or the new one. Raises `CommandError` if it cannot be written."""
         if self._path is None:
             return
-        draft = self._path.with_name(self._path.name + ".new")
         try:
-            with draft.open("wb") as file:
+            with replacing(self._path) as file:
                 file.write(orjson.dumps(asdict(checkpoint)))
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self._path)
-        except OSError as error:
-            raise CommandError(
-                f"the checkpoint cannot be kept in {self._path} ({error.strerror}): name another file with --state"
-            ) from error
+        except CommandError as error:
+            raise CommandError(f"{error}; name another file with --state") from error
 
     def remove(self) -> None:
         """Remove the checkpoint: the load is complete."""

@@ -16,14 +16,16 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from dynashard.transport.interface import metered
 from dynashard_serving.declare import Exposed
+from dynashard_serving.documents import TENANT
 from dynashard_serving.domain import declared
 from dynashard_serving.settings import tenant_rule
 from dynashard_serving.tenants import TenantRule
 from dynashard_tools.connection import open_backend
 from dynashard_tools.entities import exposed, names_beginning
-from dynashard_tools.failure import WITH_ERRORS, CommandError, file_errors
+from dynashard_tools.failure import WITH_ERRORS, CommandError
+from dynashard_tools.files import file_errors
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
-from dynashard_tools.load.loader import TENANT, LineError, Load
+from dynashard_tools.load.loader import LineError, Load
 from dynashard_tools.load.rows import Lines, rows
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import show

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from dynashard import Collection, Entity
 from dynashard.errors import EngineError, InputError
+from dynashard_serving.documents import TENANT
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
@@ -15,7 +16,6 @@ from dynashard_tools.load.rows import Lines, Row
 
 BATCH: Final = 400
 """Sixteen requests of 25 items: as many as go out at once."""
-TENANT: Final = "tenant_id"
 
 E = TypeVar("E", bound=Entity)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from dynashard_cdk.saved_queries import QUERIES
 from dynashard_local.errors import LocalStackError
-from dynashard_local.log_rotation import BEFORE
+from dynashard_local.logs import API_LOG, BEFORE, CHANGES_LOG, COMMANDS_LOG, RESHARD_LOG, WRITER_LOG
 from dynashard_local.settings import Settings
 from dynashard_tools.environments import Environment, aws_errors, environment_named, is_local
 from dynashard_tools.failure import CommandError
@@ -20,13 +20,13 @@ from dynashard_tools.logs.cloudwatch import run, saved
 from dynashard_tools.logs.insights import Record, Row, record_of, run_query
 
 FILES: Final[Mapping[str, str]] = {
-    "api": "api.log",
-    "commands": "commands.log",
-    "writer": "writer.log",
-    "changes": "changes.log",
-    "advance": "reshard.log",
-    "work": "reshard.log",
-    "watch": "reshard.log",
+    "api": API_LOG,
+    "commands": COMMANDS_LOG,
+    "writer": WRITER_LOG,
+    "changes": CHANGES_LOG,
+    "advance": RESHARD_LOG,
+    "work": RESHARD_LOG,
+    "watch": RESHARD_LOG,
 }
 """The logs of `make run` in `DATA_DIR`, by the names that saved queries use. No gateway writes an access log there."""
 GROUPS: Final[Mapping[str, tuple[str, str]]] = {

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from dynashard_tools.failure import CommandError, file_errors
+from dynashard_tools.failure import CommandError
+from dynashard_tools.files import file_errors
 
 Format = Literal["png", "svg"]
 

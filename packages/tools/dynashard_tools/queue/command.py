@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dynashard_tools.failure import CommandError, file_errors
+from dynashard_tools.failure import CommandError
+from dynashard_tools.files import file_errors
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import show
 from dynashard_tools.queue.reach import EVENTS, NAMES, Queue, Queues, reach

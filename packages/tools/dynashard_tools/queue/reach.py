@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Final
 
 from dynashard_local.errors import LocalStackError
-from dynashard_local.functions.specs import function_named
-from dynashard_local.queues.running import WRITER, open_queues, queue_specs
+from dynashard_local.functions.specs import WRITER, function_named
+from dynashard_local.queues.running import open_queues, queue_specs
 from dynashard_local.queues.server import QueueCalls
 from dynashard_local.queues.store import DATABASE, QueueStore
 from dynashard_local.settings import Settings

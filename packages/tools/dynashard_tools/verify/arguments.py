@@ -6,11 +6,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from dynashard import Entity, definition
+from dynashard import Entity
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard_patterns import RollUps
-from dynashard_serving.domain import declared
-from dynashard_tools.entities import exposed, partition_fields
+from dynashard_tools.entities import declared, exposed, named_fields, partition_fields
 from dynashard_tools.export.choice import period_of
 from dynashard_tools.failure import CommandError
 from dynashard_tools.verify.parts import Check, Part
@@ -67,12 +66,10 @@ class Wanted:
                 f"--day and --month compare the roll-ups of one entity: name one of {_names(_has_roll_ups)}"
             )
         names = group_fields(found)
-        values = [] if self.partition is None else self.partition.split(DEFAULT_SEPARATOR)
-        if len(values) != len(names):
+        if self.partition is None:
             form = DEFAULT_SEPARATOR.join(names)
-            raise CommandError(f"name the {form} after {self.entity}: its roll-ups are compared")
-        assignment = definition(model).assignment
-        group = {name: assignment.check(name, value) for name, value in zip(names, values, strict=True)}
+            raise CommandError(f"--day and --month compare the roll-ups of one {form}: name it after {self.entity}")
+        group = named_fields(model, names, self.partition, f"what --day and --month compare of {self.entity}")
         return Task(model, parts=(Part.ROLLUPS,), period=Period(group, start, end))
 
     def require(self, checks: Callable[[Task], Sequence[Check]], task: Task) -> None:

@@ -80,7 +80,7 @@ def verify(  # noqa: PLR0917 - typer calls it by name
     task = replace(wanted.task(), grace=grace_hours * _HOUR, mend=mend, lower=lower, strict=strict)
     backend, found = open_backend(environment), declared().declarations
     with (
-        working("{:>11,} items, {:,} found wrong, {}") as work,
+        working("{:>11,} {}, {:,} found wrong") as work,
         on_interrupt(lambda: "not everything was verified: run it again"),
     ):
         verifier = Verifier(
@@ -88,9 +88,7 @@ def verify(  # noqa: PLR0917 - typer calls it by name
             backend.topology_table,
             Declared(models(), found.copies, found.edges, found.roll_ups),
             pace=ReadPace(read_units),
-            advance=lambda report: work.advance(
-                report.compared[report.stage] or report.items, report.total, report.stage
-            ),
+            advance=lambda report: work.advance(report.done, report.stage, report.total),
         )
         wanted.require(verifier.checks, task)
         if mend:

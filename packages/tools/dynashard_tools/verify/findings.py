@@ -137,6 +137,11 @@ class Report:
         return self.total - sum(self.mended.values())
 
     @property
+    def done(self) -> int:
+        """How many things its stage has compared so far."""
+        return self.compared.get(self.stage, self.items)
+
+    @property
     def unfit(self) -> int:
         """How many rows were left out because they do not fit their declaration."""
         return sum(self.found[kind.value] for kind in UNFIT)

@@ -83,13 +83,13 @@ class Comparison:
 
 def _finding(drift: Drift, *, mended: bool) -> Finding:
     key = ", ".join(f"{name} {value}" for name, value in drift.row.key)
-    sums = {name: (value, drift.expected.get(name, 0)) for name, value in drift.stored.items()}
-    detail = ", ".join(f"{name} {stored} instead of {expected}" for name, (stored, expected) in sums.items())
-    changes = {
-        name: Change({"N": str(stored)}, {"N": str(expected)})
-        for name, (stored, expected) in sums.items()
-        if stored != expected
+    sums = {
+        name: (stored, expected)
+        for name, stored in drift.stored.items()
+        if stored != (expected := drift.expected.get(name, 0))
     }
+    detail = ", ".join(f"{name} {stored} instead of {expected}" for name, (stored, expected) in sums.items())
+    changes = {name: Change({"N": str(stored)}, {"N": str(expected)}) for name, (stored, expected) in sums.items()}
     kind = Kind.ROLL_UP if drift.lacking else Kind.ROLL_UP_ABOVE
     return Finding(kind, f"{definition(drift.row.model).name} {key}", detail, mended=mended, changes=changes)
 

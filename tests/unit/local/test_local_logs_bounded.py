@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dynashard_local.log_rotation import LogRotation
+from dynashard_local.logs import LogRotation
 
 pytestmark = pytest.mark.unit
 

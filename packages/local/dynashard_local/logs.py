@@ -1,4 +1,4 @@
-"""Bounds the logs of the local stack: a log that has grown becomes its own predecessor.
+"""The logs of the local stack in `DATA_DIR`, and what bounds them: a log that has grown becomes its own predecessor.
 
 Processes append to their logs all the time, so a log is copied and emptied, as `logrotate` does with `copytruncate`. A
 line that is written between the two is lost.
@@ -10,6 +10,16 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
+API_LOG: Final = "api.log"
+"""The log of the functions that serve the API."""
+COMMANDS_LOG: Final = "commands.log"
+"""The log of the function for direct invocation."""
+WRITER_LOG: Final = "writer.log"
+"""The log of the worker that executes what is on the queues."""
+CHANGES_LOG: Final = "changes.log"
+"""The log of the worker that consumes the table's stream."""
+RESHARD_LOG: Final = "reshard.log"
+"""The log of the worker that carries resizes out."""
 MOST_BYTES: Final = 16 * 1024 * 1024
 """The size at which a log is emptied."""
 EVERY_SECONDS: Final = 5.0
