@@ -70,7 +70,7 @@ def start(
     It refuses a PARTITION without items, because the name may be mistyped. For a partition that is still empty, add
     `--create`.
 
-    No worker looks after the tables of a program (DYNASHARD_DB). There, `--wait` carries the resize out to its very end.
+    No worker looks after the tables of a program (DYNASHARD_DB): there, `--wait` carries the resize out to its end.
 
     Exit status: 0 when the resize is requested; with `--wait`, when the new count is stable. Ctrl-C ends the waiting,
     not the resize.

@@ -9,8 +9,7 @@ from typing import Any, Final
 from dynashard import Entity, definition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard_patterns import RollUps
-from dynashard_serving.domain import declared
-from dynashard_tools.entities import exposed, partition_fields
+from dynashard_tools.entities import declared, exposed, partition_fields
 from dynashard_tools.export.choice import period_of
 from dynashard_tools.failure import CommandError
 from dynashard_tools.verify.parts import Check, Part
