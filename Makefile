@@ -32,12 +32,13 @@ node_modules/.done: package-lock.json | $(NODE)
 	npm ci --no-audit --no-fund --ignore-scripts
 	@touch $@
 
-# What running needs: a tenth of the packages. A checkout that has everything keeps everything.
+# What running needs: a tenth of the packages. A checkout that has everything keeps everything. The first start compiles
+# the modules that it imports, which are few of them.
 .venv/.run: requirements/run.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Dynashard needs Python 3.11 or newer: make PYTHON=python3.13 ..."; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall requirements/*.whl
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --no-deps --force-reinstall requirements/*.whl
 	@touch $@
 
 # The local engine is the only npm package that is not for development.
@@ -92,8 +93,14 @@ RUNNING := $(if $(wildcard .venv/.done),.venv/.done,.venv/.run) $(if $(wildcard 
 	.venv-mutants/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutants.txt
 	@touch $@
 
+.PHONY: running
+running: $(RUNNING)
+	@:
+
 .PHONY: run
-run: $(RUNNING) ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
+run: ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
+# Python's packages come while Node and the engine do.
+	@$(MAKE) --no-print-directory --jobs=2 running
 	@$(BIN)/python -m dynashard_local
 
 .PHONY: deploy-local

@@ -12,6 +12,7 @@ from filelock import FileLock
 from dynashard_local.deploy import deployment
 from dynashard_local.deploy.deployment import PREFIX, bootstrapped, cdk, run
 from dynashard_local.deploy.ministack import Ministack
+from dynashard_local.deploy.token_issuer import serving
 from dynashard_local.gateway.tokens import Issuer
 from tests.e2e.local_process import ROOT
 from tests.waiting import HANG_SECONDS
@@ -59,6 +60,14 @@ def deployed(folder: Path) -> Iterator[Deployment]:
     _build()
     with deployment.deployed(folder, TENANT_CLAIM) as made:
         yield Deployment(made.aws, made.issuer, made.outputs)
+
+
+@contextmanager
+def deployed_as_shipped(folder: Path) -> Iterator[Deployment]:
+    """Deploy as `deployed`, with the sign-in of cdk.json instead of an issuer on the command line."""
+    _build()
+    with serving(folder) as (issuer, certificate), bootstrapped(folder, certificate) as aws:
+        yield deploy(aws, issuer, "--context=env=dev", "--context=assets=build/host", f"--output={folder / 'cdk.out'}")
 
 
 def deploy(aws: Ministack, issuer: Issuer, *options: str) -> Deployment:

@@ -146,11 +146,14 @@ def test_a_script_has_tables_of_its_own_and_the_command_line_knows_them(stranger
     filled = stranger.summary("python", "fill.py", "300")
     shown = stranger.summary("dynashard", "topology", "Order", "abc", "--json")
 
+    operated = [stranger.summary("dynashard", *line.split(), "--json") for line in ("verify", "hot", "reshard status")]
+
     assert Path(filled.pop("from")).is_relative_to(stranger.programs.parent)
     assert filled == {
         "created": ["orders", "counts"], "again": [], "listed": 300, "sorted": True, "sent": 10,
     }  # fmt: skip
     assert (shown["count"], sum(shard["items"] for shard in shown["shards"])) == (2, 300)
+    assert (operated[0]["items"], operated[0]["found"], operated[1]["changing"], operated[2]) == (300, {}, [], [])
 
 
 @pytest.mark.deep

@@ -125,7 +125,8 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "get misspelled": (lambda u, t: u.get("ada", tennant_id=t), "did you mean tenant_id?"),
     "get misspelled mapping": (lambda u, t: u.get({"tenant": t, "id": "ada"}), "did you mean tenant_id?"),
     "get misspelled option": (lambda u, t: u.get("ada", tenant_id=t, consistant=True), "did you mean consistent?"),
-    "get a None field": (lambda u, t: u.get(tenant_id=t, id=None), "cannot be part of a key"),
+    "get a None field": (lambda u, t: u.get(tenant_id=t, id=None), "id is None, which cannot be part of a key; write"),
+    "get a list field": (lambda u, t: u.get(tenant_id=[t], id="ada"), "which cannot be part of a key; write a text"),
     "get given twice": (lambda u, t: u.get({"tenant_id": t, "id": "x"}, id="y"), "id is given twice"),
     "get item and field": (lambda u, t: u.get(u.get("ada", tenant_id=t), id="y"), "write get(item) or get(tenant_id="),
     "get another entity": (lambda u, _: u.get(Note(tenant="t", id="n")), "get takes a User; it got a Note"),
@@ -182,6 +183,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "cursor of a page": (lambda u, t: u.list(tenant_id=t, cursor=u.list(tenant_id=t)), "write cursor=page.cursor"),
     "filter misspelled": (lambda u, t: u.list(tenant_id=t, filters={"departmnt": "x"}), "did you mean department?"),
     "filter operator": (lambda u, t: u.list(tenant_id=t, filters=[("id", "==", "x")]), "use one of =, <>"),
+    "filter as mapping": (lambda u, t: u.list(tenant_id=t, filters={"id": {">": "a"}}), "filters=[('id', '>', 'a')]"),
     "filter as text": (lambda u, t: u.list(tenant_id=t, filters="id"), 'write {"field": value}'),
     "filter of two": (lambda u, t: u.list(tenant_id=t, filters=[("id", "x")]), 'tuples such as ("field", "=", value)'),
     "scan without anything": (lambda u, _: list(u.scan()), "tenant_id is part of the key and must be given"),
@@ -223,3 +225,31 @@ def test_an_entity_is_opened_by_its_class(db: Dynashard) -> None:
             db.collection(wrong)
     with pytest.raises(AttributeError, match=r"open the items of an entity with db.collection\(User\)"):
         _ = db.users  # type: ignore[attr-defined]
+
+
+OPENED: dict[str, tuple[dict[str, Any], str]] = {
+    "a URL": ({"transport": "http://127.0.0.1:1"}, "it got 'http://127.0.0.1:1'"),
+    "nothing": ({"transport": None}, "as in Dynashard(connect(...), ...); it got None"),
+    "a number": ({"transport": 5}, "it got a int"),
+    "no table": ({"table": None}, 'table is None; write its name, table="..."'),
+    "one key": ({"cursor_keys": KEYS[0]}, "cursor_keys is a text; write a list of texts"),
+    "a short key": ({"cursor_keys": ["short"]}, "at least 16 bytes"),
+}
+
+
+@pytest.mark.parametrize("mistake", OPENED)
+def test_what_cannot_be_opened_names_the_cure(wire: Transport, mistake: str) -> None:
+    wrong, cure = OPENED[mistake]
+    arguments: dict[str, Any] = {"transport": wire, "table": "t", "topology_table": "c", "cursor_keys": KEYS, **wrong}
+
+    with pytest.raises(DynashardError) as refused:
+        Dynashard(**arguments)
+
+    assert cure in str(refused.value)
+    assert not [name for name in INSIDE if name in str(refused.value)]
+
+
+@pytest.mark.parametrize("wrong", [5, [], User])
+def test_a_transaction_of_what_is_no_step_names_the_cure(db: Dynashard, wrong: Any) -> None:
+    with pytest.raises(DynashardError, match=r"transact takes steps; it got a \w+; write transact\(Create\(\.\.\.\), "):
+        db.transact(wrong)

@@ -27,6 +27,13 @@ class Order{n}(Entity, name="shop{n}.v1.Order", key=Key("{{customer}}", "{{id}}"
     customer: str
     id: str = new_id()
 
+def version(number):
+    class Parcel{n}(Entity, name=f"parcel{n}.v{{number}}.Parcel", key=Key("{{customer}}", "{{id}}")):
+        customer: str
+        id: str = new_id()
+
+version(1), version(2)
+
 KEYS = ["a secret of 16 bytes or more"]
 
 def connected():
@@ -165,6 +172,17 @@ def test_a_variable_that_leads_nowhere_is_refused_with_the_cure(program: Program
 
     assert (ended.status, ended.out) == (1, "")
     assert message.format(module=program.module) in ended.err
+
+
+def test_two_versions_of_an_entity_are_named_in_full(program: Program) -> None:
+    names = [f"parcel{program.number}.v{version}.Parcel" for version in (1, 2)]
+
+    shown = program.run("topology", names[1], "--json")
+    ambiguous = program.run("topology", f"Parcel{program.number}")
+
+    assert (shown.status, shown.err) == (0, "")
+    assert ambiguous.status == 1
+    assert all(name in ambiguous.err for name in names)
 
 
 def test_an_environment_besides_is_refused(program: Program) -> None:

@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from dynashard import Entity, Key, Registry, new_id
 from dynashard_local.gateway.events import HttpRequest, HttpResponse
@@ -25,7 +26,7 @@ class Note(Entity, name="steps.v1.Note", key=Key("{tenant_id}", "{id}"), registr
     tenant_id: str
     id: str = new_id()
     text: str
-    colour: str = "red"
+    colour: str = Field(default="red", examples=["blue"])
 
 
 class Seen(Entity, name="steps.v1.Seen", key=Key("{tenant_id}", "{id}"), registry=REGISTRY):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynashard_local.deploy.placeholders import ALARM, QUERY, add
+from dynashard_local.deploy.placeholders import ALARM, POOL, QUERY, add
 
 pytestmark = pytest.mark.unit
 
@@ -13,9 +13,16 @@ def real(*_: Any, **_named: Any) -> tuple[str, dict[str, str]]:
     return "real", {"Arn": "arn"}
 
 
+HANDLED = ("create", "update", "delete")
+
+
+def pool(*_: Any, **_named: Any) -> tuple[str, dict[str, str]]:
+    return "pool", {"ProviderName": "cognito-idp.us-east-1.amazonaws.com/pool"}
+
+
 @pytest.fixture
 def handlers() -> dict[str, dict[str, Any]]:
-    made = {ALARM: {"create": real, "update": real, "delete": real}}
+    made = {ALARM: {"create": real, "update": real, "delete": real}, POOL: dict.fromkeys(HANDLED, pool)}
     add(made)
     return made
 
@@ -36,3 +43,14 @@ def test_only_an_alarm_on_an_expression_is_nothing(handlers: dict[str, dict[str,
     assert handlers[ALARM]["update"]("idle", {}, {"Metrics": [{"Id": "a"}]}, "Stack") == ("idle", {})
     assert handlers[ALARM]["update"]("late", {}, {"MetricName": "Age"}, "Stack", logical_id="Late") == real()
     assert handlers[ALARM]["delete"] is real
+
+
+@pytest.mark.parametrize("change", ["create", "update"])
+def test_a_user_pool_has_its_url(handlers: dict[str, dict[str, Any]], change: str) -> None:
+    made, attributes = handlers[POOL][change]("Pool", {}, "Stack", logical_id="Pool")
+
+    assert (made, attributes) == (
+        "pool",
+        {**pool()[1], "ProviderURL": "https://cognito-idp.us-east-1.amazonaws.com/pool"},
+    )
+    assert handlers[POOL]["delete"] is pool

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from enum import Enum
+from reprlib import repr as short
 from string import Formatter
 from typing import Any, Final
 from uuid import UUID
@@ -23,6 +24,7 @@ SEPARATORS: Final = frozenset("#:/|")
 _LARGEST_BITS: Final = 8192
 """No format writes a larger number into the 2048 bytes of the longest key, and Python may refuse to write it at all."""
 
+_KEYS: Final = "write a text, an int, a UUID, a date, a datetime, or a member of an enum"
 _NUMBER_SPEC: Final = re.compile(r"(?:0(?P<width>\d+))?[dxXob]?")
 
 
@@ -166,7 +168,7 @@ def key_text(name: str, value: object, spec: str = "") -> str:
         # A subclass may print itself differently; the text itself is stored.
         value = str.__str__(value)
     if isinstance(value, bool) or not isinstance(value, str | int | UUID | date):
-        raise InvalidKeyError(f"{name}: {type(value).__name__} cannot be part of a key", field=name)
+        raise InvalidKeyError(f"{name} is {short(value)}, which cannot be part of a key; {_KEYS}", field=name)
     if isinstance(value, int) and value.bit_length() > _LARGEST_BITS:
         raise InvalidKeyError(f"{name}: the number is too long for a key", field=name)
     try:

@@ -8,7 +8,7 @@ from dynashard import reads
 from dynashard.collection import Collection
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, EntityDefinition
-from dynashard.errors import ConfigurationError, ThrottledError
+from dynashard.errors import ConfigurationError, InvalidQueryError, ThrottledError
 from dynashard.exactly_once import TransactedWrites
 from dynashard.growth.opening import GrowthOptions, NoGrowth, OpenedGrowth, Tables, open_growth, options_of
 from dynashard.growth.settings import GrowthMode
@@ -80,6 +80,7 @@ class Dynashard:
         if hasattr(transport, "get_credentials"):
             session = cast("AwsSession", transport)
             transport = self._owned = connect(session=session, operation_seconds=operation_seconds)
+        _require_opened(transport, table)
         grown: OpenedGrowth | NoGrowth = NoGrowth(transport)
         self.tables: Tables | None = None
         self._options = options_of(growth)
@@ -261,9 +262,21 @@ class Dynashard:
         Cost: 2 write units a step and KB, also for a `Check`; 4 for a create while its key moves. 1 round trip, and 1
         more each time it meets a move; a read first for each step that `Collection` would read first.
         """
-        from dynashard.transactions import Transaction  # noqa: PLC0415 - reads need none of it
+        from dynashard.transactions import Step, Transaction  # noqa: PLC0415 - reads need none of it
 
+        for each in steps:
+            if not isinstance(each, Step):
+                cure = "write transact(Create(...), Update(...))"
+                raise InvalidQueryError(f"transact takes steps; it got a {type(each).__name__}; {cure}")
         return Transaction(self.store, steps).run()
+
+
+def _require_opened(transport: object, table: object) -> None:
+    if not callable(getattr(transport, "call", None)):
+        given = repr(transport) if isinstance(transport, str | None) else f"a {type(transport).__name__}"
+        raise ConfigurationError(f"Dynashard takes a connection, as in Dynashard(connect(...), ...); it got {given}")
+    if not isinstance(table, str) or not table:
+        raise ConfigurationError(f'table is {table!r}; write its name, table="..."')
 
 
 def _both(first: Throttled, second: Throttled) -> Throttled:

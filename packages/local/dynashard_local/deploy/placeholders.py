@@ -1,14 +1,17 @@
 """Runs ministack with placeholders for what its CloudFormation refuses: they can be deployed, and nothing is created.
 
-ministack 1.5.33 knows neither saved log queries nor alarms on expressions. It runs in its own virtual environment, so
+ministack 1.5.33 knows neither saved log queries nor alarms on expressions. It makes user pools, but does not know the
+URL of one as an attribute, which the gateway's authorizer is given. It runs in its own virtual environment, so
 this program imports nothing but ministack.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 QUERY = "AWS::Logs::QueryDefinition"
 ALARM = "AWS::CloudWatch::Alarm"
+POOL = "AWS::Cognito::UserPool"
 
 
 def add(handlers: dict[str, dict[str, Any]]) -> None:
@@ -25,6 +28,16 @@ def add(handlers: dict[str, dict[str, Any]]) -> None:
         return known["update"](physical_id, before, after, *more, **named)
 
     handlers[ALARM] = {**known, "create": create, "update": update}
+    pool = handlers[POOL]
+    handlers[POOL] = {**pool, "create": _with_url(pool["create"]), "update": _with_url(pool["update"])}
+
+
+def _with_url(handler: Callable[..., tuple[str, dict[str, str]]]) -> Callable[..., tuple[str, dict[str, str]]]:
+    def handled(*arguments: Any, **named: Any) -> tuple[str, dict[str, str]]:
+        physical_id, attributes = handler(*arguments, **named)
+        return physical_id, {**attributes, "ProviderURL": f"https://{attributes['ProviderName']}"}
+
+    return handled
 
 
 def _created(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, str]]:

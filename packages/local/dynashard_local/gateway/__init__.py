@@ -8,6 +8,6 @@ Its modules:
     events          requests as events, and answers of functions as HTTP
     invocations     Lambda's API for direct invocation
     tokens          the issuer of local tokens
-    landing         the page at `/`
-    first_steps     the commands that it and the banner show
+    first_steps     commands to try, made from the description of the API
+    landing         the page at `/`, with these commands
 """

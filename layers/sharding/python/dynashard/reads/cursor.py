@@ -106,6 +106,8 @@ class CursorCodec:
 def _signer_of(keys: Sequence[str]) -> "Signer":
     from itsdangerous import Signer  # noqa: PLC0415 - only for cursors
 
+    if isinstance(keys, str):
+        raise ConfigurationError("cursor_keys is a text; write a list of texts, the newest first")
     if not keys or any(len(key.encode()) < MIN_KEY_BYTES for key in keys):
         raise ConfigurationError(f"cursors need signing keys of at least {MIN_KEY_BYTES} bytes each")
     return Signer(list(reversed(keys)), salt=b"dynashard.cursor", key_derivation="hmac", digest_method=sha256)

@@ -42,12 +42,20 @@ Filters = Mapping[str, Any] | Sequence[Filter | tuple[str, str, Any]]
 def filters_of(given: Any) -> tuple[Filter, ...]:
     """Return the conditions that a caller gives; raises `InvalidQueryError` for what is none."""
     if isinstance(given, Mapping):
-        return tuple(Filter(name, "=", value) for name, value in given.items())
+        return tuple(_equal(name, value) for name, value in given.items())
     if isinstance(given, Filter) or _is_condition(given):
         given = [given]
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidQueryError(f"filters is {given!r}; {_EXAMPLE}", field="filters")
     return tuple(map(_condition, given))
+
+
+def _equal(name: str, value: Any) -> Filter:
+    if isinstance(value, Mapping) and value and all(operator in _OPERATORS for operator in value):
+        operator, operand = next(iter(value.items()))
+        cure = f"write filters=[({name!r}, {operator!r}, {operand!r})]"
+        raise InvalidQueryError(f"the filter of {name} is {value!r}; {cure}", field="filters")
+    return Filter(name, "=", value)
 
 
 def _condition(given: Any) -> Filter:
