@@ -206,6 +206,11 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         """Checks of single fields; built when first needed."""
         return Assignment(self.model)
 
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the stored attributes of all fields."""
+        return self.attributes_of(self.model.model_fields)
+
     def attributes_of(self, fields: Iterable[str]) -> tuple[str, ...]:
         """Return the names of the stored attributes of some fields."""
         return tuple(map(self._attribute, fields))

@@ -184,9 +184,8 @@ class Enumeration:
         # An ordered listing learns from the sizes of stored items what a Query is billed for.
         if self._query.fields is not None or self._query.order == Order.ORDERED:
             return None
-        entities = self._decoders.values()
-        wanted = [name for each in entities for name in (*each.attributes_of(each.model.model_fields), REV, PREV, BORN)]
-        return None if len(wanted) > _MOST_WANTED else tuple(wanted)
+        wanted = tuple(name for each in self._decoders.values() for name in each.attributes)
+        return None if len(wanted) > _MOST_WANTED else (*wanted, REV, PREV, BORN)
 
     def _live(self, row: Wire) -> bool:
         return (is_live(row, self._now) or is_damaged(row)) and self._ours(row)
