@@ -214,9 +214,9 @@ class CannedAnswers:
                 TOPOLOGY, [self._counts[name] for key in keys if (name := key["partition"]["S"]) in self._counts]
             )
         if body not in self._batches:
-            keys = orjson.loads(body)["RequestItems"][TABLE]["Keys"]
-            items = [{**self._item(0, _number_of(key)), **key} for key in keys]
-            self._batches[body] = self._found(TABLE, items)
+            asked = orjson.loads(body)["RequestItems"][TABLE]
+            items = [{**self._item(0, _number_of(key)), **key} for key in asked["Keys"]]
+            self._batches[body] = self._found(TABLE, _only(items, _projected(asked)))
         return self._batches[body]
 
     def _found(self, table: str, items: Sequence[Mapping[str, Any]]) -> Reply:
@@ -239,8 +239,7 @@ class CannedAnswers:
         page = {"Items": items, "Count": count, "ScannedCount": count, "ConsumedCapacity": _capacity(8.0)}
         if items and start + count < self._per_shard:
             page["LastEvaluatedKey"] = key_of(items[-1])
-        if fields:
-            page["Items"] = [{name: value for name, value in item.items() if name in fields} for item in items]
+        page["Items"] = _only(items, fields)
         return Reply(orjson.dumps(page))
 
     def _item(self, shard: int, number: int) -> dict[str, Any]:
@@ -265,10 +264,15 @@ def _shard_of(query: Mapping[str, Any]) -> int:
     return 0
 
 
-def _projected(query: Mapping[str, Any]) -> frozenset[str]:
-    """Return the attributes that a Query wants; none for all."""
-    names = query.get("ExpressionAttributeNames", {})
-    wanted = query.get("ProjectionExpression", "")
+def _only(items: list[dict[str, Any]], fields: frozenset[str]) -> list[dict[str, Any]]:
+    """Return these attributes of items, or all if none are named."""
+    return [{name: value for name, value in item.items() if name in fields} for item in items] if fields else items
+
+
+def _projected(read: Mapping[str, Any]) -> frozenset[str]:
+    """Return the attributes that a read wants; none for all."""
+    names = read.get("ExpressionAttributeNames", {})
+    wanted = read.get("ProjectionExpression", "")
     return frozenset(names.get(name, name) for name in wanted.replace(" ", "").split(",")) if wanted else frozenset()
 
 

@@ -126,7 +126,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
         Raises `InvalidKeyError` if a field is missing, unknown, or cannot be part of a key.
         """
-        if isinstance(values, Mapping):
+        if values.__class__ is dict or isinstance(values, Mapping):
             for name in values:
                 if name not in self.key_fields:
                     known = f"{', '.join(self.key_fields)}{hint(name, self.key_fields)}"

@@ -21,13 +21,13 @@ from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Convert, Reading, Sources
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_damaged, is_live, is_marker
+from dynashard.repository.projection import MOST_NAMED
 from dynashard.routing import hash_of, home, logical_partition_of, shard_keys
 from dynashard.schema import BORN, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
 
 _IDENTITY_BYTES: Final = 6
-_MOST_WANTED: Final = 100  # Attributes: longer projections would cost more than they save.
 
 
 class Enumeration:
@@ -185,7 +185,7 @@ class Enumeration:
         if self._query.fields is not None or self._query.order == Order.ORDERED:
             return None
         wanted = tuple(name for each in self._decoders.values() for name in each.attributes)
-        return None if len(wanted) > _MOST_WANTED else (*wanted, REV, PREV, BORN)
+        return None if len(wanted) > MOST_NAMED else (*wanted, REV, PREV, BORN)
 
     def _live(self, row: Wire) -> bool:
         return (is_live(row, self._now) or is_damaged(row)) and self._ours(row)

@@ -17,6 +17,7 @@ from dynashard.errors import (
 from dynashard.repository.batch import Reading
 from dynashard.repository.items import Items
 from dynashard.repository.left_out import Found, found_in
+from dynashard.repository.projection import without_index_keys
 from dynashard.repository.replacement import kept
 from dynashard.repository.store import E, KeyLike
 from dynashard.repository.write import Kind, Write
@@ -52,7 +53,8 @@ class Batches(Items[E]):
 
             reader = entities_of(self._entity)
         try:
-            stored = self._reader.read_all(list(names), Reading(consistent, reader=reader))
+            asked = without_index_keys(self._entity)._replace(consistent=consistent, reader=reader)
+            stored = self._reader.read_all(list(names), asked)
         except UnprocessedError as error:
             raise self._batch_error(error, names) from error.__cause__
         return found_in(map(stored.get, wanted), self._entity.decode, strict=strict)
