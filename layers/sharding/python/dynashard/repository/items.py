@@ -259,8 +259,11 @@ class Items(Generic[E]):
 
     def _created(self, item: E) -> datetime | None:
         """The creation stamp of an item that was read from the store."""
-        names = () if item.revision is None else self._entity.created_fields
-        return next((item.__dict__[name] for name in names), None)
+        if item.revision is not None:
+            for name in self._entity.created_fields:
+                created: datetime = item.__dict__[name]
+                return created
+        return None
 
     def _update_write(
         self,
