@@ -28,6 +28,8 @@ MAX_LENGTH: Final = 64 * 1024
 """The most characters of a token; the listing with the longest sort keys needs fewer."""
 _RAW: Final = b"\0"
 _PACKED: Final = b"\1"
+_SHORT: Final = 80
+"""Bytes of a text that is not compressed, because that would save hardly any."""
 _NO_HEADER: Final = -15
 """Makes zlib omit header and checksum, because the signature makes them superfluous."""
 _SMALL: Final = (-12, 6)
@@ -54,8 +56,7 @@ class CursorCodec:
     def issue(self, state: Any, fingerprint: bytes) -> str:
         """Return the token for a state of JSON values."""
         raw = orjson.dumps(state)
-        deflate = zlib.compressobj(9, zlib.DEFLATED, *_SMALL)
-        packed = deflate.compress(raw) + deflate.flush()
+        packed = _packed(raw) if len(raw) > _SHORT else raw
         body = _PACKED + packed if len(packed) < len(raw) else _RAW + raw
         encoded = urlsafe_b64encode(fingerprint + body).rstrip(b"=")
         return self._signer.sign(ISSUED + encoded).decode()
@@ -102,6 +103,11 @@ class CursorCodec:
         if made is None or made[0] != keys:
             made = self._made = (keys, _signer_of(keys))
         return made[1]
+
+
+def _packed(raw: bytes) -> bytes:
+    deflate = zlib.compressobj(9, zlib.DEFLATED, *_SMALL)
+    return deflate.compress(raw) + deflate.flush()
 
 
 def _signer_of(keys: Sequence[str]) -> "Signer":

@@ -45,9 +45,10 @@ def without_index_keys(entity: EntityDefinition[Any]) -> Reading:
 
 def check_projected(entity: EntityDefinition[Any], fields: Sequence[str]) -> None:
     """Raise `InvalidQueryError` for a field that is unknown, or an attachment."""
+    known = entity.model.model_fields
     for name in fields:
-        if name not in entity.model.model_fields:
-            near = hint(name, entity.model.model_fields)
+        if name not in known:
+            near = hint(name, known)
             raise InvalidQueryError(f"{entity.name} has no field {name}{near}", field="fields")
         if name in entity.attachments:
             message = f"{name} is an attachment, which only a get of its item reads: include=[{name!r}]"
