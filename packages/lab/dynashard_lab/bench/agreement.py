@@ -15,14 +15,16 @@ from dynashard_lab.bench.canned import MOST, Asked, CannedAnswers, Reply, canned
 from dynashard_lab.bench.clients.interface import CLIENTS, FLOOR, RAW, Client, load
 from dynashard_lab.bench.contenders import installed
 from dynashard_lab.bench.measure import how_many
-from dynashard_lab.bench.stored import FIELDS, PAGE, TABLE, user_item
+from dynashard_lab.bench.stored import FIELDS, INDEX, PAGE, TABLE, user_item
 
 OPERATIONS: Final = (
     "get", "attached", "put", "update", "batch_write", "batch_get", "page", "three_fields", "index", "fan_out", "scan",
 )  # fmt: skip
 PER_SHARD: Final = PAGE + 1
 """Items of a shard, so that a page of 100 has a key to continue from."""
-_OWN: Final = frozenset({"PK", "SK", "Type", "Rev", "Prev", "Born", "ExpiresAt", "MovedTo", "tenant_id"})
+_OWN: Final = frozenset({
+    "PK", "SK", "Type", "Rev", "Prev", "Born", "ExpiresAt", "MovedTo", "tenant_id", f"{INDEX}PK", f"{INDEX}SK",
+})  # fmt: skip
 """Attributes that the layer reads of every item for itself: those of the system, and the field of its key."""
 _ASSIGNED: Final = re.compile(r"[#\w]+ *= *")
 _WHOLE: Final = frozenset(name for name in user_item(0, 0) if name.islower()) - _OWN

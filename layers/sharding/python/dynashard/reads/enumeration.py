@@ -160,7 +160,7 @@ class Enumeration:
         entity = self._query.entity
         # An index lags behind, so it may show markers for as long as any may exist, whatever the phase.
         moving = view.markers or not view.stable
-        reading = self._passing(self._entered) if moving else self._reading(self._entered)
+        reading = self._passing(self._entered) if moving else self._reading(self._entered, self._whole_items())
         members = [(each, own) for each in self._decoders.values() if (own := self._index_of(each)) is not None]
         needed = [name for each, own in members for name in each.attributes_of(own.fields)]
         # The entry of an adopted item, which has no revision, may contradict it.
