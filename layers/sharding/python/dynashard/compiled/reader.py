@@ -150,9 +150,12 @@ class _Reader:
             self._lines.append(f"moment = {use(_moment)}")
         if judges_revision:
             self._lines += [
-                "if not (revision := row.rev.S): return None",
+                "if row.rev is unset or not (revision := row.rev.S): return None",
                 f"if not row.prev is row.born is unset: revision = {use(_later_revision)}(row)",
             ]
+        else:
+            # It may be among the attributes of an item all the same.
+            self._lines.append("if row.rev is not unset and not row.rev.S: return None")
 
     def made(self) -> RowReader:
         """Return the structure and the function."""
