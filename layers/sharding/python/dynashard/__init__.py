@@ -52,8 +52,8 @@ _ROOMS: Final = (
     "topology",
     "repository",
     "reads",
-    "growth",
     "service",
+    "growth",
     "transactions",
 )
 """Where the names are, in the order in which programs need the rooms."""
