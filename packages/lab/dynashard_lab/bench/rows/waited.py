@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from dynashard.transport import Transport
-from dynashard_lab.bench.clients.interface import DIRECT, PYDYNOX_DICTIONARIES, Client
+from dynashard_lab.bench.clients.interface import CLIENTS, DIRECT, FLOOR, PYDYNOX_DICTIONARIES, Client
 from dynashard_lab.bench.contenders import clients, contenders
 from dynashard_lab.bench.measure import Limit, Row
 from dynashard_lab.bench.processors import processors
 from dynashard_lab.bench.rows.work import PAGES, SINGLE
-from dynashard_lab.bench.stored import BATCH, PAGE, SHARDS, TABLE, attached_item, user_item
+from dynashard_lab.bench.stored import BATCH, INDEX_SHARDS, PAGE, SHARDS, TABLE, attached_item, user_item
 from dynashard_lab.bench.world import World, canned_process
 
 _DELAY_MS: Final = 5.0
@@ -31,7 +31,9 @@ def on_the_engine(world: World) -> Iterator[Row]:
     transport = world.transport()
     _store(transport)
     transport.close()
-    with processors(1), clients(world.engine_url) as opened:
+    # The floor reads the canned server's headers only.
+    names = [name for name in CLIENTS if name != FLOOR]
+    with processors(1), clients(world.engine_url, names=names) as opened:
         yield from _rows(opened, "local engine")
 
 
@@ -42,9 +44,17 @@ def _rows(opened: dict[str, Client], where: str) -> Iterator[Row]:
 
 
 def _store(transport: Transport) -> None:
-    """Store the users that clients ask for, each in all shards, because not all clients know its own."""
-    items = [user_item(shard, number) for shard in range(SHARDS) for number in range(PAGE + 1)]
-    items += [{**attached_item(), "PK": user_item(shard, 0)["PK"]} for shard in range(SHARDS)]
+    """Store the users that clients ask for.
+
+    Not all clients know the shard of an item, so it has copies in the other shards, which are not in indexes.
+    """
+    entries = [user_item(number % SHARDS, number) for number in range(INDEX_SHARDS * (PAGE + 1))]
+    copies = [
+        user_item(shard, number) for number in range(PAGE + 1) for shard in range(SHARDS) if shard != number % SHARDS
+    ]
+    copies += [{**attached_item(), "PK": user_item(shard, 0)["PK"]} for shard in range(SHARDS)]
+    unindexed = [{name: value for name, value in each.items() if not name.startswith("GSI")} for each in copies]
+    items = [*entries, *unindexed]
     for at in range(0, len(items), BATCH):
         puts = [{"PutRequest": {"Item": item}} for item in items[at : at + BATCH]]
         transport.call("BatchWriteItem", {"RequestItems": {TABLE: puts}})
