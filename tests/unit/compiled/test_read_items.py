@@ -106,3 +106,18 @@ def test_a_selected_field_that_is_not_stored_has_its_default_or_none() -> None:
     chosen = definition(Everything).decode_fields({"text": {"S": "x"}}, ["mapped", "text", "flag", "maybe"])
 
     assert chosen == {"mapped": None, "text": "x", "flag": False, "maybe": None}
+
+
+@pytest.mark.parametrize("revision", [{"S": ""}, {"N": "1"}, {"NULL": True}])
+def test_some_fields_of_an_item_with_an_odd_revision_are_not_read(revision: dict[str, Any]) -> None:
+    # Listings of an index read the revision too.
+    stored = {
+        "PK": {"S": "read.v1.Note:a"},
+        "SK": {"S": "read.v1.Note"},
+        "Type": {"S": "read.v1.Note"},
+        "id": {"S": "a"},
+    }
+    assert definition(Note).part(stored, ["id"]) == {"id": "a"}
+
+    with pytest.raises(UndecodableItemError):
+        definition(Note).part({**stored, "Rev": revision}, ["id"])

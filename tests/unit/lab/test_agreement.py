@@ -12,9 +12,9 @@ import pytest
 from dynashard_lab.bench.agreement import OPERATIONS, differences, work_of
 from dynashard_lab.bench.clients.floor import Floor
 from dynashard_lab.bench.clients.interface import DIRECT, FLOOR, RAW
-from dynashard_lab.bench.clients.layer import Layer
+from dynashard_lab.bench.clients.layer import Layer, _key
 from dynashard_lab.bench.clients.raw import Botocore
-from dynashard_lab.bench.stored import BATCH, FIELDS, PAGE, SHARDS
+from dynashard_lab.bench.stored import ATTACHED, BATCH, FIELDS, PAGE, SHARDS
 
 pytestmark = pytest.mark.unit
 
@@ -44,15 +44,26 @@ def test_the_baseline_returns_what_is_stored() -> None:
     last_of_page = ("2Xk000000000000000000001584", "user001584@example.com", str(1584 * 7))
     last_of_batch = ("2Xk000000000000000000000099", "user000099@example.com", str(99 * 7))
     assert tuple(work) == OPERATIONS
+    attached = (ATTACHED, *one[1:])
     assert [each.ends for each in work.values()] == [
+        (one, one),
+        (attached, attached),
         *[(one, one)] * 2,
         (),
         (none, last_of_batch),
-        *[(none, last_of_page)] * 2,
+        *[(none, last_of_page)] * 3,
         *[()] * 2,
     ]
-    assert [each.items for each in work.values()] == [1, 1, BATCH, PAGE, PAGE, PAGE, *[SHARDS * (PAGE + 1)] * 2]
-    assert [len(each.sent) for each in work.values()] == [*[1] * 6, *[SHARDS] * 2]
+    assert [each.items for each in work.values()] == [*[1] * 4, BATCH, *[PAGE] * 4, *[SHARDS * (PAGE + 1)] * 2]
+    assert [len(each.sent) for each in work.values()] == [*[1] * 9, *[SHARDS] * 2]
+
+
+def test_an_update_of_another_attribute_is_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Layer, "update", lambda client: client._users.update(_key(1), set={"title": "Engineer"}))
+
+    [line] = differences([RAW, DIRECT], ["update"])
+
+    assert "stores on a condition: PK Rev SK title updated_at" in line
 
 
 def fewer(client: Layer) -> Any:

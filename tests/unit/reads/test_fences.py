@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from math import inf
+from math import ceil, inf
 from random import Random
 from string import ascii_lowercase
 
@@ -17,6 +17,8 @@ from tests.depth import examples
 
 pytestmark = pytest.mark.unit
 
+TURN = 256 * 400_000 + 100
+"""Of the shards that are due next, none has the next keys of a test."""
 KEYS = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12),
     st.text("ab\x00 ~\x7fz\U0010ffff", min_size=1, max_size=12),
@@ -26,8 +28,8 @@ KEYS = st.one_of(
 
 def made(end: str, ahead: list[str], *, forward: bool, beyond: bool = False) -> Fences | None:
     places = [Ahead(key, beyond=beyond) for key in ahead]
-    fences = fences_after([None, ["", len(ahead)]], [7] * len(ahead), end, places, forward=forward)
-    assert fences is None or Fences.unpack(orjson.loads(orjson.dumps(fences.pack()))) == fences
+    fences = fences_after([None, ["", len(ahead)]], TURN, end, places, forward=forward)
+    assert fences is None or Fences.unpack(orjson.loads(orjson.dumps(fences.pack())), end) == fences
     return fences
 
 
@@ -52,7 +54,7 @@ def test_no_fence_lies_beyond_the_next_key(
     fences = made(end, ahead, forward=forward)
     assert fences is not None
 
-    first, others = fences.parted(limit)
+    first, others = fences.parted(limit, TURN)
     assert sorted([*first, *others]) == list(range(len(keys)))
     assert first
     for shard in others:
@@ -95,7 +97,7 @@ def test_of_many_shards_only_those_with_the_next_keys_come_first(*, forward: boo
     fences = made(keys[0], [*keys[1:], ENDED], forward=forward)
 
     assert fences is not None
-    first, others = fences.parted(50)
+    first, others = fences.parted(50, TURN)
     # 46.6 are expected, and 53 with the deviation.
     assert set(range(46)) <= set(first) <= set(range(60))
     assert 255 in others
@@ -112,57 +114,65 @@ def test_a_fence_that_is_carried_on_stays_where_it_is(*, forward: bool) -> None:
 
     # The page's end and the nearest shards go on by 50 items; the last key stays, so numbers are rounded alike.
     ahead = [*map(Ahead, keys[51:151]), *kept, Ahead(keys[256])]
-    later = fences_after(fences.shape, [7] * 256, keys[50], ahead, forward=forward)
+    later = fences_after(fences.shape, TURN, keys[50], ahead, forward=forward)
 
     assert later is not None
     assert [later.place(shard, forward=forward)[0] for shard in range(100, 255)] == places[100:]
 
 
-def test_each_group_of_shards_is_asked_again_once_in_a_life_and_all_after_one() -> None:
-    fences = fences_after([], [100] * 256, "a", [Ahead(key) for key in identifiers(256)], forward=True)
+@pytest.mark.parametrize("shards", [2, 16, 256, 1000])
+def test_each_shard_is_due_once_in_a_life_and_all_are_after_one(shards: int) -> None:
+    fences = made("a", ["b"] * shards, forward=True)
     assert fences is not None
 
-    due = [fences.due(turn) for turn in range(100, 117)]
+    due = [{shard for shard in range(shards) if fences.due(shard, TURN + later)} for later in range(257)]
 
-    assert [len(groups) for groups in due] == list(range(17))
-    assert all(earlier < later for earlier, later in pairwise(due))
-
-
-def test_a_group_that_was_asked_in_its_turn_is_not_due_until_the_next() -> None:
-    asked = [100 + (shard % 16 == 5) for shard in range(256)]
-    fences = fences_after([], asked, "a", [Ahead(key) for key in identifiers(256)], forward=True)
-    assert fences is not None
-    assert Fences.unpack(orjson.loads(orjson.dumps(fences.pack()))) == fences
-
-    # Turn 101 is that of group 5.
-    assert [5 in fences.due(turn) for turn in range(101, 118)] == [False] * 16 + [True]
+    assert due[0] == set()
+    assert due[256] == set(range(shards))
+    assert all(earlier <= later for earlier, later in pairwise(due))
+    # They come one after the other, not all at once.
+    assert max(len(later - earlier) for earlier, later in pairwise(due)) == ceil(shards / 256)
 
 
-def test_a_life_has_16_turns() -> None:
-    assert turn_of(1000 + LIFE_SECONDS, LIFE_SECONDS) == turn_of(1000, LIFE_SECONDS) + 16
+def test_pages_of_a_life_ask_each_shard_once_in_its_turn() -> None:
+    turns = range(TURN, TURN + 257, 16)
+    pages = [fences_after([None, ["", 256]], turn, "a", [Ahead("b")] * 256, forward=True) for turn in turns]
+
+    asked = [
+        [shard for shard in range(256) if page and page.due(shard, turn)]
+        for page, turn in zip(pages, turns[1:], strict=False)
+    ]
+
+    assert {len(each) for each in asked} == {16}
+    assert sorted(shard for each in asked for shard in each) == list(range(256))
+
+
+def test_a_life_has_256_turns() -> None:
+    assert turn_of(1000 + LIFE_SECONDS, LIFE_SECONDS) == turn_of(1000, LIFE_SECONDS) + 256
 
 
 def test_fences_of_a_clock_that_is_ahead_are_not_used() -> None:
     fences = made("a", ["b", "c"], forward=True)
 
     assert fences is not None
-    assert fences.due(7) == set()
-    assert fences.due(6) == {0, 1}
+    assert not any(fences.due(shard, TURN) for shard in range(2))
+    assert all(fences.due(shard, TURN - 1) for shard in range(2))
 
 
-def test_shards_of_groups_that_are_due_are_asked_first() -> None:
+def test_shards_that_are_due_are_asked_first() -> None:
     keys = identifiers(256)
     fences = made(keys[0], [*keys[1:], ENDED], forward=True)
 
     assert fences is not None
-    expected, _ = fences.parted(50)
-    first, others = fences.parted(50, {3})
-    assert set(first) == {*expected, *range(3, 256, 16)}
+    expected, _ = fences.parted(50, TURN)
+    first, others = fences.parted(50, TURN + 20)
+    assert set(first) - set(expected) <= {shard for shard in range(256) if fences.due(shard, TURN + 20)}
+    assert set(first) > set(expected)
     assert sorted([*first, *others]) == list(range(256))
 
 
-def test_fences_of_a_release_that_numbers_sort_keys_in_one_way_are_not_used() -> None:
-    assert Fences.unpack([[None, ["", 2]], 1000, 8, 3, "ff", 2, "AAAA"]) is None
+def test_fences_of_0_1_0_are_not_used() -> None:
+    assert Fences.unpack([[None, ["", 2]], 1000, 8, 3, "ff", 2, "AAAA"], "a") is None
 
 
 def test_keys_that_share_a_long_beginning_have_no_fences() -> None:
@@ -174,4 +184,4 @@ def test_all_shards_come_first_if_all_have_ended() -> None:
     fences = made("a", [ENDED, ENDED], forward=True)
 
     assert fences is not None
-    assert fences.parted(10) == ([0, 1], [])
+    assert fences.parted(10, TURN) == ([0, 1], [])

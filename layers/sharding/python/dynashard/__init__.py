@@ -115,12 +115,12 @@ def _rooms() -> Iterator[ModuleType]:
     from dynashard import reads
 
     yield reads
-    from dynashard import growth
-
-    yield growth
     from dynashard import service
 
     yield service
+    from dynashard import growth
+
+    yield growth
     from dynashard import transactions
 
     yield transactions

@@ -10,8 +10,6 @@ from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ConfigurationError, InvalidQueryError, ThrottledError
 from dynashard.exactly_once import TransactedWrites
-from dynashard.growth.opening import GrowthOptions, NoGrowth, OpenedGrowth, Tables, open_growth, options_of
-from dynashard.growth.settings import GrowthMode
 from dynashard.repository import RetryPolicy, Store
 from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.routing import Router
@@ -22,6 +20,8 @@ from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import AwsSession, Transport
 
 if TYPE_CHECKING:
+    from dynashard.growth.opening import GrowthOptions, NoGrowth, OpenedGrowth, Tables
+    from dynashard.growth.settings import GrowthMode
     from dynashard.locations import Location
     from dynashard.resharding import Resharder
     from dynashard.transactions import Step
@@ -73,7 +73,7 @@ class Dynashard:
         runtime: Runtime = SYSTEM,
         retry_policy: RetryPolicy | None = None,
         throttled: Throttled = ignore_throttles,
-        growth: GrowthMode | GrowthOptions = "on",
+        growth: "GrowthMode | GrowthOptions" = "on",
         operation_seconds: float = LONGEST_OPERATION,
     ) -> None:
         self._owned: Transport | None = None
@@ -81,13 +81,17 @@ class Dynashard:
             session = cast("AwsSession", transport)
             transport = self._owned = connect(session=session, operation_seconds=operation_seconds)
         _require_opened(transport, table)
-        grown: OpenedGrowth | NoGrowth = NoGrowth(transport)
+        self._growth: OpenedGrowth | NoGrowth | None = None
         self.tables: Tables | None = None
-        self._options = options_of(growth)
+        if topology_table is not None or growth != "on":
+            # A process whose counts others change does without.
+            from dynashard.growth import opening  # noqa: PLC0415
+
+            self._options = opening.options_of(growth)
         if topology_table is not None:
             if topology is not None:
                 raise ConfigurationError("give topology_table= or topology=, not both")
-            self.tables = Tables(
+            self.tables = opening.Tables(
                 transport=transport,
                 table=table,
                 topology_table=topology_table,
@@ -95,7 +99,7 @@ class Dynashard:
                 operation_seconds=operation_seconds,
                 runtime=runtime,
             )
-            grown = open_growth(self.tables, self._options)
+            self._growth = opening.open_growth(self.tables, self._options)
             topology = LeasedTopology(transport, topology_table, lease=lease, runtime=runtime)
         elif isinstance(topology, DeclaredCounts):
             topology_table = topology.topology_table
@@ -107,15 +111,15 @@ class Dynashard:
             )
         self._transport = transport
         self._topology_table = topology_table
-        self._growth = grown
+        grown = self._growth
         self.store = Store(
-            grown.transport,
+            transport if grown is None else grown.transport,
             table,
             Router(topology),
             exactly_once=TransactedWrites(),
             runtime=runtime,
             retry_policy=retry_policy or RetryPolicy(runtime=runtime),
-            throttled=_both(throttled, grown.throttled),
+            throttled=throttled if grown is None else _both(throttled, grown.throttled),
             operation_seconds=operation_seconds,
         )
         self.cursors = reads.CursorCodec(cursor_keys)
@@ -159,6 +163,8 @@ class Dynashard:
 
     @classmethod
     def _at(cls, here: "Location", more: Mapping[str, Any]) -> Self:
+        from dynashard.growth.opening import GrowthOptions  # noqa: PLC0415 - as in the constructor
+
         # A worker of the backend carries resizes out.
         arguments: dict[str, Any] = {"growth": GrowthOptions(drives=False), **here, **more}
         opened = cls(**arguments)
@@ -171,7 +177,8 @@ class Dynashard:
         A transport that was passed in stays open. A resize that is under way waits for the next
         driver. Takes at most about 3 seconds.
         """
-        self._growth.close()
+        if self._growth is not None:
+            self._growth.close()
         if self._owned is not None:
             self._owned.close()
 

@@ -3,6 +3,7 @@
 python -m dynashard_lab.bench.agreement     # prints what differs; fails if anything does
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,18 @@ from dynashard_lab.bench.canned import MOST, Asked, CannedAnswers, Reply, canned
 from dynashard_lab.bench.clients.interface import CLIENTS, FLOOR, RAW, Client, load
 from dynashard_lab.bench.contenders import installed
 from dynashard_lab.bench.measure import how_many
-from dynashard_lab.bench.stored import FIELDS, PAGE, TABLE, user_item
+from dynashard_lab.bench.stored import FIELDS, INDEX, PAGE, TABLE, user_item
 
-OPERATIONS: Final = ("get", "put", "batch_write", "batch_get", "page", "three_fields", "fan_out", "scan")
+OPERATIONS: Final = (
+    "get", "attached", "put", "update", "batch_write", "batch_get", "page", "three_fields", "index", "fan_out", "scan",
+)  # fmt: skip
 PER_SHARD: Final = PAGE + 1
 """Items of a shard, so that a page of 100 has a key to continue from."""
-_OWN: Final = frozenset({"PK", "SK", "Type", "Rev", "Prev", "Born", "ExpiresAt", "MovedTo", "tenant_id"})
+_OWN: Final = frozenset({
+    "PK", "SK", "Type", "Rev", "Prev", "Born", "ExpiresAt", "MovedTo", "tenant_id", f"{INDEX}PK", f"{INDEX}SK",
+})  # fmt: skip
 """Attributes that the layer reads of every item for itself: those of the system, and the field of its key."""
+_ASSIGNED: Final = re.compile(r"[#\w]+ *= *")
 _WHOLE: Final = frozenset(name for name in user_item(0, 0) if name.islower()) - _OWN
 """The fields of a user: all attributes but the keys of the table and of indexes, and what the layer reads anyway."""
 
@@ -59,8 +65,8 @@ def work_of(name: str, operations: Sequence[str] = OPERATIONS) -> dict[str, Work
     with canned_server(recorded) as url:
         client = load(name, url)
         for operation in operations:
-            if name == FLOOR and operation in {"fan_out", "scan"}:
-                continue  # It does not look at the answers, so it cannot count their items.
+            if not hasattr(client, operation) or (name == FLOOR and operation in {"fan_out", "scan"}):
+                continue  # The floor does not look at the answers, so it cannot count their items.
             _answer(client, operation)
             recorded.requests.clear()
             answer = _answer(client, operation)
@@ -119,8 +125,11 @@ def _stored(body: Mapping[str, Any]) -> Iterable[str]:
     """Return the attributes that a write stores: the layer replaces an item by an update, which costs the same."""
     if "Item" in body:
         return cast("Mapping[str, Any]", body["Item"])
-    values, names = body["ExpressionAttributeValues"], body["ExpressionAttributeNames"]
-    return [*body["Key"], *(name for alias, name in names.items() if f":{alias[1:]}" in values)]
+    names = body.get("ExpressionAttributeNames", {})
+    assigned = body["UpdateExpression"].partition(" REMOVE ")[0].removeprefix("SET ")
+    # The revision before is the layer's own; commas inside a function belong to it.
+    aliases = [each.partition("=")[0].strip() for each in _ASSIGNED.findall(assigned)]
+    return [*body["Key"], *(name for alias in aliases if (name := names.get(alias, alias)) != "Prev")]
 
 
 def _projection(body: Mapping[str, Any]) -> str:

@@ -21,7 +21,17 @@ from typing import Any, Final
 
 import orjson
 
-from dynashard_lab.bench.stored import KSUID, PAGE, SHARDS, TABLE, TOPOLOGY, key_of, user_item
+from dynashard_lab.bench.stored import (
+    ATTACHED,
+    KSUID,
+    PAGE,
+    SHARDS,
+    TABLE,
+    TOPOLOGY,
+    attached_item,
+    key_of,
+    user_item,
+)
 
 MOST: Final = 1000
 """How many items a Query without a limit returns at most: about the 1 MB at which DynamoDB stops."""
@@ -180,7 +190,9 @@ class CannedAnswers:
     def __init__(self, per_shard: int = PAGE, *, shards: int = SHARDS, padding: int = 0) -> None:
         self._per_shard, self._shards, self._padding = per_shard, shards, padding
         one = self._item(0, 1)
-        self._single = Reply(orjson.dumps({"Item": one, "ConsumedCapacity": _capacity(0.5)}))
+        self._single, self._attached = (
+            Reply(orjson.dumps({"Item": item, "ConsumedCapacity": _capacity(0.5)})) for item in (one, attached_item())
+        )
         self._replaced = Reply(orjson.dumps({"Attributes": one, "ConsumedCapacity": _capacity(1.0)}))
         self._written = Reply(orjson.dumps({"ConsumedCapacity": _capacity(1.0)}))
         self._batch_written = Reply(orjson.dumps({"UnprocessedItems": {}, "ConsumedCapacity": [_capacity(25.0)]}))
@@ -191,7 +203,7 @@ class CannedAnswers:
     def __call__(self, asked: Asked) -> Reply:
         """Answer one request."""
         if asked.operation == "GetItem":
-            return self._single
+            return self._attached if ATTACHED.encode() in asked.body else self._single
         if asked.operation in ("PutItem", "UpdateItem"):
             return self._put(asked.body)
         if asked.operation == "Query":
@@ -205,7 +217,7 @@ class CannedAnswers:
             item = orjson.loads(body)["Item"]
             self._counts.setdefault(item["partition"]["S"], item)
             return self._written
-        return self._replaced if b'"ALL_OLD"' in body else self._written
+        return self._replaced if b'"ALL_OLD"' in body or b'"ALL_NEW"' in body else self._written
 
     def _batch_get(self, body: bytes) -> Reply:
         if TOPOLOGY.encode() in body:
@@ -214,9 +226,9 @@ class CannedAnswers:
                 TOPOLOGY, [self._counts[name] for key in keys if (name := key["partition"]["S"]) in self._counts]
             )
         if body not in self._batches:
-            keys = orjson.loads(body)["RequestItems"][TABLE]["Keys"]
-            items = [{**self._item(0, _number_of(key)), **key} for key in keys]
-            self._batches[body] = self._found(TABLE, items)
+            asked = orjson.loads(body)["RequestItems"][TABLE]
+            items = [{**self._item(0, _number_of(key)), **key} for key in asked["Keys"]]
+            self._batches[body] = self._found(TABLE, _only(items, _projected(asked)))
         return self._batches[body]
 
     def _found(self, table: str, items: Sequence[Mapping[str, Any]]) -> Reply:
@@ -228,19 +240,20 @@ class CannedAnswers:
         after = query.get("ExclusiveStartKey")
         start = _number_of(after) // self._shards + 1 if after else 0
         count = max(0, min(query.get("Limit", MOST), MOST, self._per_shard - start))
-        wanted = (shard, start, count, _projected(query))
+        wanted = (shard, start, count, query.get("IndexName"), _projected(query))
         if wanted not in self._pages:
             self._pages[wanted] = self._page(*wanted)
         return self._pages[wanted]
 
-    def _page(self, shard: int, start: int, count: int, fields: frozenset[str]) -> Reply:
+    def _page(self, shard: int, start: int, count: int, slot: str | None, fields: frozenset[str]) -> Reply:
         # Numbers interleave over the shards, so that a merge by sort key has to compare.
         items = [self._item(shard, number * self._shards + shard) for number in range(start, start + count)]
         page = {"Items": items, "Count": count, "ScannedCount": count, "ConsumedCapacity": _capacity(8.0)}
         if items and start + count < self._per_shard:
-            page["LastEvaluatedKey"] = key_of(items[-1])
-        if fields:
-            page["Items"] = [{name: value for name, value in item.items() if name in fields} for item in items]
+            last = items[-1]
+            entry = {name: last[name] for name in (f"{slot}PK", f"{slot}SK") if slot}
+            page["LastEvaluatedKey"] = {**key_of(last), **entry}
+        page["Items"] = _only(items, fields)
         return Reply(orjson.dumps(page))
 
     def _item(self, shard: int, number: int) -> dict[str, Any]:
@@ -265,10 +278,15 @@ def _shard_of(query: Mapping[str, Any]) -> int:
     return 0
 
 
-def _projected(query: Mapping[str, Any]) -> frozenset[str]:
-    """Return the attributes that a Query wants; none for all."""
-    names = query.get("ExpressionAttributeNames", {})
-    wanted = query.get("ProjectionExpression", "")
+def _only(items: list[dict[str, Any]], fields: frozenset[str]) -> list[dict[str, Any]]:
+    """Return these attributes of items, or all if none are named."""
+    return [{name: value for name, value in item.items() if name in fields} for item in items] if fields else items
+
+
+def _projected(read: Mapping[str, Any]) -> frozenset[str]:
+    """Return the attributes that a read wants; none for all."""
+    names = read.get("ExpressionAttributeNames", {})
+    wanted = read.get("ProjectionExpression", "")
     return frozenset(names.get(name, name) for name in wanted.replace(" ", "").split(",")) if wanted else frozenset()
 
 

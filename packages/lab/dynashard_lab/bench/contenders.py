@@ -40,6 +40,8 @@ def clients(url: str, *, shards: int = SHARDS, names: Sequence[str] = tuple(CLIE
 
 
 def contenders(opened: Mapping[str, Client], operation: str) -> list[Here]:
-    """Return the clients as contenders that do one operation of `Client`, such as `get`."""
+    """Return those clients as contenders that can do an operation of `Client` or `ReadsAttached`, such as `get`."""
     run: Callable[[Client], Answer] = methodcaller(operation)
-    return [Here(name, partial(run, client), client.loop) for name, client in opened.items()]
+    return [
+        Here(name, partial(run, client), client.loop) for name, client in opened.items() if hasattr(client, operation)
+    ]

@@ -14,7 +14,7 @@ import sys
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
@@ -173,6 +173,8 @@ class Row:
         processors: how many processors this process may use meanwhile; None for all.
         rounds: the highest number of rounds, for slow rows.
         warmed: whether each contender runs once beforehand, unmeasured.
+        frozen: whether collections of garbage leave out what exists before the row. If not, they visit the heap of the
+            application, as in a program that does not freeze it.
     """
 
     name: str
@@ -184,6 +186,7 @@ class Row:
     processors: int | None = 1
     rounds: int = 1000
     warmed: bool = True
+    frozen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +298,7 @@ def measure(row: Row, *, rounds: int) -> list[Figure]:
     with processors(row.processors):
         for contender in contenders if row.warmed else ():
             contender.sample(1, row.items)
-        with _left_out_of_collections():
+        with _left_out_of_collections() if row.frozen else nullcontext():
             for turn in range(min(rounds, row.rounds)):
                 first = turn % len(contenders)
                 for contender in contenders[first:] + contenders[:first]:

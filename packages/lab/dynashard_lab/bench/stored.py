@@ -18,13 +18,24 @@ BATCH: Final = 25
 FIELDS: Final = ("id", "email", "logins")
 UNMOVED: Final = "attribute_not_exists(MovedTo)"
 """The condition of every put, because the layer needs it."""
+INDEX: Final = "GSI2"
+INDEX_SHARDS: Final = 4
 KSUID: Final = "2Xk"
 """The beginning of all ids."""
+ATTACHED: Final = f"{KSUID}with0an0attachment0here00"
+"""The id of the user that has an attachment."""
+CHANGED: Final = {"display_name": "Ada of the Acme Company", "updated_at": "2026-11-21T12:00:00.000000Z", "Rev": "VQn2"}
+"""What an update sets."""
 
 
 def partition_of(shard: int) -> str:
     """Return the stored partition key of a shard."""
     return f"user.v1.User:{TENANT}:{shard}"
+
+
+def entries_of(shard: int) -> str:
+    """Return the stored partition key of a shard of the index by department, which is `INDEX`."""
+    return f"user.v1.User:{TENANT}:engineering:{shard}"
 
 
 def user_item(shard: int, number: int) -> dict[str, Any]:
@@ -51,11 +62,18 @@ def user_item(shard: int, number: int) -> dict[str, Any]:
         "ExpiresAt": {"N": "4098859200"},
         "GSI1PK": {"S": f"user.v1.User:{TENANT}"},
         "GSI1SK": {"S": f"{name}@example.com"},
-        "GSI2PK": {"S": f"user.v1.User:{TENANT}:engineering:2"},
+        "GSI2PK": {"S": entries_of(shard % INDEX_SHARDS)},
         "GSI2SK": {"S": identity},
         "GSI3PK": {"S": f"user.v1.User:{TENANT}:{manager}:2"},
         "GSI3SK": {"S": identity},
     }
+
+
+def attached_item() -> dict[str, Any]:
+    """Return a stored `dynashard_lab.bench.attached.AttachedUser` as it is on the wire: a pointer, and a user."""
+    pointer = {"V": {"S": "0pWmxFvUQ2Yk"}, "N": {"N": "3"}, "B": {"N": "812345"}, "X": {"S": "9d" * 16}}
+    item = user_item(0, 1)
+    return {**item, "SK": {"S": ATTACHED}, "id": {"S": ATTACHED}, "details": {"M": pointer}}
 
 
 def key_of(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +110,23 @@ PUT: Final[dict[str, Any]] = {
     "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     "ReturnConsumedCapacity": "TOTAL",
 }
+ATTACHED_GET: Final[dict[str, Any]] = {**GET, "Key": key_of(attached_item())}
+UPDATE: Final[dict[str, Any]] = {
+    "TableName": TABLE,
+    "Key": GET["Key"],
+    "UpdateExpression": "SET " + ", ".join(f"{name} = :{name}" for name in CHANGED),
+    "ConditionExpression": f"attribute_exists(PK) AND {UNMOVED}",
+    "ExpressionAttributeValues": {f":{name}": {"S": value} for name, value in CHANGED.items()},
+    "ReturnValues": "ALL_NEW",
+    "ReturnConsumedCapacity": "TOTAL",
+}
 PAGE_QUERY: Final[dict[str, Any]] = {**query_of(0), "Limit": PAGE}
+INDEX_QUERY: Final[dict[str, Any]] = {
+    **PAGE_QUERY,
+    "IndexName": INDEX,
+    "KeyConditionExpression": f"{INDEX}PK = :pk",
+    "ExpressionAttributeValues": {":pk": {"S": entries_of(0)}},
+}
 FIELDS_QUERY: Final[dict[str, Any]] = {**PAGE_QUERY, "ProjectionExpression": ", ".join(FIELDS)}
 
 

@@ -34,6 +34,7 @@ SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
     "items": items.rows,
     "lists": lists.rows,
     "waited": waited.rows,
+    "engine": waited.on_the_engine,
     "fan-out": fan_out.rows,
     "pages": pages.rows,
     "scans": scans.rows,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pydantic_core import core_schema
 
-from dynashard.compiled.schemas import WRAPPERS, ModelSchema, Schema
+from dynashard.compiled.schemas import WRAPPERS, ModelSchema, Schema, is_any_time
 
 _PLAIN: Final = frozenset({"str", "int", "float", "bool", "date", "datetime", "uuid", "enum"})
 """Types whose values orjson writes as pydantic does, or refuses."""
@@ -14,7 +14,6 @@ _MODEL: Final = frozenset({
 })  # fmt: skip
 _FIELD: Final = frozenset({"type", "schema", "metadata", "frozen"})
 """Parts of core schemas that do not change the JSON of an item."""
-_UNBOUNDED: Final = frozenset({"type", "microseconds_precision"})
 _DATE: Final = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
 _TIME: Final = r"([01][0-9]|2[0-3])(:[0-5][0-9]){2}\.[0-9]{5}[1-9]"
 _SAME_TEXT: Final = core_schema.str_schema(
@@ -44,7 +43,7 @@ def as_text(schema: Any) -> Any:
     """Return the schema without parsing times only to write the same text again."""
     if schema["type"] in ("default", "nullable"):
         return {**schema, "schema": as_text(schema["schema"])}
-    if schema["type"] == "datetime" and _UNBOUNDED.issuperset(schema):
+    if is_any_time(schema):
         return core_schema.union_schema([_SAME_TEXT, schema], mode="left_to_right")
     return schema
 

@@ -10,7 +10,7 @@ from dynashard.compiled.declared import Declared
 from dynashard.compiled.function import Function
 from dynashard.compiled.key_text import KeyField, time_text
 from dynashard.compiled.rows import Member
-from dynashard.compiled.schemas import ModelSchema, Schema, bare, stored_tag, value_schema
+from dynashard.compiled.schemas import ModelSchema, Schema, bare, is_any_time, stored_tag, value_schema
 
 _SAME: frozenset[str] = frozenset({"type", "metadata", "min_length", "max_length"})
 """Parts of the schema of a text that is not changed, and of which only the length may be restricted."""
@@ -72,12 +72,12 @@ class ReadField:
         """
         plain = bare(self.validated)
         if plain is not None and plain["type"] == "str" and _SAME.issuperset(plain) and self._parts.keeps_texts:
-            lengths = {each: plain[name] for each, name in (("<", "min_length"), (">", "max_length")) if name in plain}
-            checks = [f"if len({self.raw}) {each} {length}: return None" for each, length in lengths.items()]
-            return [*checks, f"{self.value} = {self.raw}"]
+            return [*_length_checks(self.raw, plain), f"{self.value} = {self.raw}"]
         if plain is not None and plain["type"] == "enum" and self.tag == "S" and "missing" not in plain:
             members = {each.value: each for each in plain["members"]}
             return [f"if ({self.value} := {function.use(members.get)}({self.raw})) is None: return None"]
+        if self.expires and plain is not None and is_any_time(plain):
+            return [f"{self.value} = {self.decoded(function)}"]
         check: Callable[..., Any] = self._parts.validator(self.validated).validate_python
         if ignoring and not self.tag and not self.expires:
             check = partial(check, extra="ignore")
@@ -129,6 +129,16 @@ def stamped_alike(fields: Sequence[ReadField], entity: Declared) -> dict[str, Re
         elif created and field.name in entity.updated_fields and _validated_alike(field.schema, created.schema):
             found[field.name] = created
     return found
+
+
+def _length_checks(text: str, plain: Schema) -> list[str]:
+    """Return the line that ends the function if the variable `text` has a length that its schema does not allow."""
+    least, most = plain.get("min_length"), plain.get("max_length")
+    if most is not None:
+        return [f"if not {least or 0} <= len({text}) <= {most}: return None"]
+    if least is None:
+        return []
+    return [f"if not {text}: return None" if least == 1 else f"if len({text}) < {least}: return None"]
 
 
 def _validated_alike(one: Schema, other: Schema) -> bool:

@@ -5,8 +5,9 @@ rendered by the key template, as the layer does by itself.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import MAXYEAR, datetime
 from functools import partial
+from math import floor
 from typing import Any, NamedTuple
 
 import orjson
@@ -84,4 +85,12 @@ def time_text(value: Any) -> str:
         text = orjson.dumps(value, option=orjson.OPT_UTC_Z).decode()[1:-1]
         if text[-1] == "Z":
             return text if value.microsecond else f"{text[:-1]}.000000Z"
+    raise UnknownValueError
+
+
+def expiry_text(value: Any) -> str:
+    """Return a time of expiry in UTC as it is stored; raises `UnknownValueError` for anything else."""
+    # In the last year, the seconds of a float may be those of the year after.
+    if value.__class__ is datetime and value.tzinfo is not None and not value.utcoffset() and value.year < MAXYEAR:
+        return repr(floor(value.timestamp()))
     raise UnknownValueError

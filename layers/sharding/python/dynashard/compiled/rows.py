@@ -46,7 +46,7 @@ class Row(Struct, gc=False):
     pk: Text | UnsetType = field(name=PK, default=UNSET)
     sk: Text = field(name=SK, default=Text())
     kind: Text = field(name=TYPE, default=Text())
-    rev: Text = field(name=REV, default=Text())
+    rev: Text | UnsetType = field(name=REV, default=UNSET)
     prev: Text | UnsetType = field(name=PREV, default=UNSET)
     born: Text | UnsetType = field(name=BORN, default=UNSET)
     moved: Any = field(name=MOVED_TO, default=UNSET)

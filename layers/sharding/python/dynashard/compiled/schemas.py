@@ -16,6 +16,7 @@ WRAPPERS: Final = frozenset({
 _AFTER: Final = frozenset({"default", "nullable", "function-after"})
 """Those that see a value only when it is validated."""
 _TEXTS: Final = frozenset({"str", "date", "time", "datetime", "uuid", "url"})
+_ANY_TIME: Final = frozenset({"type", "metadata", "microseconds_precision"})
 _MODEL: Final = frozenset({"type", "cls", "schema", "custom_init", "root_model", "config", "metadata", "model_name"})
 _CONFIG: Final = frozenset({
     "title", "extra_fields_behavior", "validate_assignment", "allow_inf_nan", "ser_json_bytes", "val_json_bytes",
@@ -119,6 +120,11 @@ def bare(schema: Schema) -> Schema | None:
             return None
         schema = schema["schema"]
     return None if schema["type"] in WRAPPERS else schema
+
+
+def is_any_time(plain: Schema) -> bool:
+    """Return whether a schema takes every time, and changes none."""
+    return plain["type"] == "datetime" and _ANY_TIME.issuperset(plain)
 
 
 def asks_for_others(schema: Any) -> bool:

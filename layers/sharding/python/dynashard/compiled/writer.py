@@ -17,7 +17,7 @@ import orjson
 from dynashard.codec import encode_value
 from dynashard.compiled.declared import Declared, DeclaredIndex, Templates
 from dynashard.compiled.function import Function, escaped, refusal
-from dynashard.compiled.key_text import KeyField, KeyTexts, UnknownValueError, time_text
+from dynashard.compiled.key_text import KeyField, KeyTexts, UnknownValueError, expiry_text, time_text
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.placement import Placement
 from dynashard.schema import (
@@ -91,8 +91,8 @@ def item_writer(entity: Declared, rule: Placement, classes_of: Callable[[Any], f
     if stamps:
         source.lines.append(f"stamped = {use(_LastTime().text)}(stamp)")
     for name, field in entity.model.model_fields.items():
-        plain = name != entity.expires and name not in entity.attachments
-        source.take(name, classes_of(field.annotation) if plain else frozenset(), stamps.get(name))
+        classes = frozenset() if name in entity.attachments else classes_of(field.annotation)
+        source.take(name, classes, stamps.get(name), expires=name == entity.expires)
     always = {TYPE: f"{{'S': {entity.name!r}}}", REV: "{'S': revision}"}
     later: list[str] = []
     if any(index.shards and index.by_item_key for index in entity.indexes.values()):
@@ -141,18 +141,18 @@ def _attributes(entity: Declared, source: "_Source", always: dict[str, str]) -> 
     """Add the attributes of the fields that are always set; return the lines that set the others."""
     use = source.function.use
     for name, field in source.fields.items():
+        expires = name == entity.expires
+        stored = EXPIRES_AT if expires else name
         if field.tag and not field.optional:
-            always[name] = f"{{{field.tag!r}: {field.text}}}"
+            always[stored] = f"{{{field.tag!r}: {field.text}}}"
         elif field.tag:
-            yield f"if {field.value} is not None: wire[{name!r}] = {{{field.tag!r}: {field.text}}}"
+            yield f"if {field.value} is not None: wire[{stored!r}] = {{{field.tag!r}: {field.text}}}"
             if name not in entity.optional:
-                yield f"else: wire[{name!r}] = {{'NULL': True}}"
+                yield "else: return None" if expires else f"else: wire[{name!r}] = {{'NULL': True}}"
         elif name in entity.attachments:
             yield f"if {field.value} is not None: return None"
         else:
-            stored = name
-            if name == entity.expires:
-                stored = EXPIRES_AT
+            if expires:
                 yield f"if {field.value} is not None and {field.value}.__class__ is not {use(datetime)}: return None"
             encoded = f"{use(entity.encode_field)}({name!r}, {field.value})"
             yield f"if not {use(entity.left_out)}({name!r}, {field.value}): wire[{stored!r}] = {encoded}"
@@ -185,17 +185,23 @@ class _Source:
         self._whole = whole
         self._bound = 0
 
-    def take(self, name: str, classes: frozenset[type], given: str | None = None) -> None:
-        """Take a field's value, or the argument `given` for it, and check that it is of one of these classes."""
+    def take(self, name: str, classes: frozenset[type], given: str | None = None, *, expires: bool = False) -> None:
+        """Take a field's value, or the argument `given` for it, and check that it is of one of these classes.
+
+        A time by which an item `expires` is stored as a number, and is another text in keys.
+        """
         number = len(self.fields)
         kinds = classes - {NoneType}
         kind = next(iter(kinds)) if len(kinds) == 1 else NoneType
         chosen = _is_choice_of_texts(kind)
         tag, optional = "S" if chosen else _TAGS.get(kind, ""), not classes or NoneType in classes
+        if expires:
+            tag = "N" if kind is datetime else ""
         value = f"value{number}"
         text = f"text{number}" if chosen or kind in (int, datetime) else value
         self.fields[name] = _Field(value, text, tag, optional)
-        self._in_keys[name] = KeyField(text if tag in ("S", "N") else "", value if kind is int else "")
+        in_keys = tag in ("S", "N") and not expires
+        self._in_keys[name] = KeyField(text if in_keys else "", value if kind is int and in_keys else "")
         self.lines.append(f"{value} = {given or f'values[{name!r}]'}")
         if not tag:
             return
@@ -205,6 +211,8 @@ class _Source:
         elif kind is int:
             # Longer ones are not stored as Python writes them.
             checks += [f"if not -{10**38} < {value} < {10**38}: return None", f"{text} = repr({value})"]
+        elif expires:
+            checks = [f"{text} = {self.function.use(expiry_text)}({value})"]
         elif kind is datetime:
             known = f"stamped if {value} is stamp else " if given else ""
             checks = [f"{text} = {known}{self.function.use(time_text)}({value})"]

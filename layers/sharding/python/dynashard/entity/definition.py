@@ -126,7 +126,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
         Raises `InvalidKeyError` if a field is missing, unknown, or cannot be part of a key.
         """
-        if isinstance(values, Mapping):
+        if values.__class__ is dict or isinstance(values, Mapping):
             for name in values:
                 if name not in self.key_fields:
                     known = f"{', '.join(self.key_fields)}{hint(name, self.key_fields)}"
@@ -205,6 +205,11 @@ class EntityDefinition(KeyTemplates, Generic[T]):
     def assignment(self) -> Assignment:
         """Checks of single fields; built when first needed."""
         return Assignment(self.model)
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the stored attributes of all fields."""
+        return self.attributes_of(self.model.model_fields)
 
     def attributes_of(self, fields: Iterable[str]) -> tuple[str, ...]:
         """Return the names of the stored attributes of some fields."""

@@ -8,7 +8,7 @@ DynamoDB writes it.
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
-from types import GenericAlias
+from types import GenericAlias, NoneType
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType, defstruct
@@ -131,10 +131,13 @@ class _Answers:
         self, reader: RowReader, reading: Reading, rows: list[Row], body: bytes | bytearray
     ) -> tuple[list[Any], list[Row]]:
         """What is made of the rows that readers may see, and these rows."""
-        items, shown = [], []
         make, now, stored = reader.make, reading.now, None
-        for number, row in enumerate(rows):
-            item = make(row, now)
+        made = [make(row, now) for row in rows]
+        if NoneType not in set(map(type, made)):
+            return made, rows
+        items, shown = [], []
+        for number, (row, known) in enumerate(zip(rows, made, strict=True)):
+            item = known
             if item is None:
                 if _hidden(reading, row):
                     continue

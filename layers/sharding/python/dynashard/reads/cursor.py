@@ -5,12 +5,12 @@ is the format of that JSON (`cursor_formats`). itsdangerous signs (HMAC-SHA256) 
 key of its list and verifies with all.
 """
 
+import hmac
 import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from hashlib import sha256
-from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -28,12 +28,15 @@ MAX_LENGTH: Final = 64 * 1024
 """The most characters of a token; the listing with the longest sort keys needs fewer."""
 _RAW: Final = b"\0"
 _PACKED: Final = b"\1"
+_SHORT: Final = 80
+"""Bytes of a text that is not compressed, because that would save hardly any."""
 _NO_HEADER: Final = -15
 """Makes zlib omit header and checksum, because the signature makes them superfluous."""
 _SMALL: Final = (-12, 6)
 """The window and memory for texts of a few KB: zlib would take longer to clear its usual 256 KB than to compress."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
 """The one spelling of a token: base64 itself would accept other characters in between and unused bits at the end."""
+_SALT: Final = b"dynashard.cursor"
 _DAMAGED: Final = "the cursor is damaged; send it exactly as it was returned, or list from the start"
 
 
@@ -53,8 +56,7 @@ class CursorCodec:
     def issue(self, state: Any, fingerprint: bytes) -> str:
         """Return the token for a state of JSON values."""
         raw = orjson.dumps(state)
-        deflate = zlib.compressobj(9, zlib.DEFLATED, *_SMALL)
-        packed = deflate.compress(raw) + deflate.flush()
+        packed = _packed(raw) if len(raw) > _SHORT else raw
         body = _PACKED + packed if len(packed) < len(raw) else _RAW + raw
         encoded = urlsafe_b64encode(fingerprint + body).rstrip(b"=")
         return self._signer.sign(ISSUED + encoded).decode()
@@ -72,7 +74,7 @@ class CursorCodec:
         # The token is genuine, though perhaps of another release or for another query.
         as_issued, encoded = reader_of(signed[:1]), signed[1:]
         plain = urlsafe_b64decode(encoded + b"=" * (-len(encoded) % 4))
-        if not compare_digest(plain[:FINGERPRINT_BYTES], fingerprint):
+        if not hmac.compare_digest(plain[:FINGERPRINT_BYTES], fingerprint):
             raise InvalidCursorError(
                 "the cursor was issued for another listing; repeat the query it came from", field="cursor"
             )
@@ -103,6 +105,11 @@ class CursorCodec:
         return made[1]
 
 
+def _packed(raw: bytes) -> bytes:
+    deflate = zlib.compressobj(9, zlib.DEFLATED, *_SMALL)
+    return deflate.compress(raw) + deflate.flush()
+
+
 def _signer_of(keys: Sequence[str]) -> "Signer":
     from itsdangerous import Signer  # noqa: PLC0415 - only for cursors
 
@@ -110,4 +117,6 @@ def _signer_of(keys: Sequence[str]) -> "Signer":
         raise ConfigurationError("cursor_keys is a text; write a list of texts, the newest first")
     if not keys or any(len(key.encode()) < MIN_KEY_BYTES for key in keys):
         raise ConfigurationError(f"cursors need signing keys of at least {MIN_KEY_BYTES} bytes each")
-    return Signer(list(reversed(keys)), salt=b"dynashard.cursor", key_derivation="hmac", digest_method=sha256)
+    # The keys are derived as the signer would for each cursor again.
+    derived = [hmac.digest(key.encode(), _SALT, sha256) for key in reversed(keys)]
+    return Signer(derived, key_derivation="none", digest_method=sha256)

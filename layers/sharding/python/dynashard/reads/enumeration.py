@@ -21,13 +21,13 @@ from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Convert, Reading, Sources
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_damaged, is_live, is_marker
+from dynashard.repository.projection import MOST_NAMED
 from dynashard.routing import hash_of, home, index_hash, logical_partition_of, shard_keys
 from dynashard.schema import BORN, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
 
 _IDENTITY_BYTES: Final = 6
-_MOST_WANTED: Final = 100  # Attributes: longer projections would cost more than they save.
 
 
 class Enumeration:
@@ -160,7 +160,7 @@ class Enumeration:
         entity = self._query.entity
         # An index lags behind, so it may show markers for as long as any may exist, whatever the phase.
         moving = view.markers or not view.stable
-        reading = self._passing(self._entered) if moving else self._reading(self._entered)
+        reading = self._passing(self._entered) if moving else self._reading(self._entered, self._whole_items())
         members = [(each, own) for each in self._decoders.values() if (own := self._index_of(each)) is not None]
         needed = [name for each, own in members for name in each.attributes_of(own.fields)]
         # The entry of an adopted item, which has no revision, may contradict it.
@@ -184,9 +184,8 @@ class Enumeration:
         # An ordered listing learns from the sizes of stored items what a Query is billed for.
         if self._query.fields is not None or self._query.order == Order.ORDERED:
             return None
-        entities = self._decoders.values()
-        wanted = [name for each in entities for name in (*each.attributes_of(each.model.model_fields), REV, PREV, BORN)]
-        return None if len(wanted) > _MOST_WANTED else tuple(wanted)
+        wanted = tuple(name for each in self._decoders.values() for name in each.attributes)
+        return None if len(wanted) > MOST_NAMED else (*wanted, REV, PREV, BORN)
 
     def _live(self, row: Wire) -> bool:
         return (is_live(row, self._now) or is_damaged(row)) and self._ours(row)

@@ -5,11 +5,13 @@ on first, and the others only if it turns out to end later. A cursor has 9 bits 
 number (`scale`), rounded towards the page's end. The term is that of fence pointers in log-structured storage.
 
 An item that is inserted before a fence is not seen, so a fence is confirmed after a while: its shard is asked again.
-Shards take turns, so that somebody who reads slowly pays a part of it with each page, instead of all of it at once.
+Shards take turns, one after the other, so that somebody who reads slowly pays a part of it with each page, instead of
+all of it at once. A page asks all shards whose turns have come since the page before it, so the turn of that page says
+which these are, and no shard's own turn is kept.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, sqrt
 from typing import Any, Final, NamedTuple
@@ -21,15 +23,19 @@ LIFE_SECONDS: Final = 300
 shard, may be missed by the listing."""
 MOVING_LIFE_SECONDS: Final = 15
 """How long it holds in an index in which an update can give an item another sort key: that is an insert there."""
-_TURNS: Final = 16
-"""How many turns a life has. Groups of shards are confirmed one after the other, each in a turn of its own."""
-_TURN_BITS: Final = 5
+_TURNS: Final = 256
+"""How many turns a life has. So many shards have a turn each; of fewer, every turn is not used, and of more, some share
+one."""
 _MAX_SHARDS: Final = 1024
 ENDED: Final = ""
 """The next sort key of a shard that was read to its end; no stored sort key is empty."""
 _BITS: Final = 9
 _ENDED_LEVEL: Final = (1 << _BITS) - 1
+_SHIFT_BITS: Final = 6
 _ENDS: Final = frozenset({ENDED, BEYOND_ALL})
+_UNUSED: Final = (0, 0, 0, "0", 0)
+"""Release 0.1.0 reads these in a cursor, and then finds that the first member is none of its shapes. It asks all shards
+then. In its own cursors the second of them is not 0."""
 
 
 class Ahead(NamedTuple):
@@ -45,15 +51,14 @@ class Fences:
 
     Attributes:
         shape: the index slot, and for each logical partition the version of its layout and its number of shards.
-        asked: for each group of shards the turn in which all of it was asked last, counted from the epoch. A shard's
-            number modulo the number of groups is its group.
+        turn: the turn of the page, counted from the epoch.
         scale: how sort keys are numbers; so many bits of them, `shift`, are left out.
         origin: the number of the page's end.
         levels: for each shard how far its fence is from there; 0 if nothing is known.
     """
 
     shape: Sequence[Any]
-    asked: Sequence[int]
+    turn: int
     scale: Scale
     shift: int
     origin: int
@@ -68,10 +73,10 @@ class Fences:
         # Downwards, nothing is left at the text itself either.
         return self.scale.text(number << self.shift), -inf if forward else inf
 
-    def parted(self, limit: int, due: Collection[int] = ()) -> tuple[list[int], list[int]]:
-        """Return the shards to ask first for the next `limit` items, and the others.
+    def parted(self, limit: int, turn: int) -> tuple[list[int], list[int]]:
+        """Return the shards to ask first for the next `limit` items in a turn, and the others.
 
-        The first are those that are expected to have one of these items, and those of the groups that are `due`.
+        The first are those that are expected to have one of these items, and those that are due.
         """
         going = sorted(level for level in self.levels if level != _ENDED_LEVEL) or [_ENDED_LEVEL]
         # If items come to n shards at random, so many of these have none of the next P, with this variance.
@@ -81,42 +86,35 @@ class Fences:
         last = going[min(n, ceil(n * (1 - empty) + sqrt(max(0.0, variance)))) - 1]
         first, others = list[int](), list[int]()
         for shard, level in enumerate(self.levels):
-            (first if level <= last or shard % len(self.asked) in due else others).append(shard)
+            (first if level <= last or self.due(shard, turn) else others).append(shard)
         return first, others
 
-    def asked_in(self, shard: int) -> int:
-        """Return the turn in which a shard was asked last, as far as is known."""
-        return self.asked[shard % len(self.asked)]
-
-    def due(self, turn: int) -> set[int]:
-        """Return the groups of shards that are to be asked in a turn, so that no fence is used longer than its life."""
-        groups = len(self.asked)
+    def due(self, shard: int, turn: int) -> bool:
+        """Return whether the turn of a shard has come since the page, so that no fence is used longer than its life."""
+        since = turn - self.turn
         # What another clock learned in the future is not used either.
-        return {group for group, asked in enumerate(self.asked) if not turn - (turn - group) % groups <= asked <= turn}
+        return since < 0 or (turn - shard * _TURNS // len(self.levels)) % _TURNS < since
 
     def pack(self) -> list[Any]:
-        """Return it as JSON values."""
-        oldest, bits = min(self.asked), _BITS * len(self.levels)
+        """Return it as JSON values. The page's end is not repeated: the cursor has it as a position."""
+        bits = _BITS * len(self.levels)
         number = sum(level << _BITS * shard for shard, level in enumerate(self.levels))
-        for group, asked in enumerate(self.asked):
-            number |= min(asked - oldest, (1 << _TURN_BITS) - 1) << bits + _TURN_BITS * group
-        packed = b64encode(number.to_bytes(ceil((bits + _TURN_BITS * len(self.asked)) / 8))).decode()
-        # Releases that number sort keys in one way only compare the first member with a shape, and ask every shard.
-        about = [self.shape, self.scale.prefix, self.scale.alphabets]
-        return [about, oldest, 0, self.shift, f"{self.origin:x}", len(self.levels), packed]
+        number |= (self.turn << _SHIFT_BITS | self.shift) << bits
+        packed = b64encode(number.to_bytes(ceil(number.bit_length() / 8))).decode()
+        return [[self.shape, self.scale.prefix, self.scale.alphabets], *_UNUSED, packed]
 
     @classmethod
-    def unpack(cls, state: Sequence[Any]) -> "Fences | None":
-        """Return what `pack` wrote; None for what a release wrote that numbers sort keys in one way only."""
-        about, oldest, digits, shift, origin, count, packed = state
-        if digits:
+    def unpack(cls, state: Sequence[Any], end: str) -> "Fences | None":
+        """Return what `pack` wrote after a page that ended at a sort key; None for what release 0.1.0 wrote."""
+        about, *unused, packed = state
+        if tuple(unused) != _UNUSED:
             return None
         shape, prefix, alphabets = about
-        number = int.from_bytes(b64decode(packed))
+        number, count = int.from_bytes(b64decode(packed)), sum(shards for _, shards in shape[1:])
         levels = [number >> _BITS * shard & _ENDED_LEVEL for shard in range(count)]
-        turns = number >> _BITS * count
-        asked = [oldest + (turns >> _TURN_BITS * group & (1 << _TURN_BITS) - 1) for group in range(_groups(count))]
-        return cls(shape, asked, Scale(prefix, alphabets), shift, int(origin, 16), levels)
+        turn, shift = divmod(number >> _BITS * count, 1 << _SHIFT_BITS)
+        scale = Scale(prefix, alphabets)
+        return cls(shape, turn, scale, shift, scale.number(end) >> shift, levels)
 
 
 def turn_of(now: float, life: float) -> int:
@@ -124,17 +122,11 @@ def turn_of(now: float, life: float) -> int:
     return int(now * _TURNS // life)
 
 
-def _groups(shards: int) -> int:
-    return min(_TURNS, shards)
+def fences_after(shape: Sequence[Any], turn: int, end: str, ahead: Sequence[Ahead], *, forward: bool) -> Fences | None:
+    """Return the fences after a page in a turn that ended at a sort key.
 
-
-def fences_after(
-    shape: Sequence[Any], asked: Sequence[int], end: str, ahead: Sequence[Ahead], *, forward: bool
-) -> Fences | None:
-    """Return the fences after a page that ended at a sort key.
-
-    `ahead` says for each shard where it goes on at the earliest, and `asked` in which turn that was learned. None if
-    these are too many, or share too long a beginning.
+    `ahead` says for each shard where it goes on at the earliest. None if these are too many, or share too long a
+    beginning.
     """
     if len(ahead) > _MAX_SHARDS:
         return None
@@ -159,6 +151,4 @@ def fences_after(
             number -= 1
         return max(0, sign * ((number >> shift) - origin))
 
-    groups = _groups(len(ahead))
-    turns = [min(asked[group::groups]) for group in range(groups)]
-    return Fences(shape, turns, scale, shift, origin, list(map(level, ahead)))
+    return Fences(shape, turn, scale, shift, origin, list(map(level, ahead)))

@@ -41,6 +41,8 @@ Filters = Mapping[str, Any] | Sequence[Filter | tuple[str, str, Any]]
 
 def filters_of(given: Any) -> tuple[Filter, ...]:
     """Return the conditions that a caller gives; raises `InvalidQueryError` for what is none."""
+    if given.__class__ is tuple and not given:
+        return ()
     if isinstance(given, Mapping):
         return tuple(_equal(name, value) for name, value in given.items())
     if isinstance(given, Filter) or _is_condition(given):
@@ -96,6 +98,10 @@ class FilterExpression:
         return all(term.holds(item) for term in self.terms)
 
 
+_ALL: Final = FilterExpression("", {}, {})
+"""The expression that every item passes."""
+
+
 def filter_expression(entity: EntityDefinition[Any], filters: Filters) -> FilterExpression:
     """Return all filters joined by AND; the text is '' if there are none.
 
@@ -103,6 +109,8 @@ def filter_expression(entity: EntityDefinition[Any], filters: Filters) -> Filter
         InvalidQueryError: an unknown field or operator.
         InvalidValueError: a value that the field does not take.
     """
+    if not filters:
+        return _ALL
     texts: list[str] = []
     terms: list[Term] = []
     names: dict[str, str] = {}

@@ -1,13 +1,15 @@
 """What callers get of the rows of a listing: the items, without those that do not fit their entity."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, Undecodable, judged
 from dynashard.reads.query import Query
 from dynashard.repository.left_out import leave_out
 from dynashard.schema import TYPE
+
+_TO_JUDGE: Final = frozenset({dict, Undecodable})
 
 
 class Judge:
@@ -25,7 +27,7 @@ class Judge:
         self._revision_as = revision_as
         self._strict = query.strict
 
-    def split(self, rows: Iterable[Any]) -> tuple[list[Any], list[Undecodable]]:
+    def split(self, rows: list[Any]) -> tuple[list[Any], list[Undecodable]]:
         """Return what a caller gets, and what is left out.
 
         Rows are stored items, or what a reader made of them: entities, verdicts, or fields and documents as members of
@@ -33,8 +35,10 @@ class Judge:
 
         Raises `UndecodableItemError` if it is strict and something would be left out.
         """
-        items: list[Any] = []
         undecodable: list[Undecodable] = []
+        if _TO_JUDGE.isdisjoint(map(type, rows)):
+            return rows if self._fields is None else [row[0] for row in rows], undecodable
+        items: list[Any] = []
         for row in rows:
             found = self._judged(row) if row.__class__ is dict else row
             (undecodable if found.__class__ is Undecodable else items).append(found)

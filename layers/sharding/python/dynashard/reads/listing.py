@@ -72,7 +72,8 @@ class Listing(Generic[E]):
         if cursor is not None:
             recent, known, *states = self._cursors.read(cursor, fingerprint)
             positions = [decode_positions(*each) for each in zip(states, query.partitions, strict=True)]
-            fences = known and Fences.unpack(known)
+            # An ordered listing is at one sort key in all partitions.
+            fences = known and Fences.unpack(known, positions[0].open[0][0].sort)
             if dedup is not None:
                 dedup.recent = recent
         # More items may pass a filter than the page has room for: then its last stored item is the position.

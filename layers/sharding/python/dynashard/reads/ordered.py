@@ -124,7 +124,7 @@ def list_ordered(
     """
     began = fetch.clock()
     share = limit if dedup is None else min(MAX_READ, ceil(limit * dedup.excess))
-    layouts, runs, asked, fences = _first_round(fetch, after, fences, share, item_bytes, began=began)
+    layouts, runs, asked = _first_round(fetch, after, fences, share, item_bytes, began=began)
     reading = layouts[0].reading
     known = sum(len(run.rows) for run in runs)
     stored = _stored_bytes(runs, item_bytes)
@@ -165,7 +165,7 @@ def list_ordered(
         # If the budget ended before an item was known to come first, the next page begins here again, without fences.
         ended = all(run.ended for run in runs)
         return rows, None if ended else [run.state for run in runs if run.number == 0], None
-    learned = _learned(_turn(layouts, began), fences, runs, items, end[1].sort) if pays else None
+    learned = _learned(_turn(layouts, began), runs, items, end[1].sort) if pays else None
     return rows, _positions(runs, items, end, dedup), learned
 
 
@@ -177,14 +177,14 @@ def _first_round(
     item_bytes: float | None,
     *,
     began: float,
-) -> tuple[Sequence[Layout], list[_Run], int, Fences | None]:
-    """Return the layouts, all sources, how many items were asked of those that were read, and the fences if used."""
+) -> tuple[Sequence[Layout], list[_Run], int]:
+    """Return the layouts, all sources, and how many items were asked of those that were read."""
     while True:
         layouts = fetch.layouts()
         asked = runs = _runs(layouts, after)
         used = fences if fences is not None and _skippable(layouts) and fences.shape == _shape(layouts) else None
         if used is not None:
-            first, others = used.parted(limit, used.due(_turn(layouts, began)))
+            first, others = used.parted(limit, _turn(layouts, began))
             asked = [runs[rank] for rank in first]
             for rank in others:
                 runs[rank].place = used.place(rank, forward=layouts[0].reading.forward)
@@ -195,7 +195,7 @@ def _first_round(
             continue
         for run, chunk in zip(asked, chunks, strict=True):
             run.add(chunk, None)
-        return layouts, runs, share, used
+        return layouts, runs, share
 
 
 def _stored_bytes(runs: Sequence[_Run], item_bytes: float | None) -> float:
@@ -330,22 +330,18 @@ def _positions(
     return [_after(each, run, position, of_run, whole=whole) for each in parts.values()]
 
 
-def _learned(
-    turn: int, before: Fences | None, runs: Sequence[_Run], items: Sequence[_Ranked], end: str
-) -> Fences | None:
-    """The fence keys after a page of these items in a turn. `before` are those that it has used."""
+def _learned(turn: int, runs: Sequence[_Run], items: Sequence[_Ranked], end: str) -> Fences | None:
+    """The fence keys after a page of these items in a turn."""
     reading = runs[0].layout.reading
     returned = Counter(rank for rank, _ in items)
-    asked, ahead = [turn] * len(runs), list[Ahead]()
+    ahead = list[Ahead]()
     for run in runs:
         if returned[run.rank] < len(run.rows):
             ahead.append(Ahead(run.rows[returned[run.rank]][reading.sort_attribute]["S"]))
         else:
             ahead.append(Ahead(ENDED if run.ended else run.place[0], beyond=run.reached is None))
-        if run.reached is None and not run.ended and before is not None:
-            asked[run.rank] = before.asked_in(run.rank)
     shape = _shape([run.layout for run in runs if run.number == 0])
-    return fences_after(shape, asked, end, ahead, forward=reading.forward)
+    return fences_after(shape, turn, end, ahead, forward=reading.forward)
 
 
 def _after(any_of: _Run, run: _Run, position: Position, returned: Sequence[Wire], *, whole: bool) -> Positions:

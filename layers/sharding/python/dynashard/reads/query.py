@@ -36,6 +36,9 @@ class Order(StrEnum):
     """Shard 0 to its end, then shard 1, and so on."""
 
 
+_ORDERS: Final = frozenset(Order)
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How much work one call may do before it returns a short page: Query requests, and read capacity units."""
@@ -89,7 +92,7 @@ class Query:
     filters: Filters = ()
     fields: Sequence[str] | None = None
     consistent: bool = False
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = Budget()
     distinct: str | None = None
     strict: bool = False
     _named: Mapping[str, Mapping[str, Any]] = field(init=False, repr=False, compare=False)
@@ -104,7 +107,7 @@ class Query:
         if isinstance(self.limit, bool) or not isinstance(self.limit, int) or not 1 <= self.limit <= MAX_LIMIT:
             message = f"limit is {self.limit!r}; it must be a number from 1 to {MAX_LIMIT}"
             raise InvalidQueryError(message, field="limit")
-        if self.order not in tuple(Order):
+        if not isinstance(self.order, str) or self.order not in _ORDERS:
             turned = '; write direction="asc" or "desc"' if self.order in _DIRECTIONS else ""
             message = f"order is {self.order!r}; it must be one of {', '.join(Order)}{turned}"
             raise InvalidQueryError(message, field="order")

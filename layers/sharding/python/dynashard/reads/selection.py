@@ -38,11 +38,11 @@ def index_of(
         indexes: the indexes that may be selected; all but read replicas if None.
         filters: the fields that may filter any listing.
     """
-    if indexes is None:
-        indexes = listed_indexes(entity)
     given = set(names)
     if _takes(entity, given, filters):
         return None
+    if indexes is None:
+        indexes = listed_indexes(entity)
     fitting = [name for name, index in indexes.items() if _takes(index, given, filters)]
     if len(fitting) == 1:
         return fitting[0]

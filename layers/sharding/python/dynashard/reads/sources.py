@@ -5,7 +5,7 @@ Where a source continues is a keyset position: the last sort key, and in an inde
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
 from typing import Any, Final, NamedTuple
 
@@ -220,10 +220,10 @@ class Reading:
             request["FilterExpression"] = self.filters.text
         if self.fields is not None:
             keys = (self._partition_attribute, self.sort_attribute)
-            projected = dict.fromkeys((*self.fields, *self.needed, *ALWAYS_READ, *keys))
-            placeholders = {f"#p{i}": name for i, name in enumerate(projected)}
+            request["ProjectionExpression"], placeholders = _projection(
+                (*self.fields, *self.needed, *ALWAYS_READ, *keys)
+            )
             names |= placeholders
-            request["ProjectionExpression"] = ", ".join(placeholders)
         if names:
             request["ExpressionAttributeNames"] = names
         return Call("Query", request)
@@ -242,3 +242,10 @@ class Reading:
         if furthest is not None and not bounds.contains(furthest[attribute]["S"]):
             return Chunk([row for row in rows if bounds.contains(row[attribute]["S"])], None)
         return Chunk(rows, None if last is None else self.position(last))
+
+
+@lru_cache(maxsize=256)
+def _projection(attributes: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
+    """Return the expression that projects attributes, and their names by placeholder."""
+    placeholders = {f"#p{i}": name for i, name in enumerate(dict.fromkeys(attributes))}
+    return ", ".join(placeholders), placeholders

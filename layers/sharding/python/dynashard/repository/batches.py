@@ -5,10 +5,10 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from dynashard.entity import Entity
 from dynashard.errors import DynashardError, OutcomeUnknownError, UnprocessedError
-from dynashard.repository.batch import Reading
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import key_named
 from dynashard.repository.left_out import Found, found_in
+from dynashard.repository.projection import without_index_keys
 from dynashard.repository.store import E, KeyLike
 
 _OPERATION: Final = "BatchWriteItem"
@@ -57,7 +57,8 @@ class Batches(Generic[E]):
 
             reader = entities_of(entity)
         try:
-            stored = self._items.reader.read_all(list(names), Reading(consistent, reader=reader))
+            reading = without_index_keys(entity)._replace(consistent=consistent, reader=reader)
+            stored = self._items.reader.read_all(list(names), reading)
         except UnprocessedError as error:
             raise self._items.batch_error(error, names) from error.__cause__
         return found_in(map(stored.get, wanted), entity.decode, strict=strict)

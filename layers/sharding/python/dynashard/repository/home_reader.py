@@ -96,12 +96,14 @@ class _Lookup:
     ) -> dict[ItemKey, _Marker | None]:
         """Add the live items to `found`; return the markers."""
         markers: dict[ItemKey, _Marker | None] = {}
-        now = self._store.now()
+        clock = self._store.runtime.clock()
+        now = int(clock)
         for key, places in asked.items():
-            item, place = stored.get(key), _first(places)
-            if item is not None and is_live(item, now) and not view_ended(self._store, places):
+            item = stored.get(key)
+            if item is not None and clock <= places.view.expires and is_live(item, now):
                 self.found[key] = item
                 continue
+            place = _first(places)
             if self._overtaken(key, places):
                 markers[key] = None
                 continue

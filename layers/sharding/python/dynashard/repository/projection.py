@@ -1,14 +1,17 @@
 """Projections: which attributes DynamoDB sends of an item, so that the others are neither sent nor decoded."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.nearest import hint
 from dynashard.repository.batch import Reading
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE
+from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PK, PREV, REV, SK, TYPE
 
+MOST_NAMED: Final = 100
+"""The most attributes that are named to leave out the keys of indexes."""
 _JUDGED: Final = (PK, SK, TYPE, REV, EXPIRES_AT, MOVED_TO)
 """Attributes that show which item it is, whether it is live, and at which revision."""
 
@@ -28,11 +31,24 @@ def projection(entity: EntityDefinition[Any], fields: Sequence[str], *, consiste
     return Reading(consistent, ", ".join(names), names=names)
 
 
+@lru_cache(maxsize=1024)
+def without_index_keys(entity: EntityDefinition[Any]) -> Reading:
+    """Return the eventually consistent reading of whole entities: all that they have, so no keys of indexes are sent.
+
+    Of an entity with very many fields, it reads whole items, because the names would take longer than the keys.
+    """
+    if len(entity.attributes) > MOST_NAMED:
+        return Reading(consistent=False)
+    names = {f"#p{at}": each for at, each in enumerate(dict.fromkeys((*entity.attributes, *_JUDGED, PREV, BORN)))}
+    return Reading(consistent=False, fields=", ".join(names), names=names)
+
+
 def check_projected(entity: EntityDefinition[Any], fields: Sequence[str]) -> None:
     """Raise `InvalidQueryError` for a field that is unknown, or an attachment."""
+    known = entity.model.model_fields
     for name in fields:
-        if name not in entity.model.model_fields:
-            near = hint(name, entity.model.model_fields)
+        if name not in known:
+            near = hint(name, known)
             raise InvalidQueryError(f"{entity.name} has no field {name}{near}", field="fields")
         if name in entity.attachments:
             message = f"{name} is an attachment, which only a get of its item reads: include=[{name!r}]"

@@ -84,22 +84,23 @@ def revision_read(over: Entity, if_match: str | None) -> str:
 
 def replacement(entity: EntityDefinition[Any], item: Wire) -> dict[str, Any]:
     """Return the parts of an UpdateItem request that store an item, without its stored key, over a live one."""
-    expression, names = _expression(entity, tuple(item))
-    values = {f":{number}": value for number, value in enumerate(item.values())}
+    expression, names, placeholders = _expression(entity, tuple(item))
     return {
         "UpdateExpression": expression,
         "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": values,
+        "ExpressionAttributeValues": dict(zip(placeholders, item.values(), strict=True)),
     }
 
 
 @lru_cache(maxsize=1024)
-def _expression(entity: EntityDefinition[Any], stored: Sequence[str]) -> tuple[str, Mapping[str, str]]:
+def _expression(entity: EntityDefinition[Any], stored: Sequence[str]) -> tuple[str, Mapping[str, str], Sequence[str]]:
+    """The expression that stores these attributes and removes others, and the placeholders of names and of values."""
     removed = sorted(owned_attributes(entity) - {PK, SK, *stored})
     names = {f"#{number}": name for number, name in enumerate([*stored, *removed])}
-    assigned = ",".join(f"#{number}=:{number}" for number in range(len(stored)))
+    values = [f":{number}" for number in range(len(stored))]
+    assigned = ",".join(f"#{value[1:]}={value}" for value in values)
     erased = ",".join(f"#{len(stored) + number}" for number in range(len(removed)))
-    return f"SET {assigned} REMOVE {erased}" if removed else f"SET {assigned}", names
+    return f"SET {assigned} REMOVE {erased}" if removed else f"SET {assigned}", names, values
 
 
 def difference(entity: EntityDefinition[Any], item: Wire, over: Entity) -> dict[str, Any]:

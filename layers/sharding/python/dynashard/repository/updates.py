@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from decimal import Context, Decimal
+from functools import lru_cache
 from types import NoneType
 from typing import Any, Final, NamedTuple
 
@@ -137,6 +138,38 @@ def update_expression(
     # A moved copy has `MovedFrom` until its next real write, which this is.
     removed = [MOVED_FROM, *gone, *entity.attributes_of(emptied)]
     added = {name: encode_value(value, path=name) for name, value in updates.add.items()}
+    names, slots, terms = _placed(tuple(attributes), tuple(first), tuple(removed), tuple(added))
+    clauses = [", ".join(["SET " + terms.assigned, *members.assigned()])]
+    clauses.append(", ".join(["REMOVE " + terms.removed, *members.removed]))
+    if added:
+        clauses.append("ADD " + terms.added)
+    expression = " ".join(clauses)
+    if before and len(expression) > MOST_CHARACTERS:
+        return update_expression(entity, updates, system=system, first=first, gone=gone, now=now, before={})
+    stored = {slots[name]: value for name, value in {**attributes, **first, **added}.items()}
+    return {
+        "UpdateExpression": expression,
+        "ExpressionAttributeNames": {**names, **members.names()},
+        "ExpressionAttributeValues": stored | members.values(),
+    }
+
+
+class _Terms(NamedTuple):
+    """The terms of an update expression, by clause."""
+
+    assigned: str
+    removed: str
+    added: str
+
+
+@lru_cache(maxsize=1024)
+def _placed(
+    attributes: tuple[str, ...], first: tuple[str, ...], removed: tuple[str, ...], added: tuple[str, ...]
+) -> tuple[Mapping[str, str], Mapping[str, str], _Terms]:
+    """Return the names by placeholder, the placeholders of values by name, and the terms of an update of attributes.
+
+    They depend on the names alone, and updates of a program have few different ones.
+    """
     names = {f"#{i}": name for i, name in enumerate([*attributes, *first, *removed, *added])}
     place = {name: alias for alias, name in names.items()}
     slots = {name: ":rev" if name == REV else f":{place[name][1:]}" for name in [*attributes, *first, *added]}
@@ -145,16 +178,5 @@ def update_expression(
     if PREV not in attributes:
         # The revision that is replaced is not known; an adopted item may have none.
         terms.append(f"{PREV} = if_not_exists({REV}, :rev)")
-    clauses = ["SET " + ", ".join([*terms, *members.assigned()])]
-    clauses.append("REMOVE " + ", ".join([*(place[name] for name in removed), *members.removed]))
-    if added:
-        clauses.append("ADD " + ", ".join(f"{place[name]} {slots[name]}" for name in added))
-    expression = " ".join(clauses)
-    if before and len(expression) > MOST_CHARACTERS:
-        return update_expression(entity, updates, system=system, first=first, gone=gone, now=now, before={})
-    stored = {slots[name]: value for name, value in {**attributes, **first, **added}.items()}
-    return {
-        "UpdateExpression": expression,
-        "ExpressionAttributeNames": names | members.names(),
-        "ExpressionAttributeValues": stored | members.values(),
-    }
+    sums = ", ".join(f"{place[name]} {slots[name]}" for name in added)
+    return names, slots, _Terms(", ".join(terms), ", ".join(place[name] for name in removed), sums)

@@ -120,8 +120,11 @@ class WriteBuilder(Generic[E]):
 
     def created_of(self, item: E) -> datetime | None:
         """Return the creation stamp of an item, if it was read from the store."""
-        names = () if item.revision is None else self._entity.created_fields
-        return next((item.__dict__[name] for name in names), None)
+        if item.revision is not None:
+            for name in self._entity.created_fields:
+                created: datetime = item.__dict__[name]
+                return created
+        return None
 
     def update(
         self,

@@ -14,6 +14,7 @@ from yarl import URL
 from dynashard_lab.bench import stored
 from dynashard_lab.bench.clients.awaiting import Awaiting
 
+_ATTACHED = {"PK": stored.partition_of(0), "SK": stored.ATTACHED}
 _ITEM = stored.plain(stored.user_item(0, 1))
 
 
@@ -42,6 +43,19 @@ class Aiodynamo(Awaiting):
         unmoved = F("MovedTo").does_not_exist()
         return await self._client.put_item(stored.TABLE, _ITEM, return_values=ReturnValues.all_old, condition=unmoved)
 
+    async def attached(self) -> Any:
+        return await self._client.get_item(stored.TABLE, _ATTACHED)
+
+    async def update(self) -> Any:
+        name, at, revision = (F(name).set(value) for name, value in stored.CHANGED.items())
+        return await self._client.update_item(
+            stored.TABLE,
+            stored.key_of(_ITEM),
+            name & at & revision,
+            return_values=ReturnValues.all_new,
+            condition=F("PK").exists() & F("MovedTo").does_not_exist(),
+        )
+
     async def batch_write(self) -> int:
         return stored.BATCH - len(await self._client.batch_write({stored.TABLE: self._writes}))
 
@@ -50,6 +64,11 @@ class Aiodynamo(Awaiting):
 
     async def page(self) -> Any:
         return (await self._query(0, limit=stored.PAGE)).items
+
+    async def index(self) -> Any:
+        entries = HashKey(f"{stored.INDEX}PK", stored.entries_of(0))
+        found = await self._client.query_single_page(stored.TABLE, entries, index=stored.INDEX, limit=stored.PAGE)
+        return found.items
 
     async def three_fields(self) -> Any:
         first, second, third = (F(name) for name in stored.FIELDS)

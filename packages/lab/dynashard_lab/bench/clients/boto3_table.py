@@ -11,6 +11,9 @@ from dynashard_lab.bench import stored
 from dynashard_lab.bench.clients.threads import THREADS, Threads
 
 _ITEM = stored.plain(stored.user_item(0, 1))
+_UPDATE = {name: stored.UPDATE[name] for name in ("UpdateExpression", "ConditionExpression", "ReturnValues")}
+_UPDATED = {f":{name}": value for name, value in stored.CHANGED.items()}
+_ATTACHED = stored.key_of(stored.plain({"PK": {"S": stored.partition_of(0)}, "SK": {"S": stored.ATTACHED}}))
 _OPTIONS = {name: stored.PUT[name] for name in ("ConditionExpression", "ReturnValues", "ReturnConsumedCapacity")}
 
 
@@ -45,6 +48,15 @@ class Boto3Table:
     def put(self) -> Any:
         return self._table.put_item(Item=_ITEM, **_OPTIONS).get("Attributes")
 
+    def attached(self) -> Any:
+        return self._table.get_item(Key=_ATTACHED, ReturnConsumedCapacity="TOTAL").get("Item")
+
+    def update(self) -> Any:
+        updated = self._table.update_item(
+            Key=stored.key_of(_ITEM), ExpressionAttributeValues=_UPDATED, ReturnConsumedCapacity="TOTAL", **_UPDATE
+        )
+        return updated.get("Attributes")
+
     def batch_write(self) -> int:
         return stored.BATCH - len(self._resource.batch_write_item(RequestItems=self._writes)["UnprocessedItems"])
 
@@ -53,6 +65,16 @@ class Boto3Table:
 
     def page(self) -> Any:
         return self._query(0, Limit=stored.PAGE)["Items"]
+
+    def index(self) -> Any:
+        condition = Key(f"{stored.INDEX}PK").eq(stored.entries_of(0))
+        answer = self._table.query(
+            IndexName=stored.INDEX,
+            KeyConditionExpression=condition,
+            Limit=stored.PAGE,
+            ReturnConsumedCapacity="TOTAL",
+        )
+        return answer["Items"]
 
     def three_fields(self) -> Any:
         return self._query(0, Limit=stored.PAGE, ProjectionExpression=", ".join(stored.FIELDS))["Items"]

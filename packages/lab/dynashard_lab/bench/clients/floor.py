@@ -68,6 +68,11 @@ class Floor:
         self._url, self._shards = url, shards
         self._connection = Connection(url)
         self._get, self._put = request_of("GetItem", stored.GET), request_of("PutItem", stored.PUT)
+        self._update = request_of("UpdateItem", stored.UPDATE)
+        self._attached, self._index = (
+            request_of("GetItem", stored.ATTACHED_GET),
+            request_of("Query", stored.INDEX_QUERY),
+        )
         self._page, self._fields = request_of("Query", stored.PAGE_QUERY), request_of("Query", stored.FIELDS_QUERY)
 
     @cached_property
@@ -88,6 +93,12 @@ class Floor:
     def put(self) -> int:
         return self._exchange(self._put, 1)
 
+    def attached(self) -> int:
+        return self._exchange(self._attached, 1)
+
+    def update(self) -> int:
+        return self._exchange(self._update, 1)
+
     def batch_write(self) -> int:
         return self._exchange(self._writes, stored.BATCH)
 
@@ -96,6 +107,9 @@ class Floor:
 
     def page(self) -> int:
         return self._exchange(self._page, stored.PAGE)
+
+    def index(self) -> int:
+        return self._exchange(self._index, stored.PAGE)
 
     def three_fields(self) -> int:
         return self._exchange(self._fields, stored.PAGE)

@@ -53,6 +53,10 @@ class Client(Protocol):
         """Replace an item on a condition. Return the old item, or the new one if the client cannot return the old."""
         ...
 
+    def update(self) -> Answer:
+        """Set three attributes of an item on a condition, and return the new item if the client can."""
+        ...
+
     def batch_write(self) -> Answer:
         """Put 25 items with one request, and return how many were put."""
         ...
@@ -69,6 +73,10 @@ class Client(Protocol):
         """Return three fields of the first 100 items of a shard, as mappings if the client has them."""
         ...
 
+    def index(self) -> Answer:
+        """Return a list of the first 100 items of a shard of an index."""
+        ...
+
     def fan_out(self) -> Answer:
         """Read all shards at the same time, and return the number of items."""
         ...
@@ -79,6 +87,14 @@ class Client(Protocol):
 
     def close(self) -> None:
         """Close connections and end threads."""
+        ...
+
+
+class ReadsAttached(Protocol):
+    """A client that also reads an item that has an attribute besides those of a user. Clients of models do without."""
+
+    def attached(self) -> Answer:
+        """Return an item with an attachment, which is not read."""
         ...
 
 

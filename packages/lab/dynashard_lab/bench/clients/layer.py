@@ -31,9 +31,14 @@ class Layer:
 
     def __init__(self, transport: Transport, shards: int) -> None:
         self._transport, self._shards = transport, shards
-        self._users: Collection[Any] = opened(transport).collection(
-            User if shards == stored.SHARDS else users_of(shards)
-        )
+        self._db = opened(transport)
+        self._users: Collection[Any] = self._db.collection(User if shards == stored.SHARDS else users_of(shards))
+
+    @cached_property
+    def _with_attachments(self) -> Collection[Any]:
+        from dynashard_lab.bench.attached import AttachedUser  # noqa: PLC0415 - no part of a cold start
+
+        return self._db.collection(AttachedUser)
 
     @cached_property
     def _item(self) -> Any:
@@ -53,6 +58,12 @@ class Layer:
     def put(self) -> Any:
         return self._users.replace(self._item)
 
+    def attached(self) -> Any:
+        return self._with_attachments.get(_key_of(stored.ATTACHED))
+
+    def update(self) -> Any:
+        return self._users.update(_key(1), set={"display_name": stored.CHANGED["display_name"]})
+
     def batch_write(self) -> int:
         self._users.batch_write(put=self._batch, whole=True)
         return len(self._batch)
@@ -62,6 +73,10 @@ class Layer:
 
     def page(self) -> Any:
         return self._users.list({"tenant_id": stored.TENANT}, limit=stored.PAGE).items
+
+    def index(self) -> Any:
+        # The fields select the index.
+        return self._users.list(tenant_id=stored.TENANT, department="engineering", limit=stored.PAGE).items
 
     def three_fields(self) -> Any:
         return self._users.list({"tenant_id": stored.TENANT}, limit=stored.PAGE, fields=stored.FIELDS).items
@@ -77,4 +92,8 @@ class Layer:
 
 
 def _key(number: int) -> dict[str, str]:
-    return {"tenant_id": stored.TENANT, "id": f"{stored.KSUID}{number:024d}"}
+    return _key_of(f"{stored.KSUID}{number:024d}")
+
+
+def _key_of(identity: str) -> dict[str, str]:
+    return {"tenant_id": stored.TENANT, "id": identity}

@@ -15,6 +15,21 @@ _PUT: dict[str, Any] = {
     "return_values_on_condition_check_failure": True,
 }
 
+_UPDATE: dict[str, Any] = {
+    "update_expression": stored.UPDATE["UpdateExpression"],
+    "condition_expression": stored.UPDATE["ConditionExpression"],
+    "expression_attribute_values": {f":{name}": value for name, value in stored.CHANGED.items()},
+    "return_values": "ALL_NEW",
+}
+_ATTACHED = {"PK": stored.partition_of(0), "SK": stored.ATTACHED}
+_INDEX: dict[str, Any] = {
+    "table": stored.TABLE,
+    "key_condition_expression": f"{stored.INDEX}PK = :pk",
+    "expression_attribute_values": {":pk": stored.entries_of(0)},
+    "index_name": stored.INDEX,
+    "limit": stored.PAGE,
+}
+
 
 def _query(shard: int) -> dict[str, Any]:
     return {
@@ -50,6 +65,12 @@ class PydynoxDictionaries:
     def put(self) -> Any:
         return self._client.sync_put_item(stored.TABLE, _ITEM, **_PUT)
 
+    def attached(self) -> Any:
+        return self._client.sync_get_item(stored.TABLE, _ATTACHED)
+
+    def update(self) -> Any:
+        return self._client.sync_update_item(stored.TABLE, stored.key_of(_ITEM), **_UPDATE)
+
     def batch_write(self) -> int:
         self._client.sync_batch_write(stored.TABLE, put_items=self._prepared.batch)
         return stored.BATCH
@@ -59,6 +80,9 @@ class PydynoxDictionaries:
 
     def page(self) -> Any:
         return list(self._client.sync_query(**_query(0), limit=stored.PAGE))
+
+    def index(self) -> Any:
+        return list(self._client.sync_query(**_INDEX))
 
     def three_fields(self) -> Any:
         fields = ", ".join(stored.FIELDS)
@@ -90,6 +114,12 @@ class PydynoxDictionariesAsync(Awaiting):
     async def put(self) -> Any:
         return await self._client.put_item(stored.TABLE, _ITEM, **_PUT)
 
+    async def attached(self) -> Any:
+        return await self._client.get_item(stored.TABLE, _ATTACHED)
+
+    async def update(self) -> Any:
+        return await self._client.update_item(stored.TABLE, stored.key_of(_ITEM), **_UPDATE)
+
     async def batch_write(self) -> int:
         await self._client.batch_write(stored.TABLE, put_items=self._prepared.batch)
         return stored.BATCH
@@ -99,6 +129,9 @@ class PydynoxDictionariesAsync(Awaiting):
 
     async def page(self) -> Any:
         return [item async for item in self._client.query(**_query(0), limit=stored.PAGE)]
+
+    async def index(self) -> Any:
+        return [item async for item in self._client.query(**_INDEX)]
 
     async def three_fields(self) -> Any:
         fields = ", ".join(stored.FIELDS)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydynox import BatchWriter, DynamoDBClient, Model, ModelConfig, SyncBatchWriter
 from pydynox.attributes import NumberAttribute, StringAttribute
+from pydynox.indexes import GlobalSecondaryIndex
 
 from dynashard_lab.bench import stored
 from dynashard_lab.bench.clients.awaiting import Awaiting
@@ -53,6 +54,7 @@ def model_on(client: Any) -> Any:
         GSI2SK = StringAttribute()
         GSI3PK = StringAttribute()
         GSI3SK = StringAttribute()
+        by_department = GlobalSecondaryIndex(stored.INDEX, partition_key="GSI2PK", sort_key="GSI2SK")
 
     return PeerUser
 
@@ -93,6 +95,11 @@ class PydynoxModels:
         self._made.item.sync_save(condition=self._model.MovedTo.not_exists(), full_replace=True)
         return self._made.item
 
+    def update(self) -> Any:
+        model = self._model
+        self._made.item.sync_update(condition=model.PK.exists() & model.MovedTo.not_exists(), **stored.CHANGED)
+        return self._made.item
+
     def batch_write(self) -> int:
         with SyncBatchWriter(self._made.client, stored.TABLE) as writing:
             for item in self._made.batch:
@@ -104,6 +111,9 @@ class PydynoxModels:
 
     def page(self) -> Any:
         return list(self._model.sync_query(stored.partition_of(0), limit=stored.PAGE))
+
+    def index(self) -> Any:
+        return list(self._model.by_department.sync_query(GSI2PK=stored.entries_of(0), limit=stored.PAGE))
 
     def three_fields(self) -> Any:
         found = self._model.sync_query(
@@ -139,6 +149,11 @@ class PydynoxModelsAsync(Awaiting):
         await self._made.item.save(condition=self._model.MovedTo.not_exists(), full_replace=True)
         return self._made.item
 
+    async def update(self) -> Any:
+        model = self._model
+        await self._made.item.update(condition=model.PK.exists() & model.MovedTo.not_exists(), **stored.CHANGED)
+        return self._made.item
+
     async def batch_write(self) -> int:
         async with BatchWriter(self._made.client, stored.TABLE) as writing:
             for item in self._made.batch:
@@ -150,6 +165,10 @@ class PydynoxModelsAsync(Awaiting):
 
     async def page(self) -> Any:
         return [item async for item in self._model.query(stored.partition_of(0), limit=stored.PAGE)]
+
+    async def index(self) -> Any:
+        found = self._model.by_department.query(GSI2PK=stored.entries_of(0), limit=stored.PAGE)
+        return [item async for item in found]
 
     async def three_fields(self) -> Any:
         found = self._model.query(stored.partition_of(0), limit=stored.PAGE, fields=list(stored.FIELDS), as_dict=True)

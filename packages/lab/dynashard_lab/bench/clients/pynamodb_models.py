@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
 from dynashard_lab.bench import stored
@@ -15,6 +16,14 @@ from dynashard_lab.bench.clients.threads import THREADS, Threads
 
 def model_at(url: str) -> Any:
     """Return the model of a user, bound to a server."""
+
+    class ByDepartment(GlobalSecondaryIndex[Any]):
+        class Meta:
+            index_name = stored.INDEX
+            projection = AllProjection()
+
+        GSI2PK = UnicodeAttribute(hash_key=True)
+        GSI2SK = UnicodeAttribute(range_key=True)
 
     class PeerUser(Model):
         class Meta:
@@ -49,6 +58,7 @@ def model_at(url: str) -> Any:
         GSI2SK = UnicodeAttribute()
         GSI3PK = UnicodeAttribute()
         GSI3SK = UnicodeAttribute()
+        by_department = ByDepartment()
 
     return PeerUser
 
@@ -81,6 +91,12 @@ class PynamodbModels:
         self._item.save(self._model.MovedTo.does_not_exist())
         return self._item
 
+    def update(self) -> Any:
+        model = self._model
+        actions = [getattr(model, name).set(value) for name, value in stored.CHANGED.items()]
+        self._item.update(actions, condition=model.PK.exists() & model.MovedTo.does_not_exist())
+        return self._item
+
     def batch_write(self) -> int:
         with self._model.batch_write() as writing:
             for item in self._batch:
@@ -92,6 +108,9 @@ class PynamodbModels:
 
     def page(self) -> Any:
         return list(self._model.query(stored.partition_of(0), limit=stored.PAGE))
+
+    def index(self) -> Any:
+        return list(self._model.by_department.query(stored.entries_of(0), limit=stored.PAGE))
 
     def three_fields(self) -> Any:
         found = self._model.query(stored.partition_of(0), limit=stored.PAGE, attributes_to_get=list(stored.FIELDS))

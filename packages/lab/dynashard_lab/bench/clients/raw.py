@@ -40,6 +40,12 @@ class Botocore:
     def put(self) -> Any:
         return self._client.put_item(**stored.PUT).get("Attributes")
 
+    def attached(self) -> Any:
+        return self._client.get_item(**stored.ATTACHED_GET).get("Item")
+
+    def update(self) -> Any:
+        return self._client.update_item(**stored.UPDATE).get("Attributes")
+
     def batch_write(self) -> int:
         return stored.BATCH - len(self._client.batch_write_item(**self._writes)["UnprocessedItems"])
 
@@ -48,6 +54,9 @@ class Botocore:
 
     def page(self) -> Any:
         return self._client.query(**stored.PAGE_QUERY)["Items"]
+
+    def index(self) -> Any:
+        return self._client.query(**stored.INDEX_QUERY)["Items"]
 
     def three_fields(self) -> Any:
         return self._client.query(**stored.FIELDS_QUERY)["Items"]

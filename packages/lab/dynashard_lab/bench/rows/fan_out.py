@@ -22,7 +22,7 @@ def rows(world: World) -> Iterator[Row]:
             for count in sorted({1, min(2, available())}):
                 clock: Clock = "wall" if delay_ms else "cpu"
                 processors = "1 processor" if count == 1 else f"{count} processors"
-                limits = {DIRECT: Limit(0.15 if delay_ms else 0.08)} if count == 1 else {}
+                limits = {DIRECT: Limit(0.15 if delay_ms else 0.09)} if count == 1 else {}
                 yield Row(
                     f"{shards} shards of {PAGE} items, server after {delay_ms} ms, {processors}",
                     contenders(opened, "fan_out"),

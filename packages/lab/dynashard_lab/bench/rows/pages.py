@@ -6,12 +6,15 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import zip_longest
 from random import Random
+from time import time
 from typing import Any, Final
 
 from ksuid import Ksuid
 
 from dynashard import Collection, Dynashard, Entity, Key, Page, Registry, Shards
+from dynashard.runtime import Runtime
 from dynashard.transport import Call, Transport, metered
+from dynashard_lab.bench.clients.layer import CURSOR_KEYS
 from dynashard_lab.bench.measure import Fact
 from dynashard_lab.bench.rows.rest import over_rest
 from dynashard_lab.bench.stored import TABLE
@@ -25,6 +28,9 @@ ITEMS_OF_A_SHARD: Final = 50
 PAGE: Final = 50
 ORDERED_UNITS: Final = {16: 17.0, 64: 21.0, 256: 29.0}
 """The highest average after the first page."""
+READING_SECONDS: Final = 20
+SLOW_UNITS: Final = 40
+LAST_PAGES: Final = 4
 WIDEST: Final = 1024
 WIDE_ITEMS: Final = 4096
 WIDE_PAGE: Final = 10
@@ -68,6 +74,8 @@ def rows(world: World) -> Iterator[Fact]:
         records = _loaded(db, shards, count)
         yield from _round_robin(records, shards, count)
         yield from _ordered(records, shards, count)
+        if shards == max(ORDERED_UNITS):
+            yield from _slowly(db, shards)
     yield _high_watermark(transport, 16)
     yield from _widest(_loaded(db, WIDEST, WIDE_ITEMS))
     transport.close()
@@ -115,6 +123,29 @@ def _ordered(records: Collection[Any], shards: int, count: int) -> Iterator[Fact
     wrong = sum(got != wanted for got, wanted in zip_longest(keys, sorted(ksuids(count))))
     yield Fact(subject, "items out of order or missed", wrong, "items", 0)
     yield _cursor(subject, pages, ORDERED_CURSOR)
+
+
+def _slowly(db: Dynashard, shards: int) -> Iterator[Fact]:
+    """Measure the pages of a person who reads for a while between them."""
+    now, store = [time()], db.store
+    slow = Dynashard(
+        store.transport,
+        table=store.table,
+        cursor_keys=CURSOR_KEYS,
+        topology=store.router.topology,
+        runtime=Runtime(lambda: now[0]),
+    )
+    units, cursor = list[float](), None
+    while cursor is not None or not units:
+        page = slow.collection(wide(shards)).list({"tenant_id": LARGE}, order="ordered", limit=PAGE, cursor=cursor)
+        units.append(page.consumed.read_units)
+        cursor = page.cursor
+        now[0] += READING_SECONDS
+    subject, what = f"ordered, {shards} shards", f"read units a page of {PAGE}, {READING_SECONDS} seconds between pages"
+    # The first page learns the fences, and the last ones have few items left.
+    middle = units[1:-LAST_PAGES]
+    yield Fact(subject, f"{what}, on average", round(statistics.mean(middle), 2), "units")
+    yield Fact(subject, f"{what}, at most", max(middle), "units", SLOW_UNITS)
 
 
 def _means(subject: str, pages: list[Page[Any]], limit: float | None = None) -> Iterator[Fact]:

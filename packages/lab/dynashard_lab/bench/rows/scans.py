@@ -25,7 +25,7 @@ def rows(world: World) -> Iterator[Row]:
                 for name in installed(names)
             ],
             repeat=1,
-            limits={DIRECT: Limit(1 / 3, to=PYDYNOX_MODELS, megabytes=MOST_MEGABYTES)},
+            limits={DIRECT: Limit(0.25, to=PYDYNOX_MODELS, megabytes=MOST_MEGABYTES)},
             items=ITEMS,
             rounds=3,
             warmed=False,
