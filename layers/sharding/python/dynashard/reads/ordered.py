@@ -26,6 +26,7 @@ from typing import Any, Final
 from dynashard.codec import item_size
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
+from dynashard.reads.epoch_sources import EpochSources
 from dynashard.reads.fences import ENDED, LIFE_SECONDS, MOVING_LIFE_SECONDS, Ahead, Fences, fences_after, turn_of
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
@@ -164,7 +165,7 @@ def list_ordered(
     if end is None:
         # If the budget ended before an item was known to come first, the next page begins here again, without fences.
         ended = all(run.ended for run in runs)
-        return rows, None if ended else [run.state for run in runs if run.number == 0], None
+        return rows, None if ended else [_unread(run, runs) for run in runs if run.number == 0], None
     learned = _learned(_turn(layouts, began), fences, runs, items, end[1].sort) if pays else None
     return rows, _positions(runs, items, end, dedup), learned
 
@@ -181,13 +182,18 @@ def _first_round(
     """Return the layouts, all sources, how many items were asked of those that were read, and the fences if used."""
     while True:
         layouts = fetch.layouts()
-        asked = runs = _runs(layouts, after)
+        runs = _runs(layouts, after)
+        asked = begun = _begun(layouts, runs)
         used = fences if fences is not None and _skippable(layouts) and fences.shape == _shape(layouts) else None
         if used is not None:
             first, others = used.parted(limit, used.due(_turn(layouts, began)))
-            asked = [runs[rank] for rank in first]
-            for rank in others:
+            known = {run.rank for run in begun}
+            asked = [runs[rank] for rank in first if rank in known]
+            for rank in others if asked else ():
                 runs[rank].place = used.place(rank, forward=layouts[0].reading.forward)
+            asked = asked or begun
+        if not asked:
+            return layouts, runs, limit, used
         share = first_limit(limit, len(asked), item_bytes, filtered=bool(layouts[0].reading.filters.text))
         try:
             chunks = fetch.wave(layouts, [run.first(share) for run in asked])
@@ -218,7 +224,7 @@ def _turn(layouts: Sequence[Layout], now: float) -> int:
 
 
 def _shape(layouts: Sequence[Layout]) -> list[Any]:
-    return [layouts[0].reading.slot, *([layout.version, len(layout.streams)] for layout in layouts)]
+    return [layouts[0].reading.slot, *(layout.shape for layout in layouts)]
 
 
 def first_limit(limit: int, sources: int, item_bytes: float | None, *, filtered: bool = False) -> int:
@@ -262,6 +268,40 @@ def _runs(layouts: Sequence[Layout], after: Sequence[Positions] | None) -> list[
             through = past if layout.identity is None else first + number
             runs.append(_Run(layout, state, part, number, first + number, through))
     return runs
+
+
+def _begun(layouts: Sequence[Layout], runs: Sequence[_Run]) -> list[_Run]:
+    """The sources that may have the next item of their partition: with epochs, not all may.
+
+    The range of each of the others is a fence that is known without reading: its place is set, or that it has ended.
+    """
+    begun: list[_Run] = []
+    for part, layout in enumerate(layouts):
+        mine = [run for run in runs if run.part == part]
+        if not isinstance(layout.streams, EpochSources):
+            begun += mine
+            continue
+        known = layout.streams.begun(mine[0].state, forward=layout.reading.forward)
+        for run in mine:
+            run.place = known.later.get(run.number, run.place)
+            run.ended = run.number not in known.now and run.number not in known.later
+        begun += [run for run in mine if run.number in known.now]
+    return begun
+
+
+def _unread(run: _Run, runs: Sequence[_Run]) -> Positions:
+    """The positions in the partition of a source after a page without items: where the next epoch begins, if one does.
+
+    Otherwise a page whose budget ends there would be read again and again.
+    """
+    mine = [each for each in runs if each.part == run.part]
+    places = [each.place[0] for each in mine if not each.ended]
+    if not isinstance(run.layout.streams, EpochSources) or not places or any(each.reached for each in mine):
+        return run.state
+    forward = run.layout.reading.forward
+    return Positions(
+        1, 0, ((Position((min if forward else max)(places), side=-forward), 1),), version=run.state.version
+    )
 
 
 _Ranked = tuple[int, Wire]

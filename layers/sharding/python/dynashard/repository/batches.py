@@ -130,6 +130,7 @@ class Batches(Items[E]):
         for place, member in enumerate((*put, *delete)):
             try:
                 write = write_of(self._once(seen, member), place)
+                self._store.router.require_writable(self._entity, write.key)
             except InputError as error:
                 prepared.append(error)
             else:

@@ -164,7 +164,7 @@ def _check_once(
     """Look for the item once; None if it was changed or moved meanwhile."""
     places = store.router.places(entity, write.key)
     moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
-    present, shards = (places.new, places.view.new_count) if moving else (places.old, places.view.count)
+    present, shards = (places.new, places.view.new_count) if moving else (places.old, places.shards)
     if place == present:
         return Late.VISIBLE
     if not write.revision:

@@ -10,7 +10,7 @@ from dynashard.resharding.job import kind_of
 from dynashard.resharding.progress import Pass, Progress, sums
 from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope
-from dynashard.topology import Phase, Record
+from dynashard.topology import EpochState, Phase, Record
 
 _OF_RESIZE: Final = ("paused", "back_to", "cause", "started", "error", "expected", "declined")
 _SWEEP_SHARE: Final = 0.25
@@ -44,13 +44,27 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class EpochStatus:
+    """An epoch: the keys from `first` on have `count` shards, if its `state` is confirmed.
+
+    `since` is the moment of that key, in epoch seconds; None for the first epoch, which has no beginning.
+    """
+
+    first: str
+    since: float | None
+    count: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """How far the resize of a record has come, or how the last one ended.
 
     Attributes:
         entity, partition, index: what it concerns: at most one of partition and index slot.
         phase: `stable`, `prepare`, `move` or `settle`.
-        stage: the phase, or `pending` (stable, the resize waits to begin) or `sweep` (stable, markers are deleted).
+        stage: the phase, or `pending` (stable, the resize waits to begin), `sweep` (stable, markers are deleted) or
+            `confirmed` (the epoch with the new count will begin).
         count, target, since, swept, updated: see `Record`.
         paused: whether it waits until it is resumed; `error` says why, unless an operator has paused it.
         back_to: the count it will change back to, if it was aborted too late to stop.
@@ -63,11 +77,12 @@ class Status:
         lease: the longest lease that a client may hold now, in seconds.
         wait: the longest time that a published phase takes to reach every client, in seconds.
         waits_for: `clients`: every client must know the phase, until `until`; `empty_shards`: the shards that random
-            placement leaves must be empty; `resume`: it is paused; `worker`: no worker has seen it yet. None while it
-            works.
+            placement leaves must be empty; `epoch`: the time of the keys for which the count holds must come; `resume`:
+            it is paused; `worker`: no worker has seen it yet. None while it works.
         until: when the wait ends at the latest, in epoch seconds; None if that is unknown.
         expected: how long a resize that started by itself was expected to take, in seconds; None if not judged.
         declined: what a resize would have taken that started by itself, and was declined for that.
+        epochs: counts by the time of keys, oldest first; none while one count holds for all keys.
     """
 
     key: str
@@ -97,10 +112,11 @@ class Status:
     lease: float = 0.0
     wait: float = 0.0
     error: str | None = None
-    waits_for: Literal["clients", "empty_shards", "resume", "worker"] | None = None
+    waits_for: Literal["clients", "empty_shards", "epoch", "resume", "worker"] | None = None
     until: float | None = None
     expected: float | None = None
     declined: str | None = None
+    epochs: Sequence[EpochStatus] = ()
 
     @property
     def busy(self) -> bool:
@@ -117,7 +133,7 @@ def stage_of(record: Record) -> str:
     if record.phase is not Phase.STABLE:
         return record.phase.value
     if record.target is not None:
-        return "pending"
+        return "confirmed" if record.epochs and record.epochs[-1].state is EpochState.CONFIRMED else "pending"
     return Phase.STABLE.value if record.swept else "sweep"
 
 
@@ -142,6 +158,7 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
         updated=float(record.updated),
         lease=lease,
         wait=context.timing.wait(lease),
+        epochs=epoch_statuses(scope, record),
     )
     if resize is None:
         return basic
@@ -167,14 +184,16 @@ def _wait_of(
     context: Context, scope: Scope, record: Record, family: Record, resize: Resize
 ) -> tuple[str | None, float | None]:
     """Return what a resize waits for, and until when; see `Status.waits_for`."""
-    if not record.busy:
-        return None, None
-    if resize.paused:
-        return "resume", None
+    if not record.busy or resize.paused:
+        return ("resume" if record.busy else None), None
     now = context.runtime.clock()
     if resize.seen is None:
         return "worker", None
     # The controller corrects a time that a clock has stored that was ahead.
+    if record.epochs:
+        confirmed = record.epochs[-1].state is EpochState.CONFIRMED
+        begins = epoch_statuses(scope, record)[-1].since
+        return ("epoch", begins) if confirmed else ("clients", now + context.known_in(family, resize.seen, now))
     seen = now if resize.seen > now + context.timing.skew else resize.seen
     since = context.waited_since(scope, record, family, seen)
     left = context.left(family, since, now)
@@ -183,6 +202,16 @@ def _wait_of(
     if not scope.moves and record.phase is Phase.PREPARE and resize.target < resize.origin:
         return "empty_shards", None
     return None, None
+
+
+def epoch_statuses(scope: Scope, record: Record) -> list[EpochStatus]:
+    """Return the epochs of a record, void ones included."""
+    form = scope.time
+
+    def since(first: str) -> float | None:
+        return form.moment_of(first) if form is not None and first else None
+
+    return [EpochStatus(each.first, since(each.first), each.count, each.state.value) for each in record.epochs]
 
 
 def surveyed(resize: Resize, done: Sequence[Progress]) -> int | None:

@@ -6,6 +6,7 @@ from dynashard.entity import EntityDefinition, IndexDefinition, Shards
 from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
 from dynashard.runtime import Runtime
+from dynashard.topology.epochs import Epoch
 from dynashard.topology.leased import LeasedTopology
 from dynashard.topology.views import View
 from dynashard.transport.interface import Transport
@@ -37,15 +38,21 @@ class DeclaredTopology:
         if self._leased is not None:
             self._leased.refresh(entity, partition)
 
+    def settle(self, entity: EntityDefinition[Any], partition: str, record: str, epoch: Epoch) -> None:
+        """Settle an epoch; see `Topology.settle`. Declared counts have none."""
+        if self._leased is not None:
+            self._leased.settle(entity, partition, record, epoch)
+
 
 def _count(shards: Shards | None) -> int:
     return shards.initial if shards else UNSHARDED
 
 
 def _agreed(view: View, declared: View, what: str) -> View:
-    if view.stable and view.count == declared.count:
+    if view.stable and view.count == declared.count and view.epochs is None:
         return view
     changing = "" if view.stable else f", changing to {view.new_count}"
+    changing = " for its latest keys, and other counts for earlier ones" if view.epochs else changing
     raise ConfigurationError(
         f"{what} is declared with {declared.count} shards and has {view.count}{changing}: give topology_table= instead "
         "of topology=declared_counts(...)"

@@ -12,6 +12,7 @@ from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.schema import MAX_PARTITION_KEY_BYTES
+from dynashard.topology.epochs import Epoch, EpochState
 from dynashard.topology.leases import Leases
 from dynashard.topology.records import DEFAULT_LEASE, Record, family_of, first_record, index_key, partition_key
 from dynashard.topology.table import TopologyTable
@@ -49,6 +50,7 @@ class LeasedTopology:
             raise ConfigurationError(f"the lease of a view is {lease:g} seconds; it must be above 0 seconds")
         self._table = TopologyTable(transport, table)
         self._lease = lease
+        self._clock = runtime.clock
         # By definition rather than name, because entities of several registries may share a name.
         self._entities: Leases[EntityDefinition[Any], _Shared] = Leases(runtime, limit=_ENTITIES)
         self._partitions: Leases[str, View] = Leases(runtime, limit=_PARTITIONS)
@@ -79,6 +81,11 @@ class LeasedTopology:
         self._entities.forget(entity)
         self._partitions.forget(partition_key(entity, partition))
 
+    def settle(self, entity: EntityDefinition[Any], partition: str, record: str, epoch: Epoch) -> None:
+        """Settle an epoch under which a key is to be placed; see `Topology.settle`."""
+        self._table.settle(record, epoch.first, EpochState.VOID, now=self._clock())
+        self.refresh(entity, partition)
+
     def _read_shared(self, entity: EntityDefinition[Any], now: float) -> tuple[_Shared, float]:
         indexes = entity.indexes.values()
         counts = {index_key(entity, each): each.shards.initial for each in indexes if each.shards}
@@ -94,7 +101,8 @@ class LeasedTopology:
             else bare
             for each in indexes
         }
-        return _Shared(family.view(expires, markers=markers), family.differ_since is not None, views), lease
+        shared = _placed_as_declared(entity, family.view(expires, markers=markers))
+        return _Shared(shared, family.differ_since is not None, views), lease
 
     def _read_own(self, entity: EntityDefinition[Any], key: str, now: float) -> tuple[View, float]:
         # With the family's record: a partition without a record must not have an older view of the family.
@@ -102,7 +110,8 @@ class LeasedTopology:
         more = [key] if len(key.encode()) <= MAX_PARTITION_KEY_BYTES else []
         records, family = self._records(entity, now, {}, more)
         lease = min(self._lease, family.granted)
-        return records.get(key, family).view(now + lease, markers=bool(family.active)), lease
+        view = records.get(key, family).view(now + lease, markers=bool(family.active))
+        return _placed_as_declared(entity, view), lease
 
     def _records(
         self, entity: EntityDefinition[Any], now: float, counts: Mapping[str, int], more: Sequence[str] = ()
@@ -115,3 +124,15 @@ class LeasedTopology:
             if key not in records:
                 records[key] = self._table.create(first_record(key, count, now=now, lease=self._lease))
         return records, records[family]
+
+
+def _placed_as_declared(entity: EntityDefinition[Any], view: View) -> View:
+    """Return a view; refuse one with several counts if the entity does not place its items by their times."""
+    if view.epochs is None or entity.rule.by_time:
+        return view
+    counts = ", ".join(str(each.count) for each in view.epochs.entries)
+    raise ConfigurationError(
+        f"{entity.name} is declared with {entity.rule.name} placement, and {view.epochs.record} has epochs with "
+        f"different counts ({counts}), by which its items are placed: declare "
+        'Shards(..., placement="epochs") again. Only while one count holds for all keys can it be taken back'
+    )

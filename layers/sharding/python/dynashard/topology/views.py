@@ -6,6 +6,7 @@ from math import inf
 from typing import Any, Protocol
 
 from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.topology.epochs import Epoch, Epochs
 
 
 class Phase(StrEnum):
@@ -34,6 +35,7 @@ class View:
         resized: whether the count was ever different. Items that the database stored late may then be at former homes,
             where readers must ignore them.
         version: differs after each update of the shard map; '' if unknown.
+        epochs: the counts of keys by their times; None if `count` holds for all keys.
     """
 
     count: int
@@ -43,6 +45,7 @@ class View:
     markers: bool = False
     resized: bool = False
     version: str = field(default="", compare=False)
+    epochs: Epochs | None = None
 
     @property
     def stable(self) -> bool:
@@ -73,4 +76,11 @@ class Topology(Protocol):
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
         """Forget the view of a logical partition, because a stored item contradicts it. The next view is read."""
+        ...
+
+    def settle(self, entity: EntityDefinition[Any], partition: str, record: str, epoch: Epoch) -> None:
+        """Settle an epoch of a record under which a key is to be placed: it is void unless it was confirmed before.
+
+        The next view is read. Cost: 1 round trip, 1 read unit; 1 more and 1 write unit if nobody else has settled it.
+        """
         ...

@@ -54,7 +54,7 @@ class Participant(StepWrites):
         self._number = number
         self._prepared: Prepared | None = None
         self._revisions: set[str] = set()
-        self._places = store.router.places(self.entity, self.key)
+        self._places = store.router.places_to_write(self.entity, self.key)
         self._followed = False
         self._creating = False
         self._target = Target("", How.DIRECT)
@@ -62,8 +62,8 @@ class Participant(StepWrites):
     @property
     def shards(self) -> int:
         """The shard count that decided the place to which the step was sent last."""
-        view = self._places.view
-        return view.count if self._target.place == self._places.old else view.new_count
+        places = self._places
+        return places.shards if self._target.place == places.old else places.view.new_count
 
     @property
     def prepared(self) -> Prepared:
@@ -85,7 +85,7 @@ class Participant(StepWrites):
     def actions(self) -> list[Wire]:
         """Return the step's actions under the view in force: two if it creates an item at a new home."""
         prepared = self.prepared
-        before, places = self._places, self._store.router.places(self.entity, self.key)
+        before, places = self._places, self._store.router.places_to_write(self.entity, self.key)
         if before.view.guard != places.view.guard:
             self._start_again()
         self._places = places
