@@ -142,7 +142,7 @@ class Enumeration:
             reading=self._reading(self._live, self._whole_items()),
             signature=epochs,
             home_hash=lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"])),
-            foreign=view.changed,
+            foreign=view.resized,
             version=EPOCHS,
             former=epochs.entries[0].count or 1,
             in_memory=self._in_memory,

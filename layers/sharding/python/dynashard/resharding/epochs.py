@@ -5,7 +5,7 @@
     confirm     if no key in it can have been placed yet, else void it and publish a later one
     wait        until its time has come
 
-The same controller, driver and state machine carry it out as a change that moves items, and it may be killed at any
+The same controller, driver and state machine carry it out as a resize that moves items, and it may be killed at any
 moment as well. Who must place a key under an entry that is still pending does not wait: see `Router`.
 """
 
@@ -27,7 +27,7 @@ MOST_VOID: Final = 4
 
 
 def publication(context: Context, scope: Scope, record: Record, family: Record, count: int, **fields: Any) -> Record:
-    """Return a record with one more epoch, which is pending; `fields` are other changes of the record.
+    """Return a record with one more epoch, which is pending; `fields` are other fields of the record that are set.
 
     Raises `ReshardRefusedError` (too_many_epochs) if its history is full.
     """
@@ -59,7 +59,7 @@ def form_of(scope: Scope, record: Record) -> TimeForm:
 
 
 def advance_epoch(context: Context, scope: Scope, record: Record, family: Record) -> Step:
-    """Take the next step of a change whose epoch is published; raises `TopologyChangedError` if others were first."""
+    """Take the next step of a resize whose epoch is published; raises `TopologyChangedError` if others were first."""
     return _Controller(context, scope, record, family).step()
 
 
@@ -69,25 +69,25 @@ def came_too_late(record: Record) -> bool:
 
 
 def published_again(context: Context, scope: Scope, record: Record, family: Record, resize: Resize) -> Record:
-    """Return the record of a change with a later epoch, in place of one that is void; raises as `publication`."""
+    """Return the record of a resize with a later epoch, in place of one that is void; raises as `publication`."""
     again = replace(resize, seen=None).stored()
     return publication(context, scope, record, family, resize.target, resize=again)
 
 
 def taken_back(context: Context, scope: Scope, record: Record, family: Record) -> list[tuple[Record, Record]]:
-    """Return the records after a change was aborted before its epoch was confirmed.
+    """Return the records after a resize was aborted before its epoch was confirmed.
 
     Raises `ReshardRefusedError` (confirmed) afterwards: its keys may have been placed.
     """
     entry, now = record.epochs[-1], context.runtime.clock()
     if entry.state is EpochState.CONFIRMED:
         raise ReshardRefusedError(
-            f"the epoch of {record.key} with {entry.count} shards is confirmed: start a change to another count",
+            f"the epoch of {record.key} with {entry.count} shards is confirmed: start a resize to another count",
             reason="confirmed",
         )
     void = record.settling(now, entry.first, EpochState.VOID) or record
     resize = Resize.of(record)
-    stopped = replace(resize, paused=False, error=None, seen=None).stored() if resize else record.change
+    stopped = replace(resize, paused=False, error=None, seen=None).stored() if resize else record.resize
     return _ended(scope, record, void.revised(now, resize=stopped), family, now)
 
 
@@ -142,7 +142,7 @@ class _Controller:
         return Step("wait", 0.0)
 
     def _finish(self) -> Step:
-        """End a change whose epoch has begun, or which was aborted."""
+        """End a resize whose epoch has begun, or which was aborted."""
         self._context.topology.save(*_ended(self._scope, self._record, self._record, self._family, self._now))
         return Step("done")
 
