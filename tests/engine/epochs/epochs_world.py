@@ -125,7 +125,7 @@ class Epochs:
             table=self.table,
             topology_table=self.topology,
             runtime=self.runtime(off),
-            new_id=lambda: f"change-{next(self._ids)}",
+            new_id=lambda: f"resize-{next(self._ids)}",
             **{"entities": ENTITIES, "timing": TIMING, **more},
         )
 
@@ -140,14 +140,14 @@ class Epochs:
         return [event.id for event in made]
 
     def grow(self, to: int, scope: Scope | None = None, resharder: Resharder | None = None) -> None:
-        """Change a count, from the request until its epoch has begun."""
+        """Resize, from the request until the epoch has begun."""
         resharder = resharder or self.resharder()
         scope = scope or partition()
         resharder.start(scope, to)
         self.finish(scope, resharder)
 
     def finish(self, scope: Scope | None = None, resharder: Resharder | None = None) -> list[Step]:
-        """Advance a change until it has ended."""
+        """Advance a resize until it has ended."""
         scope, resharder, steps = scope or partition(), resharder or self.resharder(), []
         for _ in range(60):
             steps.append(resharder.advance(scope.key))

@@ -199,7 +199,7 @@ def test_a_late_confirmation_of_one_epoch_does_not_confirm_the_next(world: Epoch
     assert world.counts() == [(1, "confirmed"), (4, "void"), (8, "pending")]
 
 
-def test_a_publication_that_arrives_late_is_refused_after_another_change(world: Epochs) -> None:
+def test_a_publication_that_arrives_late_is_refused_after_another_resize(world: Epochs) -> None:
     world.process().collection(Event).find(tenant="abc", id=world.id())
     late = Late("TransactWriteItems")
     with pytest.raises(OutcomeUnknownError):

@@ -1,7 +1,7 @@
 """The time that a sort key begins with: its moment, and the first sort key of a moment.
 
 Sort keys of one form sort as their times do, so a moment divides them: all keys before `first(moment)` are of earlier
-times. Moments are epoch seconds. A key's moment is its time rounded down to what its form tells apart.
+times. Moments are epoch seconds. A key's moment is its time, rounded down to the precision of its form.
 """
 
 import re
@@ -23,7 +23,7 @@ class TimeForm:
     Attributes:
         name: what people call it.
         pattern: matches the beginning of every sort key of this form, and no other text.
-        unit: the microseconds between two times that it tells apart.
+        unit: the microseconds between two times that it distinguishes.
         last: the greatest text of the form that is valid; None if all that match are.
     """
 
@@ -50,7 +50,7 @@ class TimeForm:
             return None
 
     def moment_of(self, first: str) -> float:
-        """Return the moment whose first sort key is this text; raises `ValueError` if it is no such text."""
+        """Return the moment whose first sort key is this text; raises `ValueError` if it is not one."""
         return self._units_of(first) * self.unit / 1_000_000
 
     def first(self, moment: float) -> str:
@@ -144,7 +144,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def moment_form(spec: str = "") -> TimeForm:
     """Return the form of moments that a format writes, such as `%Y%m%dT%H%M%SZ`; '' is that of a field without one.
 
-    Raises `ValueError` with the reason if its texts do not sort as their times do, or tell apart no seconds.
+    Raises `ValueError` with the reason if its texts do not sort as their times do, or do not distinguish seconds.
     """
     letters, pieces = "", []
     for literal, letter in re.findall(r"([^%]*)(?:%(.)|\Z)", spec or _PLAIN, re.DOTALL):
@@ -159,14 +159,14 @@ def moment_form(spec: str = "") -> TimeForm:
     if not _IN_ORDER.startswith(letters):
         raise ValueError(f"its texts do not sort by time: write {_shown(_IN_ORDER)} in this order, each once")
     if "S" not in letters:
-        raise ValueError(f"its texts tell apart no seconds: write {_shown('YmdHMS')}")
+        raise ValueError(f"its texts do not distinguish seconds: write {_shown('YmdHMS')}")
     pattern = re.compile("".join(pieces), re.DOTALL)
     unit = _MICROSECOND if "f" in letters else _SECOND
 
     def units_of(sort: str) -> int:
         found = pattern.match(sort)
         if found is None:
-            raise ValueError(f"{sort!r} is no moment as {spec or _PLAIN}")
+            raise ValueError(f"{sort!r} is not a moment as {spec or _PLAIN}")
         parts = [int(part) for part in found.groups()]
         return (datetime(*parts, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=unit)  # type: ignore[arg-type,misc]
 

@@ -74,7 +74,7 @@ class Router:
     def _by_time(self, entity: EntityDefinition[Any], key: ItemKey, view: View, epochs: Epochs) -> tuple[View, int]:
         """Return the count of the epoch in which a key lies, settled first, and the view that says so."""
         while (entry := epochs.unsettled(key.sort)) is not None:
-            # It may still be confirmed or not: whoever asks first decides. Then all clients place the key alike.
+            # It may still be confirmed or not: the first request decides. Then all clients place the key alike.
             self.topology.settle(entity, key.partition, epochs.record, entry)
             view = self.topology.view(entity, key.partition)
             if view.epochs is None:

@@ -4,7 +4,7 @@ A record's history has an entry for each epoch: its first sort key, its count, a
 key is the last confirmed one whose first sort key is not after it. The history only grows, and no settled entry ever
 changes, so the place of a key never changes either.
 
-    pending      published, and not known to every client yet: nobody places a key by it, and who must first settles it
+    pending      published, and not known to every client yet: a client that would place a key by it settles it first
     confirmed    it holds from its first sort key on, for ever
     void         it never held, and never will
 """
@@ -47,7 +47,7 @@ class Epoch:
 
 
 History = tuple[Epoch, ...]
-"""All entries, by their first sort keys. The first entry is what stood before the first change, from '' on."""
+"""All entries, by their first sort keys. The first entry is what stood before the first resize, from '' on."""
 
 
 def published(history: History, standing: int, first: str, count: int) -> History:

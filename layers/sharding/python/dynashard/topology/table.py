@@ -111,7 +111,7 @@ class TopologyTable(NamedTuple):
     def settle(self, key: str, first: str, state: EpochState, *, now: float) -> Record | None:
         """Confirm or void the epoch of a record that begins at `first`, if it is pending; return the record as it is.
 
-        Whoever is first decides for ever. `now` is in epoch seconds.
+        The first request decides for ever. `now` is in epoch seconds.
 
         Raises:
             OutcomeUnknownError: no answer came; the epoch may have been settled, or may still be.

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _RESOLUTION: Final = 1.0
-_TELLING: Final = 2.0
+_PRECISE: Final = 2.0
 """Seconds between what is known at least and at most, up to which both are taken for possible."""
 _DRIFT: Final = 0.001
 """Seconds by which a clock may change in a second: clocks that are kept in time are slewed by less."""
@@ -66,7 +66,7 @@ class ClockOffset:
             return False
         low, high = self._known[0]
         # If all answers were slow, they say too little to suspect a clock that they do not prove to be off.
-        return max(low, -high) > most or (high - low <= _TELLING and max(-low, high) > most)
+        return max(low, -high) > most or (high - low <= _PRECISE and max(-low, high) > most)
 
 
 @runtime_checkable
