@@ -113,7 +113,7 @@ class _Controller:
         if entry.state is EpochState.VOID:
             return self._publish_again(resize)
         left = form.moment_of(entry.first) - self._now
-        return Step("wait", left) if left > 0 else self._finish()
+        return Step("wait", left, steady=True) if left > 0 else self._finish()
 
     def _settle(self, resize: Resize, entry: Epoch, form: TimeForm) -> Step:
         """Confirm a pending epoch once every view has it, if no key in it can have been placed by then; or void it."""
@@ -122,10 +122,10 @@ class _Controller:
         if seen is None or seen > now + 2 * clocks.off:
             # A request that publishes may be executed long after it was sent, so the wait begins when it is seen.
             self._save(resize=replace(resize, seen=now, margin=0.0).stored())
-            return Step("wait", self._context.known_in(self._family, now, now))
+            return Step("wait", self._context.known_in(self._family, now, now), steady=True)
         left = self._context.known_in(self._family, seen, now)
         if left > 0:
-            return Step("wait", left)
+            return Step("wait", left, steady=True)
         in_time = now + clocks.placed < form.moment_of(entry.first)
         state = EpochState.CONFIRMED if in_time else EpochState.VOID
         self._context.topology.settle(self._record.key, entry.first, state, now=now)

@@ -28,6 +28,7 @@ class Step:
         tasks: those that are not complete.
         concurrency: how many of them to work on at a time.
         reason: why the resize ended before it began; empty otherwise.
+        steady: only time is waited for, so nothing is gained by asking earlier.
     """
 
     kind: Literal["wait", "work", "done"]
@@ -35,11 +36,12 @@ class Step:
     tasks: tuple[int, ...] = ()
     concurrency: int = 1
     reason: str = ""
+    steady: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return it in JSON values, with whole seconds for a state machine; the reason is for the log."""
         kept = asdict(self)
-        del kept["reason"]
+        del kept["reason"], kept["steady"]
         return {**kept, "seconds": ceil(self.seconds), "tasks": list(self.tasks)}
 
 

@@ -98,6 +98,17 @@ class Record:
             epochs=epochs_of(self.key, self.epochs),
         )
 
+    @property
+    def counts(self) -> frozenset[int]:
+        """All counts by which items may be stored now, or may come to be: besides those before the last resize."""
+        wanted = {self.count} if self.target is None else {self.count, self.target}
+        return frozenset(wanted | {each.count for each in self.epochs if each.state is not EpochState.VOID})
+
+    def count_of(self, sort: str) -> int:
+        """Return the count by which a sort key is placed."""
+        epochs = epochs_of(self.key, self.epochs)
+        return self.count if epochs is None else epochs.count_of(sort)
+
     def publishing(self, now: float, first: str, count: int, **fields: Any) -> "Record":
         """Return the record with one more epoch, which is pending; raises as `published`."""
         return self.revised(now, epochs=published(self.epochs, self.count, first, count), **fields)
