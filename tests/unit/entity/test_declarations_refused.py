@@ -56,6 +56,10 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         "placement is 'dice'; it must be one of calculated, epochs, modulo, random",
     ),
     "three to start with": (lambda: declare(shards=Shards(start=3)), "the shard count is 3; it must be a power of two"),
+    "epochs of keys that callers choose": (
+        lambda: declare(shards=Shards(1, placement="epochs")),
+        "has epochs placement, and its sort key begins with id, which carries no time",
+    ),
     "three at random": (
         lambda: declare(shards=Shards(3, placement="random")),
         "the shard count is 3; it must be a power of two",
