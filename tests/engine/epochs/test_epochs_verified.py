@@ -5,8 +5,7 @@ import pytest
 from dynashard import Dynashard
 from dynashard.schema import PK, SK
 from dynashard_tools.topology.facts import facts, largest_count, partition_count
-from dynashard_tools.verify import Declared, Report, Verifier
-from dynashard_tools.verify.stored import ReadPace
+from dynashard_tools.verify import Declared, ReadPace, Report, Task, Verifier
 from tests.engine.epochs.epochs_world import ENTITIES, Epochs, Event, partition
 
 pytestmark = pytest.mark.engine
@@ -16,10 +15,7 @@ KEY = {"tenant": "abc"}
 
 def verified(world: Epochs, db: Dynashard, *, mend: bool = False) -> Report:
     verifier = Verifier(db, world.topology, Declared(ENTITIES), clock=world.clock, pace=ReadPace())
-    report = Report()
-    for report in verifier.run(Event, KEY, mend=mend):  # noqa: B007 - the last one is whole
-        pass
-    return report
+    return verifier.run(Task(Event, KEY, mend=mend))
 
 
 def test_items_of_every_epoch_are_at_home(world: Epochs) -> None:
