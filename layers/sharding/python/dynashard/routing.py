@@ -75,7 +75,8 @@ class Router:
         """Return the count of the epoch in which a key lies, settled first, and the view that says so."""
         while (entry := epochs.unsettled(key.sort)) is not None:
             # It may still be confirmed or not: the first request decides. Then all clients place the key alike.
-            self.topology.settle(entity, key.partition, epochs.record, entry)
+            epochs.settle(entry)
+            self.topology.refresh(entity, key.partition)
             view = self.topology.view(entity, key.partition)
             if view.epochs is None:
                 return view, view.count

@@ -1,6 +1,6 @@
 """How long a published phase takes to reach every client."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dynashard.errors import ConfigurationError
 from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds
@@ -27,8 +27,8 @@ class Timing:
     operation: float = 30.0
     skew: float = 1.0
     lag: float = 5.0
-    clocks: ClockBounds = DEFAULT_BOUNDS
-    margin: float = 5.0
+    clocks: ClockBounds = field(default=DEFAULT_BOUNDS, kw_only=True)
+    margin: float = field(default=5.0, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.lease <= 0:

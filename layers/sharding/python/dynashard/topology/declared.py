@@ -6,7 +6,6 @@ from dynashard.entity import EntityDefinition, IndexDefinition, Shards
 from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
 from dynashard.runtime import Runtime
-from dynashard.topology.epochs import Epoch
 from dynashard.topology.leased import LeasedTopology
 from dynashard.topology.views import View
 from dynashard.transport.interface import Transport
@@ -37,11 +36,6 @@ class DeclaredTopology:
         """Forget the view of a logical partition; see `Topology.refresh`."""
         if self._leased is not None:
             self._leased.refresh(entity, partition)
-
-    def settle(self, entity: EntityDefinition[Any], partition: str, record: str, epoch: Epoch) -> None:
-        """Settle an epoch; see `Topology.settle`. Declared counts have none."""
-        if self._leased is not None:
-            self._leased.settle(entity, partition, record, epoch)
 
 
 def _count(shards: Shards | None) -> int:

@@ -10,8 +10,8 @@ changes, so the place of a key never changes either.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
@@ -74,6 +74,11 @@ def settled(history: History, first: str, state: EpochState) -> History | None:
     )
 
 
+def _cannot_settle(entry: Epoch) -> None:
+    """In place of what settles: only a view of a topology table can."""
+    raise RuntimeError(f"this view cannot settle the epoch from {entry.first} on")
+
+
 @dataclass(frozen=True)
 class Epochs:
     """How a view places keys by their times.
@@ -81,10 +86,13 @@ class Epochs:
     Attributes:
         record: the key of the record with the history.
         entries: the entries that hold or may come to hold, the first one included.
+        settle: settles an entry under which a key is to be placed: it is void unless it was confirmed before. The view
+            must be read again afterwards. Cost: 1 round trip, 1 read unit; 1 more and 1 write unit if nobody else has.
     """
 
     record: str
     entries: History
+    settle: Callable[[Epoch], None] = field(default=_cannot_settle, repr=False, compare=False)
 
     @cached_property
     def _firsts(self) -> list[str]:

@@ -5,6 +5,8 @@ no operation uses an expired view, and the lease counts from before the read was
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition, IndexDefinition
@@ -81,11 +83,6 @@ class LeasedTopology:
         self._entities.forget(entity)
         self._partitions.forget(partition_key(entity, partition))
 
-    def settle(self, entity: EntityDefinition[Any], partition: str, record: str, epoch: Epoch) -> None:
-        """Settle an epoch under which a key is to be placed; see `Topology.settle`."""
-        self._table.settle(record, epoch.first, EpochState.VOID, now=self._clock())
-        self.refresh(entity, partition)
-
     def _read_shared(self, entity: EntityDefinition[Any], now: float) -> tuple[_Shared, float]:
         indexes = entity.indexes.values()
         counts = {index_key(entity, each): each.shards.initial for each in indexes if each.shards}
@@ -101,7 +98,7 @@ class LeasedTopology:
             else bare
             for each in indexes
         }
-        shared = _placed_as_declared(entity, family.view(expires, markers=markers))
+        shared = self._placing(entity, family.view(expires, markers=markers))
         return _Shared(shared, family.differ_since is not None, views), lease
 
     def _read_own(self, entity: EntityDefinition[Any], key: str, now: float) -> tuple[View, float]:
@@ -111,7 +108,7 @@ class LeasedTopology:
         records, family = self._records(entity, now, {}, more)
         lease = min(self._lease, family.granted)
         view = records.get(key, family).view(now + lease, markers=bool(family.active))
-        return _placed_as_declared(entity, view), lease
+        return self._placing(entity, view), lease
 
     def _records(
         self, entity: EntityDefinition[Any], now: float, counts: Mapping[str, int], more: Sequence[str] = ()
@@ -125,14 +122,19 @@ class LeasedTopology:
                 records[key] = self._table.create(first_record(key, count, now=now, lease=self._lease))
         return records, records[family]
 
+    def _placing(self, entity: EntityDefinition[Any], view: View) -> View:
+        """Return a view that can settle its epochs; refuse them if items are not placed by their times."""
+        epochs = view.epochs
+        if epochs is None:
+            return view
+        if entity.rule.by_time:
+            return replace(view, epochs=replace(epochs, settle=partial(self._settle, epochs.record)))
+        counts = ", ".join(str(each.count) for each in epochs.entries)
+        raise ConfigurationError(
+            f"{entity.name} is declared with {entity.rule.name} placement, and {epochs.record} has epochs with "
+            f"different counts ({counts}), by which its items are placed: declare "
+            'Shards(..., placement="epochs") again. Only while one count holds for all keys can it be taken back'
+        )
 
-def _placed_as_declared(entity: EntityDefinition[Any], view: View) -> View:
-    """Return a view; refuse one with several counts if the entity does not place its items by their times."""
-    if view.epochs is None or entity.rule.by_time:
-        return view
-    counts = ", ".join(str(each.count) for each in view.epochs.entries)
-    raise ConfigurationError(
-        f"{entity.name} is declared with {entity.rule.name} placement, and {view.epochs.record} has epochs with "
-        f"different counts ({counts}), by which its items are placed: declare "
-        'Shards(..., placement="epochs") again. Only while one count holds for all keys can it be taken back'
-    )
+    def _settle(self, record: str, epoch: Epoch) -> None:
+        self._table.settle(record, epoch.first, EpochState.VOID, now=self._clock())

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any, Protocol
 
 from dynashard.entity import EntityDefinition, IndexDefinition
-from dynashard.topology.epochs import Epoch, Epochs
+from dynashard.topology.epochs import Epochs
 
 
 class Phase(StrEnum):
@@ -76,11 +76,4 @@ class Topology(Protocol):
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
         """Forget the view of a logical partition, because a stored item contradicts it. The next view is read."""
-        ...
-
-    def settle(self, entity: EntityDefinition[Any], partition: str, record: str, epoch: Epoch) -> None:
-        """Settle an epoch of a record under which a key is to be placed: it is void unless it was confirmed before.
-
-        The next view is read. Cost: 1 round trip, 1 read unit; 1 more and 1 write unit if nobody else has settled it.
-        """
         ...
