@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.reads.ordered import first_limit
+from dynashard.reads.first_round import first_limit
 from dynashard_lab.plan.advice import advice
 from dynashard_lab.plan.cost import Load, monthly_cost
 from dynashard_lab.plan.listing import high_watermark_units, page_cost

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
-from math import ceil, inf, sqrt
+from math import ceil, inf
 from typing import Any, Final
 
 from dynashard.codec import item_size
@@ -29,22 +29,14 @@ from dynashard.reads.dedup import Dedup
 from dynashard.reads.epoch_sources import EpochSources
 from dynashard.reads.fences import ENDED, LIFE_SECONDS, MOVING_LIFE_SECONDS, Ahead, Fences, fences_after, turn_of
 from dynashard.reads.fetch import Fetch
+from dynashard.reads.first_round import BLOCK_BYTES, LARGE_BYTES, first_limit
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
 from dynashard.reads.sources import Chunk, Position, Reading, Stream, StreamRead
 from dynashard.transport.interface import Wire
 
-BLOCK_BYTES: Final = 4096
-"""The unit in which DynamoDB bills a Query."""
-LARGE_BYTES: Final = 4 * BLOCK_BYTES
-"""The size from which on an item that was read in vain costs more than a second round."""
-MAX_ROUND_BYTES: Final = 32 * 1024 * 1024
-"""The most bytes that round 1 reads from all sources together, because they are held in memory. One item of each source
-is always read."""
 MAX_READ: Final = 2000
 """Items that round 1 reads from all sources together to make up for those that are dropped."""
-FIRST_GUESS: Final = 1024.0
-"""The size of an item in bytes that is assumed until some were read, if more items cost less than another round."""
 _ROUNDS: Final = 2
 _SAMPLE: Final = 16
 """How many items of round 1 tell the size of items."""
@@ -225,34 +217,6 @@ def _turn(layouts: Sequence[Layout], now: float) -> int:
 
 def _shape(layouts: Sequence[Layout]) -> list[Any]:
     return [layouts[0].reading.slot, *(layout.shape for layout in layouts)]
-
-
-def first_limit(limit: int, sources: int, item_bytes: float | None, *, filtered: bool = False) -> int:
-    """Return how many items round 1 reads from each source for a page of `limit`.
-
-    Of small items this is a source's share of the page, P/N, and its standard deviation, rounded up to fill the 4 KB
-    blocks billed. Without a filter it is no more than 6 deviations: hardly any page needs more, and each item takes CPU
-    time. Of large items, and while their size is unknown (None), it is the share and a quarter of the deviation,
-    because each item more may be billed, and round 2 reads what is missing up to H.
-    """
-    share = limit / sources
-    if item_bytes is None and filtered:
-        item_bytes = FIRST_GUESS
-    if item_bytes is None:
-        return min(limit, _least_billed(share))
-    items = _least_billed(share) if item_bytes >= LARGE_BYTES else ceil(share + sqrt(share))
-    blocks = ceil(items * item_bytes / BLOCK_BYTES)
-    most = max(1, int(MAX_ROUND_BYTES / sources / item_bytes))
-    filled = min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
-    return min(filled * 4, FILTERED_READ) if filtered else min(filled, ceil(share + 6 * sqrt(share)))
-
-
-def _least_billed(share: float) -> int:
-    """The items of round 1 with which both rounds together read the fewest, as computed for 4 to 256 sources.
-
-    With the share alone, H is the last item of a source that has many, and round 2 reads all others up to there.
-    """
-    return ceil(share + sqrt(share) / 4)
 
 
 def _runs(layouts: Sequence[Layout], after: Sequence[Positions] | None) -> list[_Run]:
