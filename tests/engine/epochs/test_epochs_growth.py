@@ -4,11 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dynashard import Budget, Create, Dynashard, Put
-from dynashard.errors import ConfigurationError, NotFoundError, ReshardRefusedError
+from dynashard import Budget, Create, Dynashard, Put, declared_counts
+from dynashard.errors import ConfigurationError, InvalidCursorError, NotFoundError, ReshardRefusedError
 from dynashard.schema import PK
 from dynashard.transport.interface import metered
 from tests.engine.epochs.epochs_world import (
+    CLOCKS,
+    KEYS,
     LEASE,
     Epochs,
     Event,
@@ -290,6 +292,39 @@ def test_calculated_items_are_declared_epochs_and_back_without_moving(world: Epo
     assert before.items() <= world.raw().items()
     with pytest.raises(ConfigurationError, match=r"epochs with different counts \(4, 16\)"):
         world.process().collection(declared("calculated", 4)).find(tenant="abc", id=made[0])
+
+
+def test_a_cursor_of_more_shards_than_the_first_epoch_has_is_refused(world: Epochs) -> None:
+    calculated = declared("calculated", 16)
+    events = world.process().collection(calculated)
+    for n in range(40):
+        events.create(tenant="abc", id=world.id(), n=n)
+    page = events.list(tenant="abc", limit=7)
+    scope, resharder = partition(model=calculated), world.resharder(entities=[calculated])
+    resharder.start(scope, 4)
+    while (step := resharder.advance(scope.key)).kind != "done":
+        for task in step.tasks:
+            resharder.work(scope.key, task, seconds=60.0)
+        world.clock.now += step.seconds
+
+    by_epochs = world.process().collection(Event)
+    assert by_epochs.list(tenant="abc", limit=7, cursor=page.cursor).items
+    world.grow(8)
+
+    with pytest.raises(InvalidCursorError, match="list from the start"):
+        world.process().collection(Event).list(tenant="abc", limit=7, cursor=page.cursor)
+    assert world.process().collection(Event).count(tenant="abc") == 40
+
+
+def test_declared_counts_do_not_hold_for_a_partition_with_epochs(world: Epochs) -> None:
+    world.grow(4)
+    topology = declared_counts(topology_table=world.topology)
+    db = Dynashard(
+        world.inner, table=world.table, cursor_keys=KEYS, topology=topology, runtime=world.runtime(), clocks=CLOCKS
+    )
+
+    with pytest.raises(ConfigurationError, match="4 for its latest keys, and other counts for earlier ones"):
+        db.collection(Event).find(tenant="abc", id=world.id())
 
 
 def test_a_partition_with_epochs_is_not_resharded_by_moving(world: Epochs) -> None:

@@ -15,7 +15,7 @@ GRACE: Final = 15.0
 """Seconds that a step may be late before a missing worker is reported."""
 _STAGES: Final = {
     "pending": "waits to begin",
-    "confirmed": "confirmed",
+    "confirmed": "confirmed, and begins soon",
     "prepare": "prepares",
     "move": "moves",
     "settle": "settles",
@@ -57,7 +57,7 @@ def shards(count: int) -> str:
 
 def resize(status: Status) -> str:
     """Describe a resize: `16 shards -> 32`; the count alone without a resize."""
-    if status.target is None:
+    if status.target in (None, status.count):
         return shards(status.count)
     return f"{shards(status.count)} -> {status.target}"
 

@@ -128,7 +128,8 @@ def _with_items(items: Collection[Any], values: Mapping[str, Any], count: Count)
 def _epoch(epoch: Mapping[str, Any]) -> str:
     since = "from the beginning" if epoch["since"] is None else f"for keys since {utc_text(epoch['since'])}"
     state = "" if epoch["state"] == EpochState.CONFIRMED else f", {epoch['state']}"
-    return f"epoch: {shown(epoch['count'])} shards {since}: {epoch['items']:,} items{state}"
+    shards = "1 shard" if epoch["count"] == 1 else f"{shown(epoch['count'])} shards" if epoch["count"] else "unsharded"
+    return f"epoch: {shards} {since}: {epoch['items']:,} items{state}"
 
 
 def _show_history(count: Count) -> None:

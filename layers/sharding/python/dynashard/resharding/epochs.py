@@ -121,7 +121,7 @@ class _Controller:
         seen = resize.seen
         if seen is None or seen > now + 2 * clocks.off:
             # A request that publishes may be executed long after it was sent, so the wait begins when it is seen.
-            self._save(resize=replace(resize, seen=now, margin=0.0).stored())
+            self._save(resize=replace(resize, seen=now).stored())
             return Step("wait", self._context.known_in(self._family, now, now), steady=True)
         left = self._context.known_in(self._family, seen, now)
         if left > 0:

@@ -77,7 +77,8 @@ class Status:
         begun: whether the work of this stage has begun.
         seconds_left: an estimate; None if unknown.
         lease: the longest lease that a client may hold now, in seconds.
-        wait: the longest time that a published phase takes to reach every client, in seconds.
+        wait: the longest time that a published phase takes to reach every client, in seconds; for an epoch, until its
+            time has come.
         waits_for: `clients`: every client must know the phase, until `until`; `empty_shards`: the shards that random
             placement leaves must be empty; `epoch`: the time of the keys for which the count holds must come; `resume`:
             it is paused; `worker`: no worker has seen it yet. None while it works.
@@ -159,7 +160,7 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
         since=record.since,
         updated=float(record.updated),
         lease=lease,
-        wait=context.timing.wait(lease),
+        wait=context.timing.ahead(lease) if record.epochs else context.timing.wait(lease),
         epochs=epoch_statuses(scope, record),
     )
     if resize is None:
@@ -176,7 +177,7 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
         "swept_marks": counters["swept"],
         "total": total if total is None else max(total, counters["moved"]),
         "begun": any(task.kind is kind_of(record, scope) for task in done),
-        "wait": basic.wait if resize.margin is None else lease + resize.margin,
+        "wait": basic.wait if resize.margin is None or record.epochs else lease + resize.margin,
     }
     known = replace(basic, **values)
     return replace(known, seconds_left=None if resize.paused else _seconds_left(known, now))
