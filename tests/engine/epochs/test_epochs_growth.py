@@ -1,12 +1,13 @@
 """A count grows by epochs while items are written: nothing moves, and every item is found."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from dynashard import Budget, Create, Dynashard, Put, declared_counts
+from dynashard import Budget, Create, Dynashard, Entity, Put, declared_counts
 from dynashard.errors import ConfigurationError, InvalidCursorError, NotFoundError, ReshardRefusedError
-from dynashard.schema import PK
+from dynashard.schema import PK, SK
 from dynashard.transport.interface import metered
 from tests.engine.epochs.epochs_world import (
     CLOCKS,
@@ -22,6 +23,7 @@ from tests.engine.epochs.epochs_world import (
 
 pytestmark = pytest.mark.engine
 
+KEY = partition().key
 ORDERS = ("ordered", "round_robin", "shard")
 
 
@@ -34,6 +36,23 @@ def grown(world: Epochs, *counts: int, each: int = 25) -> Dynashard:
         world.clock.now += 1
         world.write(db, each)
     return db
+
+
+def moved_by(world: Epochs, calculated: type[Entity], to: int) -> None:
+    """Resize a partition with calculated placement, which moves its items."""
+    scope, resharder = partition(model=calculated), world.resharder(entities=[calculated])
+    resharder.start(scope, to)
+    while (step := resharder.advance(scope.key)).kind != "done":
+        for task in step.tasks:
+            resharder.work(scope.key, task, seconds=60.0)
+        world.clock.now += step.seconds
+
+
+def stored(world: Epochs, sort: str) -> dict[str, Any]:
+    """Return an item as it is stored."""
+    key = {PK: {"S": world.raw()[sort]}, SK: {"S": sort}}
+    item: dict[str, Any] = world.inner.call("GetItem", {"TableName": world.table, "Key": key})["Item"]
+    return item
 
 
 def test_a_count_grows_while_items_are_written_and_nothing_moves(world: Epochs) -> None:
@@ -300,12 +319,7 @@ def test_a_cursor_of_more_shards_than_the_first_epoch_has_is_refused(world: Epoc
     for n in range(40):
         events.create(tenant="abc", id=world.id(), n=n)
     page = events.list(tenant="abc", limit=7)
-    scope, resharder = partition(model=calculated), world.resharder(entities=[calculated])
-    resharder.start(scope, 4)
-    while (step := resharder.advance(scope.key)).kind != "done":
-        for task in step.tasks:
-            resharder.work(scope.key, task, seconds=60.0)
-        world.clock.now += step.seconds
+    moved_by(world, calculated, 4)
 
     by_epochs = world.process().collection(Event)
     assert by_epochs.list(tenant="abc", limit=7, cursor=page.cursor).items
@@ -314,6 +328,23 @@ def test_a_cursor_of_more_shards_than_the_first_epoch_has_is_refused(world: Epoc
     with pytest.raises(InvalidCursorError, match="list from the start"):
         world.process().collection(Event).list(tenant="abc", limit=7, cursor=page.cursor)
     assert world.process().collection(Event).count(tenant="abc") == 40
+
+
+def test_an_item_that_a_former_resize_has_left_elsewhere_is_not_listed_in_any_epoch(world: Epochs) -> None:
+    calculated = declared("calculated", 1)
+    events = world.process().collection(calculated)
+    [kept, *_] = [events.create(tenant="abc", id=world.id(), n=n).id for n in range(10)]
+    moved_by(world, calculated, 4)
+    stray = {
+        **stored(world, kept),
+        PK: {"S": next(f"{KEY}:{n}" for n in range(4) if world.raw()[kept] != f"{KEY}:{n}")},
+    }
+    world.grow(8)
+    world.inner.call("PutItem", {"TableName": world.table, "Item": stray})
+
+    listed = world.process().collection(Event)
+    for order in ORDERS:
+        assert sorted(each.n for each in listed.items(tenant="abc", order=order, limit=3)) == list(range(10))
 
 
 def test_declared_counts_do_not_hold_for_a_partition_with_epochs(world: Epochs) -> None:

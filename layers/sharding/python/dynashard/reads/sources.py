@@ -251,8 +251,6 @@ class Reading:
         if isinstance(items, Chunk):
             return items
         bounds = read.bounds or self.bounds
-        if isinstance(read.source, Source) and read.source.range is not None:
-            bounds = bounds.within(read.source.range)
         attribute = self.sort_attribute
         last = answer.get("LastEvaluatedKey")
         rows = [item for item in items if self.visible(item)]
