@@ -1,12 +1,14 @@
 """A count grows by epochs while items are written: nothing moves, and every item is found."""
 
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import pytest
 
 from dynashard import Budget, Create, Dynashard, Entity, Put, declared_counts
 from dynashard.errors import ConfigurationError, InvalidCursorError, NotFoundError, ReshardRefusedError
+from dynashard.keys import key_text
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import metered
 from tests.engine.epochs.epochs_world import (
@@ -94,7 +96,7 @@ def test_listings_return_every_item_once_over_all_epochs(world: Epochs, order: s
 
 
 def test_scans_counts_ranges_and_batches_see_all_epochs(world: Epochs) -> None:
-    events = grown(world, 4, 16).collection(Event)
+    events = grown(world, 16, 4).collection(Event)
     ids = sorted(world.written)
 
     assert sorted(each.id for each in events.scan(tenant="abc")) == ids
@@ -141,8 +143,13 @@ def test_an_ordered_listing_goes_on_from_one_epoch_to_the_next_with_one_request_
     # The bare partition key has only the first epoch: what it lacks is read in the second round.
     pages = list(readings.pages(sensor="s1", order="ordered", limit=10, budget=Budget(requests=1)))
 
+    later = readings.pages(
+        sensor="s1", order="ordered", start=str(key_text("at", at[-1]))[:-1] + "~", budget=Budget(requests=1)
+    )
+
     assert [each.n for page in pages for each in page.items] == [0, 1, 2, 3, 4, 5]
     assert len(pages) <= 3
+    assert [each.n for page in islice(later, 3) for each in page.items] == [5]
 
 
 @pytest.mark.parametrize("order", ORDERS)

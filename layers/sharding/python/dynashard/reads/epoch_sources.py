@@ -12,7 +12,7 @@ from dynashard.placement import UNSHARDED, Placement
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.positions import Positions
 from dynashard.reads.scale import BEYOND_ALL
-from dynashard.reads.sources import Position, Source
+from dynashard.reads.sources import Source
 from dynashard.routing import shard_key
 from dynashard.topology import Epochs
 
@@ -56,11 +56,8 @@ class EpochSources(Sequence[Source]):
     def _rest(self, number: int, state: Positions, *, forward: bool) -> Bounds:
         """The bounds of what a shard has after its position."""
         within: Bounds = self[number].range
-        start: Position | None = state.start(number, len(self), forward=forward)
-        if start is None:
-            return within
-        beyond = Bounds().at if start.side < 0 else Bounds().after
-        return within.within(beyond(start.sort, forward=forward))
+        start = state.start(number, len(self), forward=forward)
+        return within if start is None else within.within(Bounds().after(start.sort, forward=forward))
 
 
 class Begun(NamedTuple):
