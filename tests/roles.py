@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 from dynashard.errors import DynashardError
 from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport.classification import Refusal, classify
+from dynashard.transport.clock_offset import ClockOffset, clock_offset_of
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.infra.templates import ROOT, statements
 
@@ -123,6 +124,10 @@ class RoleTransport(OneByOne):
     role: Role
     tables: Mapping[str, str]
     used: set[Grant] = field(default_factory=set)
+
+    @property
+    def clock_offset(self) -> ClockOffset:
+        return clock_offset_of(self.inner)
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         refusal = self._refusal(operation, request)

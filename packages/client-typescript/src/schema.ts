@@ -3530,6 +3530,8 @@ export interface operations {
                         /** @constant */
                         status: "ok";
                         version: string;
+                        /** @description How far the clock of the process is ahead of DynamoDB's, once it has sent a request. */
+                        clock_off_seconds?: number;
                     };
                 };
             };

@@ -3,6 +3,7 @@
     DynashardError                      dynashard_error         500
     ├── AlreadyExistsError              already_exists          409
     ├── AnswerTooLargeError             answer_too_large        406
+    ├── ClockOffError                   clock_off               503
     ├── ConfigurationError              wrong_configuration     500
     ├── EngineError                     engine_error            502
     │   ├── EngineUnavailableError      engine_unavailable      503
@@ -17,6 +18,7 @@
     │   ├── InvalidCursorError          invalid_cursor          400
     │   │   └── UnsupportedCursorError  unsupported_cursor      400
     │   ├── InvalidKeyError             invalid_key             422
+    │   │   └── KeyTooFarAheadError     key_too_far_ahead       422
     │   ├── InvalidQueryError           invalid_query           422
     │   │   └── QueryTooWideError       query_too_wide          422
     │   ├── InvalidValueError           invalid_value           422
@@ -103,6 +105,10 @@ class AnswerTooLargeError(DynashardError, code="answer_too_large", status=406):
     """The answer would be larger than one answer may be. Ask for less at a time."""
 
 
+class ClockOffError(DynashardError, code="clock_off", status=503):
+    """The clock of the process that answered is off, so it writes no items that are placed by their time."""
+
+
 class ConfigurationError(DynashardError, code="wrong_configuration"):
     """A setting is missing or wrong."""
 
@@ -165,6 +171,10 @@ class UnsupportedCursorError(InvalidCursorError, code="unsupported_cursor"):
 
 class InvalidKeyError(InputError, code="invalid_key"):
     """A key field is missing, empty, too long, or would make two different keys one string."""
+
+
+class KeyTooFarAheadError(InvalidKeyError, code="key_too_far_ahead"):
+    """A key begins with a time too far in the future. `details` has the bound in seconds, and the backend's time."""
 
 
 class InvalidQueryError(InputError, code="invalid_query"):

@@ -27,6 +27,15 @@ def test_created_item_is_answered_with_its_address_and_revision(caller: Caller) 
     assert user | {"tenant_id": "abc", "email": "ada@example.com", "status": "active", "expires_at": None} == user
 
 
+def test_health_says_how_far_the_clock_is_off_after_the_first_request(caller: Caller) -> None:
+    caller.post("/v1/users", a_user())
+
+    health = caller.get("/v1/health").json
+
+    assert health["status"] == "ok"
+    assert abs(health["clock_off_seconds"]) <= 5
+
+
 def test_created_item_is_read_as_it_was_answered(caller: Caller) -> None:
     created = caller.post("/v1/users", a_user(department="eng", status="disabled"))
 

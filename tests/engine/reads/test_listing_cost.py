@@ -9,7 +9,7 @@ import pytest
 
 from dynashard import Collection, Dynashard, created_at, new_id
 from dynashard.entity import Entity, Index, Key, Registry, Shards
-from dynashard.reads.ordered import first_limit
+from dynashard.reads.first_round import first_limit
 from dynashard.runtime import Runtime
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.reads.listing_world import CURSOR_KEYS, NOW, Counts, Note, World, tenant

@@ -53,9 +53,13 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "0 by modulo": (lambda: declare(shards=Shards(0, "modulo")), "the shard count is 0; it must be a number"),
     "unknown placement": (
         lambda: declare(shards=Shards(16, "dice")),
-        "placement is 'dice'; it must be one of calculated, modulo, random",
+        "placement is 'dice'; it must be one of calculated, epochs, modulo, random",
     ),
     "three to start with": (lambda: declare(shards=Shards(start=3)), "the shard count is 3; it must be a power of two"),
+    "epochs of keys that callers choose": (
+        lambda: declare(shards=Shards(1, placement="epochs")),
+        "has epochs placement, and its sort key begins with id, which carries no time",
+    ),
     "three at random": (
         lambda: declare(shards=Shards(3, placement="random")),
         "the shard count is 3; it must be a power of two",
@@ -88,11 +92,11 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "adopts by modulo": (
         lambda: declare(shards=Shards(10, "modulo", adopt="unsharded")),
-        "adopt needs calculated placement, not modulo",
+        "adopt needs calculated or epochs placement, not modulo",
     ),
     "adopts at random": (
         lambda: declare(shards=Shards(16, "random", adopt="unsharded")),
-        "adopt needs calculated placement, not random",
+        "adopt needs calculated or epochs placement, not random",
     ),
     "adopts into read replicas": (
         lambda: declare(shards=Shards(16, adopt="unsharded", read_replicas=1)),

@@ -111,6 +111,7 @@ def test_published_paths_can_be_declared_and_adopted(path: str, number: str, sto
 def test_only_keys_with_random_placement_have_no_home() -> None:
     assert {name: placement.fixed for name, placement in PLACEMENTS.items()} == {
         "calculated": True,
+        "epochs": True,
         "modulo": True,
         "random": False,
     }

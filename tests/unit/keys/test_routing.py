@@ -139,7 +139,7 @@ def test_places_under_a_given_view_do_not_ask_the_topology() -> None:
 
     place = Router(topology).places(entity, key, view)
 
-    assert place == (view, home(entity, key, 4), home(entity, key, 16))
+    assert place == (view, home(entity, key, 4), home(entity, key, 16), 4)
     assert topology.asked == []
 
 

@@ -16,7 +16,8 @@ from dynashard.reads.bounds import Bounds
 from dynashard.reads.by_shard import FILTERED_READ, decode_positions, encode_positions
 from dynashard.reads.fences import LIFE_SECONDS, MOVING_LIFE_SECONDS, Fences
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import MAX_ROUND_BYTES, first_limit, list_ordered
+from dynashard.reads.first_round import MAX_ROUND_BYTES, first_limit
+from dynashard.reads.ordered import list_ordered
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Reading, Source
 from dynashard.transport.interface import Wire

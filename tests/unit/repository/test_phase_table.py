@@ -49,7 +49,7 @@ EMPTY: Final = ("nothing", "expired")
 
 def places(key: ItemKey, phase: Phase) -> Places:
     view = View(OLD) if phase is Phase.STABLE else View(OLD, phase, NEW)
-    return Places(view, home(USER, key, OLD), home(USER, key, view.new_count))
+    return Places(view, home(USER, key, OLD), home(USER, key, view.new_count), OLD)
 
 
 def expected_target(phase: Phase, *, moves: bool, creates: bool) -> tuple[str, How]:

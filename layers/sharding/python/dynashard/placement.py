@@ -25,6 +25,7 @@ class Placement:
         powers_of_two: whether counts must be powers of two, so that a resize moves as few keys as possible.
         hash: from the hashed text to an integer. A shard's number depends on it and the count alone.
         fixed: whether a key has one home. If not, writers choose a shard and readers look in all of them.
+        by_time: whether the count by which a key is placed may depend on the time that the key begins with.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Placement:
     powers_of_two: bool
     hash: Callable[[str], int]
     fixed: bool = True
+    by_time: bool = False
 
     def shard(self, hashed: int, count: int) -> int:
         """Return the shard for a hash under a count of at least 1, counted from 0."""
@@ -62,7 +64,14 @@ RANDOM: Final = Placement("random", joiner=":", first=0, powers_of_two=True, has
 Nothing moves when the count changes, so it grows within one wait, but a read by key looks into every shard.
 """
 
-PLACEMENTS: Final[dict[str, Placement]] = {p.name: p for p in (CALCULATED, MODULO, RANDOM)}
+EPOCHS: Final = Placement("epochs", joiner=":", first=0, powers_of_two=True, hash=_xxh64, by_time=True)
+"""As calculated, under the count of the epoch in which the key's own time lies.
+
+A new count holds for keys from some time on, and a key that was placed keeps its place. So the count grows within one
+wait and nothing moves, and a read by key looks into one shard. With one count for all times it is calculated placement.
+"""
+
+PLACEMENTS: Final[dict[str, Placement]] = {p.name: p for p in (CALCULATED, EPOCHS, MODULO, RANDOM)}
 
 
 def is_power_of_two(count: int) -> bool:

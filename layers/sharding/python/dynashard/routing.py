@@ -5,20 +5,22 @@ from typing import Any, NamedTuple
 
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
+from dynashard.key_clock import KeyClock
 from dynashard.placement import CALCULATED, UNSHARDED, Placement
 from dynashard.schema import PK, SK, index_pk, index_sk
-from dynashard.topology import Phase, Topology, View
+from dynashard.topology import Epochs, Phase, Topology, View
 
 
 class Places(NamedTuple):
     """The stored partition keys of an item under a view: `old` by the present count, `new` by the target of a resize.
 
-    They are equal if no resize moves the key.
+    They are equal if no resize moves the key. `shards` is the present count, or that of the key's epoch.
     """
 
     view: View
     old: str
     new: str
+    shards: int
 
     @property
     def moving(self) -> bool:
@@ -27,20 +29,59 @@ class Places(NamedTuple):
 
 
 class Router:
-    """Turns logical keys into stored keys, by the shard counts of a topology."""
+    """Turns logical keys into stored keys, by the shard counts of a topology, and by the time of keys in epochs.
 
-    def __init__(self, topology: Topology) -> None:
+    `key_clock` judges which keys may be written and read now; None is one that trusts the system's clock.
+    """
+
+    def __init__(self, topology: Topology, key_clock: KeyClock | None = None) -> None:
         self.topology = topology
+        self.key_clock = key_clock or KeyClock()
 
     def places(self, entity: EntityDefinition[Any], key: ItemKey, view: View | None = None) -> Places:
-        """Return the places of an item now, or under a view; of an entity whose placement gives each key one home."""
+        """Return the places of an item now, or under a view; of an entity whose placement gives each key one home.
+
+        Cost: that of a view. If an epoch that is not settled decides about the key, that of settling it.
+        """
         view = view or self.topology.view(entity, key.partition)
-        old = home(entity, key, view.count)
-        return Places(view, old, old if view.target is None else home(entity, key, view.target))
+        count = view.count
+        if view.epochs is not None:
+            view, count = self._by_time(entity, key, view, view.epochs)
+        old = home(entity, key, count)
+        return Places(view, old, old if view.target is None else home(entity, key, view.target), count)
+
+    def places_to_write(self, entity: EntityDefinition[Any], key: ItemKey, view: View | None = None) -> Places:
+        """Return the places of an item to write now; raises as `KeyClock.require_writable`. Cost: that of `places`."""
+        self.require_writable(entity, key)
+        return self.places(entity, key, view)
+
+    def require_writable(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
+        """Refuse a key that may not be written now; raises as `KeyClock.require_writable`."""
+        if entity.time is not None:
+            self.key_clock.require_writable(entity, key)
+
+    def may_exist(self, entity: EntityDefinition[Any], key: ItemKey, view: View) -> bool:
+        """Whether an item can have been written under this key by now: not if its time is too far in the future.
+
+        The place of such a key is not known yet. It matters, and is looked at, only where there are epochs.
+        """
+        return view.epochs is None or entity.time is None or self.key_clock.readable(entity.time, key)
 
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
         """Return the stored key of an item at its home, in DynamoDB JSON."""
-        return {PK: {"S": home(entity, key, self.topology.view(entity, key.partition).count)}, SK: {"S": key.sort}}
+        return {PK: {"S": self.places(entity, key).old}, SK: {"S": key.sort}}
+
+    def _by_time(self, entity: EntityDefinition[Any], key: ItemKey, view: View, epochs: Epochs) -> tuple[View, int]:
+        """Return the count of the epoch in which a key lies, settled first, and the view that says so."""
+        while (entry := epochs.unsettled(key.sort)) is not None:
+            # It may still be confirmed or not: the first request decides. Then all clients place the key alike.
+            epochs.settle(entry)
+            self.topology.refresh(entity, key.partition)
+            view = self.topology.view(entity, key.partition)
+            if view.epochs is None:
+                return view, view.count
+            epochs = view.epochs
+        return view, epochs.count_of(key.sort)
 
     def index_attributes(
         self, entity: EntityDefinition[Any], index: IndexDefinition, key: ItemKey, values: Mapping[str, Any]
@@ -114,6 +155,15 @@ def logical_partition_of(entity: EntityDefinition[Any], stored: str) -> str:
 def shard_key(rule: Placement, partition: str, separator: str, count: int, number: int) -> str:
     """Return the stored partition key of the shard with this number, from 0, of a logical partition under a count."""
     return partition if count == UNSHARDED else f"{partition}{separator}{number + rule.first}"
+
+
+def stored_partitions(entity: EntityDefinition[Any], partition: str, view: View) -> list[str]:
+    """Return all stored partition keys of a logical partition under a view: of every count that it knows of."""
+    counts = [view.count, view.new_count]
+    if view.epochs is not None:
+        counts = [UNSHARDED] * view.epochs.bare + [view.epochs.most]
+    keys = [shard_keys(entity.rule, partition, entity.separator, count) for count in counts]
+    return list(dict.fromkeys(key for each in keys for key in each))
 
 
 def shard_keys(rule: Placement, partition: str, separator: str, count: int) -> list[str]:

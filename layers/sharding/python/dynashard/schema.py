@@ -80,10 +80,15 @@ TOPOLOGY_DIFFER: Final = "partitions_differ_since"
 """Epoch seconds since when single logical partitions may have records of their own."""
 TOPOLOGY_ACTIVE: Final = "changing"
 """String set of the records of the family that are changing or not swept yet."""
+TOPOLOGY_EPOCHS: Final = "epochs"
+"""List of the epochs of key time, each with its first sort key, its shard count and its state. Absent while one count
+holds for all keys."""
+TOPOLOGY_PLACED_BY_EPOCHS: Final = "epochs"
+"""In place of a phase in a record that has epochs, so that releases that know none refuse the record."""
 TOPOLOGY_ATTRIBUTES: Final = frozenset(
     {TOPOLOGY_KEY, TOPOLOGY_COUNT, TOPOLOGY_UPDATED, TOPOLOGY_HISTORY, TOPOLOGY_PHASE, TOPOLOGY_SINCE, TOPOLOGY_TARGET}
     | {TOPOLOGY_LEASE, TOPOLOGY_FORMER_LEASE, TOPOLOGY_LOWERED, TOPOLOGY_SWEPT, TOPOLOGY_RESIZE, TOPOLOGY_DIFFER}
-    | {TOPOLOGY_ACTIVE}
+    | {TOPOLOGY_ACTIVE, TOPOLOGY_EPOCHS}
 )
 """What a record of the topology table has. Attributes of other names belong to another release."""
 TOPOLOGY_HISTORY_LENGTH: Final = 20

@@ -10,12 +10,14 @@ from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ConfigurationError, InvalidQueryError, ThrottledError
 from dynashard.exactly_once import TransactedWrites
+from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds, KeyClock
 from dynashard.repository import RetryPolicy, Store
 from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.routing import Router
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, LeasedTopology, Topology
 from dynashard.transport import connect
+from dynashard.transport.clock_offset import clock_offset_of
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import AwsSession, Transport
 
@@ -49,8 +51,10 @@ class Dynashard:
             may not raise. `dynashard.growth.requests.growth_of(...).throttled` makes counts grow by it.
         operation_seconds: how long one operation may take, with all of its requests and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which resizes wait.
+        clocks: how far the clocks of all processes of the tables may be off, for entities whose placement is `epochs`.
 
     Attributes:
+        key_clock: how far this process's clock is off, as far as is known, and what that allows.
         store: the table and how to reach it, for packages that do more than collections do.
         tables: both tables, for what changes shard counts; None if `topology_table` was not given.
 
@@ -75,6 +79,7 @@ class Dynashard:
         throttled: Throttled = ignore_throttles,
         growth: "GrowthMode | GrowthOptions" = "on",
         operation_seconds: float = LONGEST_OPERATION,
+        clocks: ClockBounds = DEFAULT_BOUNDS,
     ) -> None:
         self._owned: Transport | None = None
         if hasattr(transport, "get_credentials"):
@@ -110,12 +115,13 @@ class Dynashard:
                 "For a table without one, say topology=declared_counts(topology_table=None)"
             )
         self._transport = transport
+        self.key_clock = KeyClock(runtime.clock, clock_offset_of(transport), clocks)
         self._topology_table = topology_table
         grown = self._growth
         self.store = Store(
             transport if grown is None else grown.transport,
             table,
-            Router(topology),
+            Router(topology, self.key_clock),
             exactly_once=TransactedWrites(),
             runtime=runtime,
             retry_policy=retry_policy or RetryPolicy(runtime=runtime),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from dynashard.reads.ordered import first_limit
+from dynashard.reads.first_round import first_limit
 from dynashard_lab.plan.units import Consistency, query_units
 
 QUERY_BYTES: Final = 1024 * 1024

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import typer
 
 from dynashard import Entity, Order, definition
-from dynashard.routing import home, shard_keys
+from dynashard.routing import stored_partitions
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.entities import exposed, logical_partition, partition_fields
 from dynashard_tools.failure import CommandError
@@ -81,9 +81,10 @@ def _listed(
     entity, values = definition(model), partition_fields(model, partition)
     logical = logical_partition(model, partition)
     count, _, _ = partition_count(backend.topology, entity, logical)
-    keys = shard_keys(entity.rule, logical, entity.separator, count.count)
+    router = backend.entities.store.router
+    keys = stored_partitions(entity, logical, router.topology.view(entity, logical))
     numbers = {key: number for number, key in enumerate(keys)}
     pages = backend.entities.collection(model).pages(values, order=order, limit=min(limit, page))
     items = islice(chain.from_iterable(each.items for each in pages), limit)
     found = [entity.key_of(item) for item in items]
-    return [Listed(key.sort, numbers[home(entity, key, count.count)]) for key in found], count.count
+    return [Listed(key.sort, numbers[router.places(entity, key).old]) for key in found], count.count

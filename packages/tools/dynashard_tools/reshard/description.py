@@ -15,6 +15,7 @@ GRACE: Final = 15.0
 """Seconds that a step may be late before a missing worker is reported."""
 _STAGES: Final = {
     "pending": "waits to begin",
+    "confirmed": "confirmed, and begins soon",
     "prepare": "prepares",
     "move": "moves",
     "settle": "settles",
@@ -56,7 +57,7 @@ def shards(count: int) -> str:
 
 def resize(status: Status) -> str:
     """Describe a resize: `16 shards -> 32`; the count alone without a resize."""
-    if status.target is None:
+    if status.target in (None, status.count):
         return shards(status.count)
     return f"{shards(status.count)} -> {status.target}"
 
@@ -124,6 +125,8 @@ def waits(status: Status) -> str:
     if status.waits_for == "clients" and status.until is not None:
         at = datetime.fromtimestamp(status.until, UTC)
         return f"waits until {at:%H:%M:%S} UTC for every client to know it"
+    if status.waits_for == "epoch" and status.until is not None:
+        return f"holds for keys from {datetime.fromtimestamp(status.until, UTC):%H:%M:%S} UTC on"
     if status.waits_for == "empty_shards":
         return (
             f"waits until the shards from {status.target} on are empty: their items must expire or be deleted; "

@@ -1,17 +1,17 @@
 """`dynashard topology`."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from dynashard import Entity, definition
+from dynashard import Collection, Entity, definition
 from dynashard.reads import ShardLoad
-from dynashard.topology import partition_key
+from dynashard.topology import EpochState, partition_key
 from dynashard_tools.connection import open_backend
 from dynashard_tools.entities import exposed, logical_partition, models, partition_fields
 from dynashard_tools.failure import CommandError
@@ -67,16 +67,19 @@ def _partition(model: type[Entity], text: str, environment: str | None, plot: Pa
         shards = backend.entities.collection(model).shards(values)
     if plot is not None:
         draw(plot, f"{partition}: {total(shards)} in {shown(count.count)} shards", shards)
+    epochs = _with_items(backend.entities.collection(model), values, count)
     if as_json:
         loads = [{"partition_key": s.partition_key, "items": s.items, "bytes": s.bytes} for s in shards]
         head = {"entity": entity.name, "partition": text, "key": partition_key(entity, partition), "own": own}
-        typer.echo(json.dumps({**head, **count.as_dict(), "marks": marks, "shards": loads}))
+        typer.echo(json.dumps({**head, **count.as_dict(), "epochs": epochs, "marks": marks, "shards": loads}))
         return
     _show_shards(shards)
     scope = "a count of its own" if own else "the count of all partitions without their own"
     line = f"{total(shards)}; {shown(count.count)} shards, {scope}"
     typer.echo(f"{line}; {count.resize}" if count.resize else line)
     _show_history(count)
+    for each in epochs:
+        typer.echo(_epoch(each))
 
 
 def _show_counts(found: list[EntityFacts]) -> None:
@@ -110,6 +113,23 @@ def _show_more(found: EntityFacts, *, named: bool) -> None:
     print_table(table)
     if len(found.partitions) > _LISTED:
         typer.echo(f"and {len(found.partitions) - _LISTED:,} more: --json has all")
+
+
+def _with_items(items: Collection[Any], values: Mapping[str, Any], count: Count) -> list[dict[str, Any]]:
+    """The epochs of a partition, each with the number of its items, which are counted one epoch after the other."""
+    found = [each for each in count.epochs if each["state"] != EpochState.VOID]
+    ends = [*(each["first"] for each in found[1:]), *[None][: len(found)]]
+    return [
+        {**each, "items": int(items.count(values, start=each["first"] or None, end=end))}
+        for each, end in zip(found, ends, strict=True)
+    ]
+
+
+def _epoch(epoch: Mapping[str, Any]) -> str:
+    since = "from the beginning" if epoch["since"] is None else f"for keys since {utc_text(epoch['since'])}"
+    state = "" if epoch["state"] == EpochState.CONFIRMED else f", {epoch['state']}"
+    shards = "1 shard" if epoch["count"] == 1 else f"{shown(epoch['count'])} shards" if epoch["count"] else "unsharded"
+    return f"epoch: {shards} {since}: {epoch['items']:,} items{state}"
 
 
 def _show_history(count: Count) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynashard.entity import EntityDefinition
+from dynashard.key_time import TimeForm
 from dynashard.placement import UNSHARDED
 from dynashard.topology import Phase, Record, TopologyTable, family_of, index_key, partition_key
 
@@ -17,11 +18,13 @@ class Count:
         declared: the count that the entity declares; None without shards.
         initial: the count in force without a record.
         record: the topology table's record; None if it has not been written yet, or if the count never changes.
+        form: the form of the time by which items are placed in epochs, if they are.
     """
 
     declared: int | None
     initial: int
     record: Record | None
+    form: TimeForm | None = None
 
     @property
     def count(self) -> int:
@@ -35,6 +38,20 @@ class Count:
             return []
         pairs = (entry.partition(":") for entry in self.record.history)
         return sorted((int(at), int(count)) for at, _, count in pairs)
+
+    @property
+    def epochs(self) -> list[dict[str, Any]]:
+        """The counts by the time of keys, oldest first; none while one count holds for all keys."""
+        form, record = self.form, self.record
+        return [
+            {
+                "first": each.first,
+                "since": form.moment_of(each.first) if form is not None and each.first else None,
+                "count": each.count,
+                "state": each.state.value,
+            }
+            for each in (record.epochs if record is not None else ())
+        ]
 
     @property
     def resize(self) -> str:
@@ -58,6 +75,7 @@ class Count:
             "swept": record is None or record.swept,
             "since": None if record is None else record.since,
             "history": [{"at": at, "count": count} for at, count in self.history],
+            "epochs": self.epochs,
         }
 
 
@@ -116,7 +134,7 @@ def largest_count(table: TopologyTable, entity: EntityDefinition[Any], partition
     """Return the largest count that a logical partition has had or is changing to. Cost: 2 read units."""
     records = table.read([family_of(entity), partition_key(entity, partition)])
     past = [int(entry.partition(":")[2]) for record in records.values() for entry in record.history]
-    present = [count or 0 for record in records.values() for count in (record.count, record.target)]
+    present = [count for record in records.values() for count in record.counts]
     declared = entity.shards.count if entity.shards else UNSHARDED
     return max(declared, *past, *present, UNSHARDED)
 
@@ -150,4 +168,5 @@ def _partitions(table: TopologyTable, entity: EntityDefinition[Any]) -> dict[str
 
 def _count(entity: EntityDefinition[Any], record: Record | None) -> Count:
     shards = entity.shards
-    return Count(shards.count if shards else None, shards.initial if shards else UNSHARDED, record)
+    initial = shards.initial if shards else UNSHARDED
+    return Count(shards.count if shards else None, initial, record, entity.time)

@@ -60,7 +60,7 @@ class HomesCheck(Check):
             return True
         if not is_live(item, self.store.now()):
             return False
-        count, place = self.records.count(entity, partition, fresh=fresh), item[PK]["S"]
+        count, place = self.records.count(entity, partition, item[SK]["S"], fresh=fresh), item[PK]["S"]
         if not entity.rule.fixed:
             return place not in shard_keys(entity.rule, partition, entity.separator, count)
         return bool(place != home(entity, ItemKey(partition, item[SK]["S"]), count))
@@ -70,7 +70,7 @@ class HomesCheck(Check):
 
     def _home(self, entity: EntityDefinition[Any], item: Wire) -> tuple[str, int]:
         partition = logical_partition_of(entity, item[PK]["S"])
-        count = self.records.count(entity, partition, fresh=True)
+        count = self.records.count(entity, partition, item[SK]["S"], fresh=True)
         return home(entity, ItemKey(partition, item[SK]["S"]), count), count
 
     def _away(self, entity: EntityDefinition[Any], item: Wire) -> Finding:

@@ -60,21 +60,20 @@ class TopologyRecords:
         keys = [index_key(entity, index) for index in entity.indexes.values() if index.shards]
         return bool(keys) and any(under_way(record) for record in self._table.read(keys).values())
 
-    def count(self, entity: EntityDefinition[Any], partition: str, *, fresh: bool = False) -> int:
-        """Return the shard count in force for a logical partition."""
+    def count(self, entity: EntityDefinition[Any], partition: str, sort: str, *, fresh: bool = False) -> int:
+        """Return the shard count that places a sort key in a logical partition now."""
         if entity.shards is None:
             return UNSHARDED
         record = self.record(entity, partition, fresh=fresh)
-        return entity.shards.initial if record is None else record.count
+        return entity.shards.initial if record is None else record.count_of(sort)
 
     def places(self, entity: EntityDefinition[Any], partition: str) -> list[str]:
         """Return all stored partition keys under which items of a partition may be stored, also by mistake."""
         family, key = family_of(entity), partition_key(entity, partition)
         records = self._table.read([key, family])
-        counts = {UNSHARDED, self.count(entity, partition, fresh=True), entity.shards.initial if entity.shards else 0}
+        counts = {UNSHARDED, entity.shards.initial if entity.shards else UNSHARDED}
         for record in records.values():
-            counts |= {int(entry.partition(":")[2]) for entry in record.history}
-            counts |= {record.count, *([record.target] if record.target is not None else [])}
+            counts |= {int(entry.partition(":")[2]) for entry in record.history} | record.counts
         rule, separator = entity.rule, entity.separator
         keys = (key for count in sorted(counts) for key in shard_keys(rule, partition, separator, count))
         return list(dict.fromkeys(keys))

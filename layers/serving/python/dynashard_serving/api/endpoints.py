@@ -80,7 +80,9 @@ class Parts:
 def makers_of(parts: Parts) -> Mapping[str, Callable[[], Sequence[Endpoint]]]:
     """Return what makes the endpoints of each root; see `Routes`."""
     settings, domain = parts.settings, parts.domain
-    makers: dict[str, Callable[[], Sequence[Endpoint]]] = {HEALTH: lambda: [_of_the_api(HEALTH, _health)]}
+    makers: dict[str, Callable[[], Sequence[Endpoint]]] = {
+        HEALTH: lambda: [_of_the_api(HEALTH, partial(_health, parts.backend))]
+    }
     if settings.serves_documentation:
         document = f"{PREFIX}/openapi.json"
         makers[document] = lambda: [_of_the_api(document, partial(_document, domain))]
@@ -245,8 +247,10 @@ def _of_the_api(path: str, handler: Handler) -> Endpoint:
     return Endpoint(path, re.escape(path), {"GET": handler})
 
 
-def _health(*_: Any) -> Response[str]:
-    return json_response({"status": "ok", "version": VERSION}, headers={"Cache-Control": "no-store"})
+def _health(backend: Backend, *_: Any) -> Response[str]:
+    off = backend.entities.key_clock.offset.seconds
+    clock = {} if off is None else {"clock_off_seconds": round(off, 1)}
+    return json_response({"status": "ok", "version": VERSION, **clock}, headers={"Cache-Control": "no-store"})
 
 
 def _document(domain: Domain, *_: Any) -> Response[str]:

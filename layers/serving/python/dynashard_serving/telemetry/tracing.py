@@ -14,6 +14,7 @@ import orjson
 
 from dynashard.errors import DynashardError, EngineError, ThrottledError
 from dynashard.runtime import SYSTEM, Runtime
+from dynashard.transport.clock_offset import ClockOffset, clock_offset_of
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 
 HEADER: Final = "_X_AMZN_TRACE_ID"
@@ -82,6 +83,11 @@ class TracedTransport:
 
     inner: Transport
     tracer: Tracer
+
+    @property
+    def clock_offset(self) -> ClockOffset:
+        """How far the clock of this machine is off, as the inner transport has learned."""
+        return clock_offset_of(self.inner)
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""

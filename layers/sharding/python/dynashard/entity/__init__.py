@@ -9,6 +9,7 @@ from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.guarantee import WriteGuarantee, guarantee_of
 from dynashard.entity.item_keys import IndexDefinition, ItemKey
 from dynashard.entity.judging import Undecodable, expiry, judged, marked_count, marker_problem, verdict
+from dynashard.entity.key_times import Ulid
 from dynashard.entity.model import Entity, definition
 from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.entity.tolerance import members
@@ -30,6 +31,7 @@ __all__ = [
     "Registry",
     "Revision",
     "Shards",
+    "Ulid",
     "Undecodable",
     "WriteGuarantee",
     "created_at",

@@ -10,7 +10,7 @@ from ksuid import Ksuid
 from pydantic import Field
 
 from dynashard.errors import DeclarationError
-from dynashard.placement import CALCULATED, PLACEMENTS, UNSHARDED, Placement, is_power_of_two
+from dynashard.placement import CALCULATED, EPOCHS, PLACEMENTS, UNSHARDED, Placement, is_power_of_two
 from dynashard.schema import INDEX_SLOTS, MAX_ATTACHMENT_BYTES, MAX_SHARDS
 
 DEFAULT_SEPARATOR: Final = ":"
@@ -83,18 +83,20 @@ class Shards:
     """How many stored partition keys a logical partition is spread over.
 
         Shards(16)                                          # 16 from the start
+        Shards(start=1, max=256, placement="epochs")        # grows at once; sort keys begin with their time
         Shards(start=1, max=256, placement="random")        # grows by itself; items are only ever added
         Shards(16, adopt="unsharded")                       # for a table that was written without shards
 
     Attributes:
         count: a power of two from 1 to 1024; any count up to 1024 with the modulo placement.
-        placement: `calculated` (xxh64: a key has one home, and counts can change), `modulo` (md5, as AWS published
-            it; counts never change) or `random`, for items that are only ever added, such as events. Random counts
-            double within one wait, because nothing moves, but a key has no home: a read by key, and with it every
-            update of a single item, looks into all shards.
+        placement: `calculated` (xxh64: a key has one home, and counts can resize), `epochs` (the same, by a count
+            that holds for a stretch of key time: counts grow within one wait, because nothing moves; sort keys must
+            begin with their time), `modulo` (md5, as AWS published it; counts never resize) or `random`, for items that
+            are only ever added, such as events. Random counts double within one wait, because nothing moves, but a key
+            has no home: a read by key, and with it every update of a single item, looks into all shards.
         max: the ceiling of automatic growth: a power of two from `count` to 1024.
         adopt: `unsharded` if the items of the table are stored under the bare partition key, until they are resharded
-            to `count`; for the calculated placement.
+            to `count`; for the placements calculated and epochs.
         read_replicas: how many copies of the items, in index slots from the last one down, share reading with the
             table: listings that need not be consistent. Each costs what an index costs. Items that were written before
             the copy was declared are not in it: docs/replicas.md says how to add one.
@@ -143,8 +145,8 @@ class Shards:
     def _adoption_problems(self) -> Iterator[str]:
         if self.adopt != "unsharded":
             yield f"adopt is {self.adopt!r}; it must be 'unsharded'"
-        if self.rule is not CALCULATED:
-            yield f"adopt needs calculated placement, not {self.placement}"
+        if self.rule not in (CALCULATED, EPOCHS):
+            yield f"adopt needs calculated or epochs placement, not {self.placement}"
         if self.read_replicas:
             yield "adopt and read_replicas cannot be combined, because replicas lack adopted items: adopt first"
 

@@ -26,6 +26,7 @@ from dynashard.entity.declaration import (
 from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
+from dynashard.entity.key_times import time_form
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
@@ -49,6 +50,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         prefix, separator: the first part of its stored partition keys, and the text between the parts.
         shards: the declared shards; None for the unsharded layout.
         rule: the placement of its items; of an unsharded entity, the one that it would be adopted under.
+        time: the form of the time that its sort keys begin with, if they are placed by it; None otherwise.
         partition_fields, sort_fields, key_fields: the fields of each template and of both, in order.
         indexes: its indexes by name, read replicas included.
         expires: the field that holds the time of expiry, if any.
@@ -77,6 +79,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         sort = name if key.sort is None else key.sort
         self.sort = checked_template(model, "sort", sort, unpadded=key.unpadded)
         self.partition_fields, self.sort_fields = self.partition.fields, self.sort.fields
+        self.time = time_form(model, self.sort) if self.rule.by_time else None
         self.key_fields = tuple(dict.fromkeys(self.partition_fields + self.sort_fields))
         self.indexes: dict[str, IndexDefinition] = {}
         fields = model.model_fields

@@ -44,6 +44,11 @@ class Registry(dict[str, EntityDefinition[Any]]):
                     f"shares the prefix {entity.prefix!r} with {member.name}, which is declared with {member.shards}: "
                     "entities in one logical partition have the same shards"
                 )
+            if entity.time != member.time:
+                yield (
+                    f"shares the prefix {entity.prefix!r} with {member.name}, whose sort keys begin with another form "
+                    "of time: entities in one logical partition need the same, because an epoch begins at one sort key"
+                )
             yield from _index_problems(entity, member)
         for member in family:
             if may_collide(entity.sort, member.sort, divided_by):

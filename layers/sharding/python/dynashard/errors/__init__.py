@@ -3,6 +3,7 @@
     DynashardError                      dynashard_error         500
     ├── AlreadyExistsError              already_exists          409
     ├── AnswerTooLargeError             answer_too_large        406
+    ├── ClockOffError                   clock_off               503
     ├── ConfigurationError              wrong_configuration     500
     ├── DeclarationError                wrong_declaration       500
     ├── EngineError                     engine_error            502
@@ -20,6 +21,7 @@
     │   ├── InvalidCursorError          invalid_cursor          400
     │   │   └── UnsupportedCursorError  unsupported_cursor      400
     │   ├── InvalidKeyError             invalid_key             422
+    │   │   └── KeyTooFarAheadError     key_too_far_ahead       422
     │   ├── InvalidQueryError           invalid_query           422
     │   │   └── QueryTooWideError       query_too_wide          422
     │   ├── InvalidValueError           invalid_value           422
@@ -111,6 +113,18 @@ class InputError(DynashardError, code="invalid_input", status=422):
 
 class InvalidKeyError(InputError, code="invalid_key"):
     """A key field is missing, empty, too long, or would make two different keys one string."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KeyTooFarAheadError(InvalidKeyError, code="key_too_far_ahead"):
+    """A key begins with a time further in the future than a write may be, `ahead` seconds after `now`, in ISO 8601.
+
+    Only entities whose placement is `epochs` have such keys.
+    """
+
+    ahead: float
+    now: str
+    in_details: ClassVar[tuple[str, ...]] = ("field", "ahead", "now")
 
 
 class InvalidValueError(InputError, code="invalid_value"):
@@ -221,6 +235,17 @@ class RequestInProgressError(DynashardError, code="request_in_progress", status=
 
 class WriteContendedError(DynashardError, code="write_contended", status=409, retryable=True):
     """Other writers kept changing the item between reading and writing it."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClockOffError(DynashardError, code="clock_off", status=503, retryable=True):
+    """This process's clock is off, by `off` seconds, so it may not write items that are placed by their time.
+
+    Another process may serve the same request.
+    """
+
+    off: float
+    in_details = ("off",)
 
 
 class AnswerTooLargeError(DynashardError, code="answer_too_large", status=406):

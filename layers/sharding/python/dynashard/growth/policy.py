@@ -262,7 +262,7 @@ class Growth:
             reason = f"{scope.key} is hot, but a count of {state.count} can use all that there is: {supply.remedy}"
             self._report_resize(GrowthEvent.LIMIT, scope, reason)
             return
-        target, why = state.count * 2, "a key range is hot"
+        target, why = max(1, state.count) * 2, "a key range is hot"
         if evidence is not None:
             self._recheck(scope.key)
             ceiling = scope.shards.max if scope.shards else target
@@ -291,7 +291,7 @@ class Growth:
             self._report_resize(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
             return None
         state = self._read(scope)
-        if state.count == UNSHARDED or state.count * 2 > shards.max:
+        if (state.count == UNSHARDED and scope.time is None) or state.count * 2 > shards.max:
             remedy = f"it has {state.count} shards, its ceiling is {shards.max}: declare a higher max"
             if state.count == UNSHARDED:
                 remedy = f"it is unsharded still: start its reshard to {shards.count}"

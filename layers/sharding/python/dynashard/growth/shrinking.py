@@ -18,7 +18,7 @@ def may_shrink(scope: Scope, record: Record, entities: Iterable[EntityDefinition
     shards = scope.shards
     if shards is None or not shards.rule.powers_of_two or record.count // 2 < shards.count:
         return False
-    if record.busy or record.resize.get("cause") == "operator":
+    if record.busy or record.resize.get("cause") == "operator" or scope.time is not None:
         return False
     family = [each for each in entities if family_of(each) == scope.family]
     return scope.moves or all(each.expires is not None for each in family)

@@ -54,6 +54,17 @@ class Bounds:
         """Return the keys up to `key` in reading order."""
         return self.at(key, forward=not forward)
 
+    def within(self, other: "Bounds") -> "Bounds":
+        """Return the keys that lie between these bounds and those of another."""
+        low, high = self, self
+        if other.low is not None and (low.low is None or (other.low, other.low_open) > (low.low, low.low_open)):
+            low = other
+        if other.high is not None and (
+            high.high is None or (other.high, not other.high_open) < (high.high, not high.high_open)
+        ):
+            high = other
+        return Bounds(low.low, high.high, low.low_open, high.high_open)
+
     def condition(self, attribute: str, *, forward: bool) -> tuple[str, dict[str, dict[str, str]]]:
         """Return the condition on the sort key, '' for none, and its values. It may admit keys beyond the far end."""
         low, high = self.low, self.high

@@ -13,18 +13,19 @@ from dynashard.errors import UndecodableItemError
 from dynashard.placement import CALCULATED
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.entries import is_current
+from dynashard.reads.epoch_sources import EpochSources
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import filter_expression
-from dynashard.reads.layout import Layout, index_streams, sources_of
+from dynashard.reads.layout import EPOCHS, Layout, index_streams, sources_of
 from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Convert, Reading, Sources
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_damaged, is_live, is_marker
 from dynashard.repository.projection import MOST_NAMED
-from dynashard.routing import hash_of, home, index_hash, logical_partition_of, shard_keys
+from dynashard.routing import hash_of, home, index_hash, logical_partition_of, stored_partitions
 from dynashard.schema import BORN, PK, PREV, REV, SK, TYPE, index_pk, index_sk
-from dynashard.topology import Phase, View
+from dynashard.topology import Epochs, Phase, View
 from dynashard.transport.interface import Wire
 
 _IDENTITY_BYTES: Final = 6
@@ -77,9 +78,7 @@ class Enumeration:
     def stored_keys(self) -> list[str]:
         """Return the keys of all shards in which items of the partition may be: of the present and the coming count."""
         entity, partition = self._query.entity, self._query.partitions[0]
-        view = self._store.router.topology.view(entity, partition)
-        old, new = (shard_keys(entity.rule, partition, entity.separator, n) for n in (view.count, view.new_count))
-        return list(dict.fromkeys(old + new))
+        return stored_partitions(entity, partition, self._store.router.topology.view(entity, partition))
 
     def as_stored(self, keys: Iterable[str]) -> Layout:
         """Return a layout of shards with all live items that are in them, at home or not."""
@@ -136,7 +135,23 @@ class Enumeration:
             expires=view.expires,
         )
 
+    def _epochs_layout(self, partition: str, view: View, epochs: Epochs) -> Layout:
+        entity, rule, bounds = self._query.entity, self._query.entity.rule, self._query.bounds
+        return Layout(
+            streams=EpochSources(rule, partition, entity.separator, epochs, bounds),
+            reading=self._reading(self._live, self._whole_items()),
+            signature=epochs,
+            home_hash=lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"])),
+            foreign=view.resized,
+            version=EPOCHS,
+            former=epochs.entries[0].count or 1,
+            in_memory=self._in_memory,
+            expires=view.expires,
+        )
+
     def _table_layout(self, partition: str, view: View) -> Layout:
+        if view.epochs is not None:
+            return self._epochs_layout(partition, view, view.epochs)
         entity, rule = self._query.entity, self._query.entity.rule
         count = _table_count(view, fixed=rule.fixed)
         moving = rule.fixed and not view.stable

@@ -50,7 +50,8 @@ class Fences:
     """What a page has learned about the sort keys after it.
 
     Attributes:
-        shape: the index slot, and for each logical partition the version of its layout and its number of shards.
+        shape: the index slot, and for each logical partition the version of its layout, its number of shards, and of its
+            epochs if it has some.
         turn: the turn of the page, counted from the epoch.
         scale: how sort keys are numbers; so many bits of them, `shift`, are left out.
         origin: the number of the page's end.
@@ -110,7 +111,7 @@ class Fences:
         if tuple(unused) != _UNUSED:
             return None
         shape, prefix, alphabets = about
-        number, count = int.from_bytes(b64decode(packed)), sum(shards for _, shards in shape[1:])
+        number, count = int.from_bytes(b64decode(packed)), sum(shards for _, shards, *_ in shape[1:])
         levels = [number >> _BITS * shard & _ENDED_LEVEL for shard in range(count)]
         turn, shift = divmod(number >> _BITS * count, 1 << _SHIFT_BITS)
         scale = Scale(prefix, alphabets)

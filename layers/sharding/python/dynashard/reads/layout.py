@@ -7,13 +7,15 @@ and its positions afterwards.
 
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from dynashard.entity import IndexDefinition
+from dynashard.errors import InvalidCursorError
 from dynashard.placement import CALCULATED
+from dynashard.reads.epoch_sources import EpochSources
 from dynashard.reads.positions import WINDOW, Positions
 from dynashard.reads.sources import Chunk, Group, Position, Reading, Source, Sources, Stream, StreamRead
 from dynashard.routing import shard_keys
@@ -21,6 +23,8 @@ from dynashard.schema import PK, SK
 from dynashard.topology import View
 from dynashard.transport.interface import Wire
 
+EPOCHS: Final = "e"
+"""The version of layouts with epochs, and of positions in them."""
 MAX_SEEN_IN_MEMORY: Final = 10_000
 """How many returned items a position may name that no cursor carries."""
 
@@ -35,7 +39,8 @@ class Layout:
 
     Attributes:
         signature: equal for layouts that are read alike.
-        hash_of: the hash that places a stored item in its stream; None if items are placed at random.
+        hash_of: the hash that places a stored item in its stream; None if items are placed at random, or by epochs.
+        home_hash: the hash that places a stored item in the streams of epochs.
         follows: relocation markers are followed to the items they lead to.
         foreign: a shard may hold items whose home is elsewhere; they are skipped.
         strays: returns the new home of an item found unmarked at its old home, None for items elsewhere. Such an item
@@ -45,6 +50,8 @@ class Layout:
         identity: in an index, returns a short hash of an item's key from its stored one; None in a table.
         version: in an index, another text whenever the view changes.
         stationary: a stored item keeps its sort key; else an update can give it another one, as in many indexes.
+        former: how many streams there were while one count held for all keys, if there are epochs now; 0 otherwise.
+            Positions are then those of the streams, whatever the hash of an item.
         in_memory: no cursor carries the positions.
         expires: when the answer of a Query requires another look at the layout, in epoch seconds.
     """
@@ -53,6 +60,7 @@ class Layout:
     reading: Reading
     signature: Hashable = None
     hash_of: Callable[[Wire], int] | None = None
+    home_hash: Callable[[Wire], int] | None = None
     follows: bool = False
     foreign: bool = False
     strays: Callable[[Wire], str | None] | None = None
@@ -60,17 +68,34 @@ class Layout:
     identity: Callable[[str, str], str] | None = None
     version: str = ""
     stationary: bool = True
+    former: int = 0
     in_memory: bool = False
     expires: float = inf
 
     def rebase(self, positions: Positions | None) -> Positions:
-        """Return the positions of any earlier layout as this layout's; None is the beginning."""
+        """Return the positions of any earlier layout as this layout's; None is the beginning.
+
+        Raises `InvalidCursorError` if those of virtual shards, several to a stream, meet epochs.
+        """
         count = len(self.streams)
+        if positions is not None and EPOCHS in (self.version, positions.version):
+            return self._across_epochs(positions)
         if positions is None:
             return Positions(count, version=self.version)
         if positions.version != self.version:
             positions = positions.as_of(self.version)
         return positions.among(count) if self.hash_of is None else positions.under(count)
+
+    def _across_epochs(self, positions: Positions) -> Positions:
+        """Return positions of this layout or an earlier one, one of which has epochs.
+
+        Every epoch uses the same stored partition keys, so their positions hold in all of them: nothing moves.
+        """
+        if positions.version != EPOCHS:
+            if positions.size > self.former:
+                raise InvalidCursorError("the shards have changed twice; list from the start", field="cursor")
+            positions = positions.under(self.former)
+        return replace(positions.among(len(self.streams)), version=self.version)
 
     def converts(self, state: Positions, stream: int) -> bool:
         """Return whether a reader may put other things in place of the items that the next read of a stream returns.
@@ -78,6 +103,13 @@ class Layout:
         All of them are new, and nothing moves, so nobody has to look at a stored item.
         """
         return not (self.foreign or self.moving) and self.continues_exactly(state, stream)
+
+    @property
+    def shape(self) -> list[Any]:
+        """What fences that were learned under this layout depend on."""
+        if isinstance(self.streams, EpochSources):
+            return [self.version, len(self.streams), len(self.streams.epochs.entries)]
+        return [self.version, len(self.streams)]
 
     @property
     def still(self) -> bool:
@@ -107,7 +139,9 @@ class Layout:
         return begun and not ended and (read.bounds is None or read.bounds.contains(sort))
 
     def number_of(self, row: Wire) -> int | None:
-        """Return the number of the stream that a stored item belongs to; None if items are placed at random."""
+        """Return the number of the stream that a stored item belongs to; None if that is not known."""
+        if isinstance(self.streams, EpochSources) and self.home_hash is not None:
+            return self.streams.number_of(row[SK]["S"], self.home_hash(row))
         return None if self.hash_of is None else self.hash_of(row) & (len(self.streams) - 1)
 
     def identity_of(self, row: Wire) -> str:

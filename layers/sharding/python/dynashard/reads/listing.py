@@ -16,9 +16,10 @@ from dynashard.reads.dedup import Dedup
 from dynashard.reads.enumeration import Enumeration
 from dynashard.reads.fences import Fences
 from dynashard.reads.fetch import Fetch, States
+from dynashard.reads.first_round import FIRST_GUESS
 from dynashard.reads.judging import Judge
 from dynashard.reads.limits import MAX_LIMIT
-from dynashard.reads.ordered import FIRST_GUESS, list_ordered
+from dynashard.reads.ordered import list_ordered
 from dynashard.reads.page import Page
 from dynashard.reads.query import Order, Query
 from dynashard.reads.results import Counted, Scan

@@ -20,30 +20,23 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
-from math import ceil, inf, sqrt
+from math import ceil, inf
 from typing import Any, Final
 
 from dynashard.codec import item_size
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
+from dynashard.reads.epoch_sources import EpochSources
 from dynashard.reads.fences import ENDED, LIFE_SECONDS, MOVING_LIFE_SECONDS, Ahead, Fences, fences_after, turn_of
 from dynashard.reads.fetch import Fetch
+from dynashard.reads.first_round import BLOCK_BYTES, LARGE_BYTES, first_limit
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
 from dynashard.reads.sources import Chunk, Position, Reading, Stream, StreamRead
 from dynashard.transport.interface import Wire
 
-BLOCK_BYTES: Final = 4096
-"""The unit in which DynamoDB bills a Query."""
-LARGE_BYTES: Final = 4 * BLOCK_BYTES
-"""The size from which on an item that was read in vain costs more than a second round."""
-MAX_ROUND_BYTES: Final = 32 * 1024 * 1024
-"""The most bytes that round 1 reads from all sources together, because they are held in memory. One item of each source
-is always read."""
 MAX_READ: Final = 2000
 """Items that round 1 reads from all sources together to make up for those that are dropped."""
-FIRST_GUESS: Final = 1024.0
-"""The size of an item in bytes that is assumed until some were read, if more items cost less than another round."""
 _ROUNDS: Final = 2
 _SAMPLE: Final = 16
 """How many items of round 1 tell the size of items."""
@@ -164,7 +157,7 @@ def list_ordered(
     if end is None:
         # If the budget ended before an item was known to come first, the next page begins here again, without fences.
         ended = all(run.ended for run in runs)
-        return rows, None if ended else [run.state for run in runs if run.number == 0], None
+        return rows, None if ended else [_unread(run, runs) for run in runs if run.number == 0], None
     learned = _learned(_turn(layouts, began), runs, items, end[1].sort) if pays else None
     return rows, _positions(runs, items, end, dedup), learned
 
@@ -181,13 +174,18 @@ def _first_round(
     """Return the layouts, all sources, and how many items were asked of those that were read."""
     while True:
         layouts = fetch.layouts()
-        asked = runs = _runs(layouts, after)
+        runs = _runs(layouts, after)
+        asked = begun = _begun(layouts, runs)
         used = fences if fences is not None and _skippable(layouts) and fences.shape == _shape(layouts) else None
         if used is not None:
             first, others = used.parted(limit, _turn(layouts, began))
-            asked = [runs[rank] for rank in first]
-            for rank in others:
+            known = {run.rank for run in begun}
+            asked = [runs[rank] for rank in first if rank in known]
+            for rank in others if asked else ():
                 runs[rank].place = used.place(rank, forward=layouts[0].reading.forward)
+            asked = asked or begun
+        if not asked:
+            return layouts, runs, limit
         share = first_limit(limit, len(asked), item_bytes, filtered=bool(layouts[0].reading.filters.text))
         try:
             chunks = fetch.wave(layouts, [run.first(share) for run in asked])
@@ -218,35 +216,7 @@ def _turn(layouts: Sequence[Layout], now: float) -> int:
 
 
 def _shape(layouts: Sequence[Layout]) -> list[Any]:
-    return [layouts[0].reading.slot, *([layout.version, len(layout.streams)] for layout in layouts)]
-
-
-def first_limit(limit: int, sources: int, item_bytes: float | None, *, filtered: bool = False) -> int:
-    """Return how many items round 1 reads from each source for a page of `limit`.
-
-    Of small items this is a source's share of the page, P/N, and its standard deviation, rounded up to fill the 4 KB
-    blocks billed. Without a filter it is no more than 6 deviations: hardly any page needs more, and each item takes CPU
-    time. Of large items, and while their size is unknown (None), it is the share and a quarter of the deviation,
-    because each item more may be billed, and round 2 reads what is missing up to H.
-    """
-    share = limit / sources
-    if item_bytes is None and filtered:
-        item_bytes = FIRST_GUESS
-    if item_bytes is None:
-        return min(limit, _least_billed(share))
-    items = _least_billed(share) if item_bytes >= LARGE_BYTES else ceil(share + sqrt(share))
-    blocks = ceil(items * item_bytes / BLOCK_BYTES)
-    most = max(1, int(MAX_ROUND_BYTES / sources / item_bytes))
-    filled = min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
-    return min(filled * 4, FILTERED_READ) if filtered else min(filled, ceil(share + 6 * sqrt(share)))
-
-
-def _least_billed(share: float) -> int:
-    """The items of round 1 with which both rounds together read the fewest, as computed for 4 to 256 sources.
-
-    With the share alone, H is the last item of a source that has many, and round 2 reads all others up to there.
-    """
-    return ceil(share + sqrt(share) / 4)
+    return [layouts[0].reading.slot, *(layout.shape for layout in layouts)]
 
 
 def _runs(layouts: Sequence[Layout], after: Sequence[Positions] | None) -> list[_Run]:
@@ -262,6 +232,40 @@ def _runs(layouts: Sequence[Layout], after: Sequence[Positions] | None) -> list[
             through = past if layout.identity is None else first + number
             runs.append(_Run(layout, state, part, number, first + number, through))
     return runs
+
+
+def _begun(layouts: Sequence[Layout], runs: Sequence[_Run]) -> list[_Run]:
+    """The sources that may have the next item of their partition: with epochs, not all may.
+
+    The range of each of the others is a fence that is known without reading: its place is set, or that it has ended.
+    """
+    begun: list[_Run] = []
+    for part, layout in enumerate(layouts):
+        mine = [run for run in runs if run.part == part]
+        if not isinstance(layout.streams, EpochSources):
+            begun += mine
+            continue
+        known = layout.streams.begun(mine[0].state, forward=layout.reading.forward)
+        for run in mine:
+            run.place = known.later.get(run.number, run.place)
+            run.ended = run.number not in known.now and run.number not in known.later
+        begun += [run for run in mine if run.number in known.now]
+    return begun
+
+
+def _unread(run: _Run, runs: Sequence[_Run]) -> Positions:
+    """The positions in the partition of a source after a page without items: where the next epoch begins, if one does.
+
+    Otherwise a page whose budget ends there would be read again and again.
+    """
+    mine = [each for each in runs if each.part == run.part]
+    places = [each.place[0] for each in mine if not each.ended]
+    if not isinstance(run.layout.streams, EpochSources) or not places or any(each.reached for each in mine):
+        return run.state
+    forward = run.layout.reading.forward
+    return Positions(
+        1, 0, ((Position((min if forward else max)(places), side=-forward), 1),), version=run.state.version
+    )
 
 
 _Ranked = tuple[int, Wire]

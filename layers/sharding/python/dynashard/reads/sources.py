@@ -75,10 +75,14 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One stored partition key: the shard with this number, counted from 0."""
+    """One stored partition key: the shard with this number, counted from 0.
+
+    Its items lie between the bounds `range`; None if they may lie anywhere.
+    """
 
     number: int
     partition: str
+    range: Bounds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +118,11 @@ Stream = Source | Group
 
 
 def queries_of(streams: Iterable[Stream]) -> int:
-    """Return how many Queries one read of each stream takes."""
-    return sum(len(stream.sources) if isinstance(stream, Group) else 1 for stream in streams)
+    """Return how many Queries one read of each stream takes; none if no item can be in it."""
+    return sum(
+        len(stream.sources) if isinstance(stream, Group) else stream.range is None or not stream.range.empty
+        for stream in streams
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +195,7 @@ class Reading:
 
     def call(self, source: Source, limit: int, after: Position | None, bounds: Bounds | None = None) -> Call | None:
         """Return the Query for at most `limit` items of a source after a position; None if no key can be there."""
-        bounds = bounds or self.bounds
-        if after is not None and (after.side or (self.slot is not None and after.shard != source.partition)):
-            # DynamoDB does not define the order of index entries with equal sort keys. So a position is exact only in
-            # its own shard; elsewhere all entries with its sort key are read again.
-            beyond = after.side > 0 or (self.unique and not after.side)
-            bounds = (bounds.after if beyond else bounds.at)(after.sort, forward=self.forward)
-            after = None
+        bounds, after = self._rest(source, bounds or self.bounds, after)
         if bounds.empty:
             return None
         condition, values = bounds.condition(self.sort_attribute, forward=self.forward)
@@ -227,6 +228,22 @@ class Reading:
         if names:
             request["ExpressionAttributeNames"] = names
         return Call("Query", request)
+
+    def _rest(self, source: Source, bounds: Bounds, after: Position | None) -> tuple[Bounds, Position | None]:
+        """Return the bounds of what a source has after a position, and the position if DynamoDB can continue at it."""
+        if after is not None and (after.side or (self.slot is not None and after.shard != source.partition)):
+            # DynamoDB does not define the order of index entries with equal sort keys. So a position is exact only in
+            # its own shard; elsewhere all entries with its sort key are read again.
+            beyond = after.side > 0 or (self.unique and not after.side)
+            bounds = (bounds.after if beyond else bounds.at)(after.sort, forward=self.forward)
+            after = None
+        if source.range is None:
+            return bounds, after
+        bounds = bounds.within(source.range)
+        if after is None or bounds.contains(after.sort):
+            return bounds, after
+        # DynamoDB refuses to continue at a key that is outside of the condition.
+        return bounds.within(Bounds().after(after.sort, forward=self.forward)), None
 
     def chunk(self, answer: Wire, read: StreamRead) -> Chunk:
         """Return what an answer to a read has within its bounds."""

@@ -62,6 +62,7 @@ class BatchItemWriter(Generic[E]):
         for place, member in enumerate((*put, *delete)):
             try:
                 write = write_of(key_once(self._items.entity, seen, member), place)
+                self._store.router.require_writable(self._items.entity, write.key)
             except InputError as error:
                 prepared.append(error)
             else:

@@ -9,6 +9,7 @@ have been executed when the item had already left the place.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from dynashard.entity import EntityDefinition, ItemKey
@@ -41,13 +42,16 @@ class HomeReader:
         Cost: one request; one more for an item that has moved, and a transactional read of two if it is gone. In
         SETTLE, one more if nothing is found at the new home. All of it again if a resize overtook the answer.
         """
-        store = self._store
-        places = store.router.places(self._entity, key)
+        store, entity = self._store, self._entity
+        view = store.router.topology.view(entity, key.partition)
+        if view.epochs is not None and not store.router.may_exist(entity, key, view):
+            return None
+        places = store.router.places(entity, key, view)
         request = reading.on({"TableName": store.table, "Key": wire_key((_first(places), key.sort))})
         item: Wire | None = store.transport.call("GetItem", request).get("Item")
         if is_live(item, store.now()) and not view_ended(store, places):
             return item
-        lookup = _Lookup(store, self._entity, reading)
+        lookup = _Lookup(store, entity, reading)
         lookup.follow(lookup.classify({key: places}, {} if item is None else {key: item}))
         return lookup.found.get(key)
 
@@ -56,7 +60,11 @@ class HomeReader:
 
         Cost: one BatchGetItem for 100 keys, 16 at a time; as many more for those that have moved.
         """
-        lookup = _Lookup(self._store, self._entity, reading)
+        router, entity = self._store.router, self._entity
+        if entity.time is not None:
+            view_of = cache(partial(router.topology.view, entity))
+            keys = [key for key in keys if router.may_exist(entity, key, view_of(key.partition))]
+        lookup = _Lookup(self._store, entity, reading)
         lookup.follow(lookup.read_homes(keys))
         return lookup.found
 

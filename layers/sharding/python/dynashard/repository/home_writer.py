@@ -23,7 +23,7 @@ from dynashard.repository.replacement import replacing
 from dynashard.repository.retry_policy import Unfinished, map_concurrently, run_rounds, unsettled
 from dynashard.repository.store import Store, write_operation
 from dynashard.repository.write import Done, Kind, Write, send
-from dynashard.routing import Places, home
+from dynashard.routing import Places
 
 
 class HomeWriter:
@@ -44,7 +44,7 @@ class HomeWriter:
         """
         found, under, pauses = Next.RESTART, None, pauses or self._store.retry_policy.pauses()
         while True:
-            places = self._store.router.places(self._entity, write.key)
+            places = self._store.router.places_to_write(self._entity, write.key)
             if found is not Next.RESTART and under != places.view.guard:
                 found = Next.RESTART
             conflict = None
@@ -97,8 +97,8 @@ class HomeWriter:
         for write in writes:
             view = view_of(write.key.partition)
             if view.stable:
-                place = home(self._entity, write.key, view.count)
-                batch[place, write.key.sort] = write, Places(view, place, place)
+                places = self._store.router.places_to_write(self._entity, write.key, view)
+                batch[places.old, write.key.sort] = write, places
             else:
                 single.append(write)
         return batch, single

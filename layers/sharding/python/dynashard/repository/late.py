@@ -166,7 +166,7 @@ def _check_once(
     places = store.router.places(entity, write.key)
     # In PREPARE readers still look at the old home only.
     moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
-    present, shards = (places.new, places.view.new_count) if moving else (places.old, places.view.count)
+    present, shards = (places.new, places.view.new_count) if moving else (places.old, places.shards)
     if place == present:
         return Late.VISIBLE
     if not write.revision:

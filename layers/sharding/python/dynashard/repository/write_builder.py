@@ -31,7 +31,9 @@ class WriteBuilder(Generic[E]):
         """Raise the `InputError` that storing this item would raise before anything is sent. Costs nothing."""
         # Declared counts suffice, and need no topology table.
         counts = IndexCounts(Router(DeclaredTopology()), self._entity)
-        self.wire_of(item, self._entity.key_of(item), created=None, counts=counts)
+        key = self._entity.key_of(item)
+        self._store.router.require_writable(self._entity, key)
+        self.wire_of(item, key, created=None, counts=counts)
 
     def wire_of(
         self,

@@ -58,6 +58,15 @@ def check_now(scope: Scope, to: int, record: Record | None, family: Record) -> N
         )
     if here.count == to:
         raise ReshardRefusedError(f"{scope.key} has {to} shards already", reason="same_count")
+    if here.epochs and scope.index is None and scope.time is None:
+        raise ReshardRefusedError(
+            f"{here.key} has epochs, by which its items keep their places: declare {scope.entity.name} with "
+            'placement="epochs" again, and the count grows without moving them',
+            reason="epochs",
+        )
+    if scope.time is not None:
+        # Nothing moves, so nothing else is in the way.
+        return
     others = {key for key in family.active if key != scope.key}
     indexes = {key for key in others if key.startswith(f"{scope.family}|")}
     if scope.index is None and indexes:

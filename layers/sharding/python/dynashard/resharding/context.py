@@ -73,6 +73,17 @@ class Context:
             end = max(end, lowered + self.timing.wait(family.former_lease))
         return end - now
 
+    def known_in(self, family: Record, seen: float, now: float) -> float:
+        """Return the seconds until every view in use has an epoch that was seen stored; times in epoch seconds.
+
+        Requests that are under way do not count: a place that was computed under a view stays right.
+        """
+        end = seen + self.timing.known_after(family.granted)
+        if family.former_lease:
+            lowered = now if family.lowered_at is None else family.lowered_at
+            end = max(end, lowered + self.timing.known_after(family.former_lease))
+        return end - now
+
     def waited_since(self, scope: Scope, record: Record, family: Record, seen: float) -> float:
         """Return when the publication was stored, at the latest, that a record's resize waits for; in epoch seconds.
 

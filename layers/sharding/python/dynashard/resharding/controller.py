@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from dynashard.errors import TopologyChangedError
 from dynashard.resharding.context import Context
+from dynashard.resharding.epochs import advance_epoch
 from dynashard.resharding.forecast import judged
 from dynashard.resharding.job import Job, checks_of, kind_of, tasks_of
 from dynashard.resharding.progress import Pass, Progress, open_tasks, sums
@@ -34,6 +35,8 @@ def advance(context: Context, scope: Scope) -> Step:
         if context.keep_lease(family):
             continue
         try:
+            if record.epochs:
+                return advance_epoch(context, scope, record, family)
             return _Controller(context, scope, record, family).step()
         except TopologyChangedError:
             continue

@@ -108,7 +108,8 @@ def _advance(
         record.concurrency, record.done = step.concurrency, step.kind == "done"
         record.tasks.extend(step.tasks)
         # A paused resize is polled as often as one that waits.
-        record.due = now if step.kind == "work" else now + min(max(step.seconds, 0.0), _POLL)
+        pause = max(step.seconds, 0.0)
+        record.due = now if step.kind == "work" else now + (pause if step.steady else min(pause, _POLL))
         if record.done:
             record.due = now + _POLL
     while record.tasks and len(record.running) < record.concurrency:

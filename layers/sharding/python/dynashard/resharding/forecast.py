@@ -51,11 +51,10 @@ def forecast(
     timing, of_shards = context.timing, share_of(context, share)
     lease = timing.longest(family, context.runtime.clock())
     wait = timing.wait(lease)
-    if not scope.moves:
+    if scope.time is not None or not scope.moves:
         course = Course(origin, target, 1)
-        return estimates.estimate(
-            estimates.EffortInputs(course, 0, waits=_WAITS_WITHOUT_MOVES * wait), Stored(), of_shards
-        )
+        waits = _WAITS_WITHOUT_MOVES * wait if scope.time is None else timing.ahead(lease)
+        return estimates.estimate(estimates.EffortInputs(course, 0, waits=waits), Stored(), of_shards)
     shards = moving_shards(scope, origin, target) if scope.partition is not None else []
     tasks = len(shards) or context.segments
     course = Course(origin, target, min(context.concurrency, tasks), rewrites=scope.index is not None, budget=budget)

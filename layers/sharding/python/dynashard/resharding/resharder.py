@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dynashard.entity import Entity, EntityDefinition, definition
-from dynashard.errors import ReshardRefusedError
+from dynashard.errors import EngineError, ReshardRefusedError, TopologyChangedError
 from dynashard.resharding import resize_requests
 from dynashard.resharding.checks import check_now, check_possible, under_way
 from dynashard.resharding.context import Context
@@ -115,13 +115,17 @@ class Resharder:
         Raises:
             ReshardRefusedError: it is not possible, or not now; `reason` is one of not_power_of_two, same_count,
                 running, not_swept, unknown_partition, fixed_placement, too_many, unsharded, index_busy, table_busy,
-                family_busy.
+                family_busy, epochs, too_many_epochs.
             InvalidValueError: a budget that is not above 0, or a share that is not above 0 and up to 1.
 
         Cost: 3 round trips, 3 read units, 4 write units.
         """
         options = resize_requests.ResizeOptions(budget, share, cause, survey, creating)
         resize_requests.start(self._context, scope, to, options)
+        if scope.time is not None:
+            # The wait for an epoch begins when it is seen stored. What fails here, a driver does later.
+            with suppress(EngineError, TopologyChangedError):
+                self.advance(scope.key)
         return self.status(scope)
 
     def estimate(self, scope: Scope, to: int, *, budget: float | None = None, share: float | None = None) -> Estimate:
@@ -148,7 +152,9 @@ class Resharder:
         Before its MOVE phase it ends at once, and no item was moved. After that it is completed and swept, and then
         the count is changed back: see `Status.back_to`.
 
-        Raises `ReshardRefusedError`: not_running.
+        An epoch can be taken back until it is confirmed.
+
+        Raises `ReshardRefusedError`: not_running, confirmed.
         """
         resize_requests.abort(self._context, scope)
         return self.status(scope)

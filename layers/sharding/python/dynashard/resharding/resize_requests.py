@@ -7,6 +7,7 @@ from typing import Any, Final
 from dynashard.entity import Shards
 from dynashard.errors import ReshardRefusedError, TopologyChangedError
 from dynashard.placement import UNSHARDED
+from dynashard.resharding import epochs
 from dynashard.resharding.checks import check_now, check_possible, under_way
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import tasks_of
@@ -43,12 +44,17 @@ def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> No
             return []
         check_now(scope, to, record, family)
         now, lease = context.runtime.clock(), family.granted
-        here = record or first_record(scope.key, family.count, now=now, lease=lease)
-        chosen = asdict(replace(options, survey=options.survey and scope.moves))
+        here = record or replace(first_record(scope.key, family.count, now=now, lease=lease), epochs=family.epochs)
+        chosen = asdict(replace(options, survey=options.survey and scope.moves and scope.time is None))
         resize = _resize(context, scope, here.count, to, last=record, id=resize_id, started=now, **chosen)
-        # When nothing moves, wait only for the previous publication: writers may be waiting for new shards.
-        since = now if scope.moves else family.since if record is None else record.since
-        request = here.revised(now, target=to, since=since, lease=lease, resize=resize.stored())
+        if scope.time is not None:
+            request = epochs.publication(
+                context, scope, here, family, to, target=to, lease=lease, resize=resize.stored()
+            )
+        else:
+            # When nothing moves, wait only for the previous publication: writers may be waiting for new shards.
+            since = now if scope.moves else family.since if record is None else record.since
+            request = here.revised(now, target=to, since=since, lease=lease, resize=resize.stored())
         active = family.active | {scope.key}
         if scope.whole_family:
             return [(record, request.revised(now, active=active))]
@@ -63,10 +69,12 @@ def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> No
 def abort(context: Context, scope: Scope) -> None:
     """Stop a resize, or request its reversal; see `Resharder.abort`."""
 
-    def requested(record: Record | None, _family: Record) -> list[Put]:
+    def requested(record: Record | None, family: Record) -> list[Put]:
         record, resize = _running(scope, record)
         if resize.back_to is not None:
             return []
+        if record.epochs:
+            return list(epochs.taken_back(context, scope, record, family))
         now = context.runtime.clock()
         if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
             return [(record, taken_back(record, resize, now))]
@@ -87,12 +95,14 @@ def pause(
 ) -> None:
     """Pause or resume a resize, unless it is another one than `resize_id`; see `Resharder.pause`."""
 
-    def requested(record: Record | None, _family: Record) -> list[Put]:
+    def requested(record: Record | None, family: Record) -> list[Put]:
         record, resize = _running(scope, record)
         if resize_id not in (None, resize.id) or (resize.paused, resize.error) == (paused, error):
             return []
-        stored = replace(resize, paused=paused, error=error).stored()
-        return [(record, record.revised(context.runtime.clock(), resize=stored))]
+        now_so = replace(resize, paused=paused, error=error)
+        if not paused and record.target is not None and epochs.came_too_late(record):
+            return [(record, epochs.published_again(context, scope, record, family, now_so))]
+        return [(record, record.revised(context.runtime.clock(), resize=now_so.stored()))]
 
     _save(context, scope, requested)
 
@@ -140,8 +150,8 @@ def _resize(context: Context, scope: Scope, origin: int, to: int, *, last: Recor
     # For one partition a check is cheap. For a family it takes a Scan of the table, so it is done only if the last
     # resize has met items that were stored late.
     worthwhile = scope.partition is not None or (before is not None and bool(before.late or before.left))
-    check = worthwhile and scope.index is None and scope.moves
-    tasks = tasks_of(scope, origin, to, context.segments)
+    check = worthwhile and scope.index is None and scope.moves and scope.time is None
+    tasks = tasks_of(scope, origin, to, context.segments) if scope.time is None else 0
     return Resize(origin=origin, target=to, tasks=tasks, check=check, **more)
 
 

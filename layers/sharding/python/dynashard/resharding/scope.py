@@ -9,6 +9,7 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition, IndexDefinition, Shards
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.errors import ConfigurationError
+from dynashard.key_time import TimeForm
 from dynashard.keys import KeyTemplate
 from dynashard.routing import logical_partition_of, shard_keys
 from dynashard.schema import PK, SK, TYPE
@@ -59,6 +60,14 @@ class Scope:
     def moves(self) -> bool:
         """Whether its items or index entries move; those of a random placement do not."""
         return self.index is not None or self.entity.rule.fixed
+
+    @property
+    def time(self) -> TimeForm | None:
+        """The form of the time that places its items, so that a new count holds for keys from some time on.
+
+        Nothing moves then. None if one count holds for all keys.
+        """
+        return self.entity.time if self.index is None else None
 
     def shard_keys(self, count: int) -> list[str]:
         """Return the stored partition keys of its logical partition under a count; none if it is not one partition."""

@@ -10,7 +10,7 @@ from dynashard.resharding.job import kind_of
 from dynashard.resharding.progress import Pass, Progress, sums
 from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope
-from dynashard.topology import Phase, Record
+from dynashard.topology import EpochState, Phase, Record
 
 _OF_RESIZE: Final = ("paused", "back_to", "cause", "started", "error", "expected", "declined")
 _SWEEP_SHARE: Final = 0.25
@@ -28,6 +28,7 @@ class Step:
         tasks: those that are not complete.
         concurrency: how many of them to work on at a time.
         reason: why the resize ended before it began; empty otherwise.
+        steady: only time is waited for, so nothing is gained by asking earlier.
     """
 
     kind: Literal["wait", "work", "done"]
@@ -35,12 +36,26 @@ class Step:
     tasks: tuple[int, ...] = ()
     concurrency: int = 1
     reason: str = ""
+    steady: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return it in JSON values, with whole seconds for a state machine; the reason is for the log."""
         kept = asdict(self)
-        del kept["reason"]
+        del kept["reason"], kept["steady"]
         return {**kept, "seconds": ceil(self.seconds), "tasks": list(self.tasks)}
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStatus:
+    """An epoch: the keys from `first` on have `count` shards, if its `state` is confirmed.
+
+    `since` is the moment of that key, in epoch seconds; None for the first epoch, which has no beginning.
+    """
+
+    first: str
+    since: float | None
+    count: int
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +65,8 @@ class Status:
     Attributes:
         entity, partition, index: what it concerns: at most one of partition and index slot.
         phase: `stable`, `prepare`, `move` or `settle`.
-        stage: the phase, or `pending` (stable, the resize waits to begin) or `sweep` (stable, markers are deleted).
+        stage: the phase, or `pending` (stable, the resize waits to begin), `sweep` (stable, markers are deleted) or
+            `confirmed` (the epoch with the new count will begin).
         count, target, since, swept, updated: see `Record`.
         paused: whether it waits until it is resumed; `error` says why, unless an operator has paused it.
         back_to: the count it will change back to, if it was aborted too late to stop.
@@ -61,13 +77,15 @@ class Status:
         begun: whether the work of this stage has begun.
         seconds_left: an estimate; None if unknown.
         lease: the longest lease that a client may hold now, in seconds.
-        wait: the longest time that a published phase takes to reach every client, in seconds.
+        wait: the longest time that a published phase takes to reach every client, in seconds; for an epoch, until its
+            time has come.
         waits_for: `clients`: every client must know the phase, until `until`; `empty_shards`: the shards that random
-            placement leaves must be empty; `resume`: it is paused; `worker`: no worker has seen it yet. None while it
-            works.
+            placement leaves must be empty; `epoch`: the time of the keys for which the count holds must come; `resume`:
+            it is paused; `worker`: no worker has seen it yet. None while it works.
         until: when the wait ends at the latest, in epoch seconds; None if that is unknown.
         expected: how long a resize that started by itself was expected to take, in seconds; None if not judged.
         declined: what a resize would have taken that started by itself, and was declined for that.
+        epochs: counts by the time of keys, oldest first; none while one count holds for all keys.
     """
 
     key: str
@@ -97,10 +115,11 @@ class Status:
     lease: float = 0.0
     wait: float = 0.0
     error: str | None = None
-    waits_for: Literal["clients", "empty_shards", "resume", "worker"] | None = None
+    waits_for: Literal["clients", "empty_shards", "epoch", "resume", "worker"] | None = None
     until: float | None = None
     expected: float | None = None
     declined: str | None = None
+    epochs: Sequence[EpochStatus] = ()
 
     @property
     def busy(self) -> bool:
@@ -117,7 +136,7 @@ def stage_of(record: Record) -> str:
     if record.phase is not Phase.STABLE:
         return record.phase.value
     if record.target is not None:
-        return "pending"
+        return "confirmed" if record.epochs and record.epochs[-1].state is EpochState.CONFIRMED else "pending"
     return Phase.STABLE.value if record.swept else "sweep"
 
 
@@ -141,7 +160,8 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
         since=record.since,
         updated=float(record.updated),
         lease=lease,
-        wait=context.timing.wait(lease),
+        wait=context.timing.ahead(lease) if record.epochs else context.timing.wait(lease),
+        epochs=epoch_statuses(scope, record),
     )
     if resize is None:
         return basic
@@ -157,7 +177,7 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
         "swept_marks": counters["swept"],
         "total": total if total is None else max(total, counters["moved"]),
         "begun": any(task.kind is kind_of(record, scope) for task in done),
-        "wait": basic.wait if resize.margin is None else lease + resize.margin,
+        "wait": basic.wait if resize.margin is None or record.epochs else lease + resize.margin,
     }
     known = replace(basic, **values)
     return replace(known, seconds_left=None if resize.paused else _seconds_left(known, now))
@@ -167,14 +187,16 @@ def _wait_of(
     context: Context, scope: Scope, record: Record, family: Record, resize: Resize
 ) -> tuple[str | None, float | None]:
     """Return what a resize waits for, and until when; see `Status.waits_for`."""
-    if not record.busy:
-        return None, None
-    if resize.paused:
-        return "resume", None
+    if not record.busy or resize.paused:
+        return ("resume" if record.busy else None), None
     now = context.runtime.clock()
     if resize.seen is None:
         return "worker", None
     # The controller corrects a time that a clock has stored that was ahead.
+    if record.epochs:
+        confirmed = record.epochs[-1].state is EpochState.CONFIRMED
+        begins = epoch_statuses(scope, record)[-1].since
+        return ("epoch", begins) if confirmed else ("clients", now + context.known_in(family, resize.seen, now))
     seen = now if resize.seen > now + context.timing.skew else resize.seen
     since = context.waited_since(scope, record, family, seen)
     left = context.left(family, since, now)
@@ -183,6 +205,16 @@ def _wait_of(
     if not scope.moves and record.phase is Phase.PREPARE and resize.target < resize.origin:
         return "empty_shards", None
     return None, None
+
+
+def epoch_statuses(scope: Scope, record: Record) -> list[EpochStatus]:
+    """Return the epochs of a record, void ones included."""
+    form = scope.time
+
+    def since(first: str) -> float | None:
+        return form.moment_of(first) if form is not None and first else None
+
+    return [EpochStatus(each.first, since(each.first), each.count, each.state.value) for each in record.epochs]
 
 
 def surveyed(resize: Resize, done: Sequence[Progress]) -> int | None:

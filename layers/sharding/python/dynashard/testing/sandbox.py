@@ -117,7 +117,7 @@ class Sandbox:
                 while not resharder.work(scope.key, task, seconds=_SLICE):
                     pass
             before, status = status, resharder.status(scope)
-            if status.phase != before.phase:
+            if (status.phase, status.epochs) != (before.phase, before.epochs):
                 yield status
             self.pass_time(step.seconds)
         yield resharder.status(scope)

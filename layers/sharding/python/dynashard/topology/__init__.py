@@ -4,6 +4,7 @@ An operation asks a `Topology` for a `View` first, and runs under that view unti
 """
 
 from dynashard.topology.declared import DeclaredCounts, DeclaredTopology, declared_counts
+from dynashard.topology.epochs import Epoch, Epochs, EpochState
 from dynashard.topology.leased import LeasedTopology
 from dynashard.topology.records import DEFAULT_LEASE, Record, family_of, index_key, partition_key
 from dynashard.topology.table import TopologyTable
@@ -13,6 +14,9 @@ __all__ = [
     "DEFAULT_LEASE",
     "DeclaredCounts",
     "DeclaredTopology",
+    "Epoch",
+    "EpochState",
+    "Epochs",
     "LeasedTopology",
     "Phase",
     "Record",

@@ -43,9 +43,10 @@ def _count(shards: Shards | None) -> int:
 
 
 def _agreed(view: View, declared: View, what: str) -> View:
-    if view.stable and view.count == declared.count:
+    if view.stable and view.count == declared.count and view.epochs is None:
         return view
     changing = "" if view.stable else f", changing to {view.new_count}"
+    changing = " for its latest keys, and other counts for earlier ones" if view.epochs else changing
     raise ConfigurationError(
         f"{what} is declared with {declared.count} shards and has {view.count}{changing}: give topology_table= instead "
         "of topology=declared_counts(...)"

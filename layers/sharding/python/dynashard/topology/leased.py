@@ -5,6 +5,8 @@ no operation uses an expired view, and the lease counts from before the read was
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition, IndexDefinition
@@ -12,6 +14,7 @@ from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.schema import MAX_PARTITION_KEY_BYTES
+from dynashard.topology.epochs import Epoch, EpochState
 from dynashard.topology.leases import Leases
 from dynashard.topology.records import DEFAULT_LEASE, Record, family_of, first_record, index_key, partition_key
 from dynashard.topology.table import TopologyTable
@@ -49,6 +52,7 @@ class LeasedTopology:
             raise ConfigurationError(f"the lease of a view is {lease:g} seconds; it must be above 0 seconds")
         self._table = TopologyTable(transport, table)
         self._lease = lease
+        self._clock = runtime.clock
         # By definition rather than name, because entities of several registries may share a name.
         self._entities: Leases[EntityDefinition[Any], _Shared] = Leases(runtime, limit=_ENTITIES)
         self._partitions: Leases[str, View] = Leases(runtime, limit=_PARTITIONS)
@@ -94,7 +98,8 @@ class LeasedTopology:
             else bare
             for each in indexes
         }
-        return _Shared(family.view(expires, markers=markers), family.differ_since is not None, views), lease
+        shared = self._placing(entity, family.view(expires, markers=markers))
+        return _Shared(shared, family.differ_since is not None, views), lease
 
     def _read_own(self, entity: EntityDefinition[Any], key: str, now: float) -> tuple[View, float]:
         # With the family's record: a partition without a record must not have an older view of the family.
@@ -102,7 +107,8 @@ class LeasedTopology:
         more = [key] if len(key.encode()) <= MAX_PARTITION_KEY_BYTES else []
         records, family = self._records(entity, now, {}, more)
         lease = min(self._lease, family.granted)
-        return records.get(key, family).view(now + lease, markers=bool(family.active)), lease
+        view = records.get(key, family).view(now + lease, markers=bool(family.active))
+        return self._placing(entity, view), lease
 
     def _records(
         self, entity: EntityDefinition[Any], now: float, counts: Mapping[str, int], more: Sequence[str] = ()
@@ -115,3 +121,20 @@ class LeasedTopology:
             if key not in records:
                 records[key] = self._table.create(first_record(key, count, now=now, lease=self._lease))
         return records, records[family]
+
+    def _placing(self, entity: EntityDefinition[Any], view: View) -> View:
+        """Return a view that can settle its epochs; refuse them if items are not placed by their times."""
+        epochs = view.epochs
+        if epochs is None:
+            return view
+        if entity.rule.by_time:
+            return replace(view, epochs=replace(epochs, settle=partial(self._settle, epochs.record)))
+        counts = ", ".join(str(each.count) for each in epochs.entries)
+        raise ConfigurationError(
+            f"{entity.name} is declared with {entity.rule.name} placement, and {epochs.record} has epochs with "
+            f"different counts ({counts}), by which its items are placed: declare "
+            'Shards(..., placement="epochs") again. Only while one count holds for all keys can it be taken back'
+        )
+
+    def _settle(self, record: str, epoch: Epoch) -> None:
+        self._table.settle(record, epoch.first, EpochState.VOID, now=self._clock())

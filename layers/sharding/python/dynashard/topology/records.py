@@ -10,6 +10,7 @@ from dynashard.codec import decode_value, encode_value
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import UndecodableItemError
 from dynashard.placement import UNSHARDED
+from dynashard.topology.epochs import EpochState, History, epochs_of, published, read, settled, stored
 from dynashard.topology.views import Phase, View
 from dynashard.transport.interface import Wire
 
@@ -52,6 +53,7 @@ class Record:
             0 if it never was.
         lowered_at: of a family: when the lowered lease was read from the record, in epoch seconds; None until then. A
             request that lowers a lease may arrive long after it was sent.
+        epochs: counts by key time, if there was ever more than one; `count` is then the last one that is confirmed.
         others: stored attributes that only another release knows, in their stored form. They stay as they are.
     """
 
@@ -69,6 +71,7 @@ class Record:
     active: frozenset[str] = frozenset()
     former_lease: float = 0.0
     lowered_at: float | None = None
+    epochs: History = ()
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -84,7 +87,40 @@ class Record:
     def view(self, expires: float, *, markers: bool, version: str = "") -> View:
         """Return the view that routing uses."""
         target = None if self.phase is Phase.STABLE else self.target
-        return View(self.count, self.phase, target, expires, markers, resized=len(self.history) > 1, version=version)
+        return View(
+            self.count,
+            self.phase,
+            target,
+            expires,
+            markers,
+            resized=len(self.history) > 1,
+            version=version,
+            epochs=epochs_of(self.key, self.epochs),
+        )
+
+    @property
+    def counts(self) -> frozenset[int]:
+        """All counts by which items may be stored now, or may come to be: besides those before the last resize."""
+        wanted = {self.count} if self.target is None else {self.count, self.target}
+        return frozenset(wanted | {each.count for each in self.epochs if each.state is not EpochState.VOID})
+
+    def count_of(self, sort: str) -> int:
+        """Return the count by which a sort key is placed."""
+        epochs = epochs_of(self.key, self.epochs)
+        return self.count if epochs is None else epochs.count_of(sort)
+
+    def publishing(self, now: float, first: str, count: int, **fields: Any) -> "Record":
+        """Return the record with one more epoch, which is pending; raises as `published`."""
+        return self.revised(now, epochs=published(self.epochs, self.count, first, count), **fields)
+
+    def settling(self, now: float, first: str, state: EpochState) -> "Record | None":
+        """Return the record with the epoch that begins at `first` confirmed or void; None unless that is pending."""
+        epochs = settled(self.epochs, first, state)
+        if epochs is None:
+            return None
+        # The history of counts is that of counts that held for all keys, for which items have moved.
+        count = next(each.count for each in reversed(epochs) if each.state is EpochState.CONFIRMED)
+        return replace(self.revised(now, epochs=epochs, since=now), count=count)
 
     def revised(self, now: float, **fields: Any) -> "Record":
         """Return the record with other fields and a later `updated`; a new count goes into the history."""
@@ -120,7 +156,7 @@ def encode(record: Record) -> Wire:
         schema.TOPOLOGY_COUNT: _number(record.count),
         schema.TOPOLOGY_UPDATED: _number(record.updated),
         schema.TOPOLOGY_LEASE: _number(record.lease),
-        schema.TOPOLOGY_PHASE: {"S": record.phase.value},
+        schema.TOPOLOGY_PHASE: {"S": schema.TOPOLOGY_PLACED_BY_EPOCHS if record.epochs else record.phase.value},
         schema.TOPOLOGY_SINCE: _number(record.since),
         schema.TOPOLOGY_SWEPT: {"BOOL": record.swept},
         schema.TOPOLOGY_HISTORY: record.history and {"SS": sorted(record.history)},
@@ -130,6 +166,7 @@ def encode(record: Record) -> Wire:
         schema.TOPOLOGY_ACTIVE: record.active and {"SS": sorted(record.active)},
         schema.TOPOLOGY_FORMER_LEASE: _number(record.former_lease or None),
         schema.TOPOLOGY_LOWERED: _number(record.lowered_at),
+        schema.TOPOLOGY_EPOCHS: record.epochs and encode_value(stored(record.epochs), path=schema.TOPOLOGY_EPOCHS),
     }
     return {name: value for name, value in wire.items() if value}
 
@@ -154,7 +191,7 @@ def decode(wire: Mapping[str, Any]) -> Record:
             updated=Decimal(wire.get(schema.TOPOLOGY_UPDATED, {"N": "0"})["N"]),
             lease=seconds(schema.TOPOLOGY_LEASE) or 0.0,
             history=frozenset(wire.get(schema.TOPOLOGY_HISTORY, {"SS": ()})["SS"]),
-            phase=Phase(wire.get(schema.TOPOLOGY_PHASE, {"S": Phase.STABLE})["S"]),
+            phase=_phase(wire),
             since=seconds(schema.TOPOLOGY_SINCE) or 0.0,
             target=int(wire[schema.TOPOLOGY_TARGET]["N"]) if schema.TOPOLOGY_TARGET in wire else None,
             swept=wire.get(schema.TOPOLOGY_SWEPT, {"BOOL": True})["BOOL"],
@@ -163,6 +200,7 @@ def decode(wire: Mapping[str, Any]) -> Record:
             active=frozenset(wire.get(schema.TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
             former_lease=seconds(schema.TOPOLOGY_FORMER_LEASE) or 0.0,
             lowered_at=seconds(schema.TOPOLOGY_LOWERED),
+            epochs=read(decode_value(wire.get(schema.TOPOLOGY_EPOCHS, {"L": []}))),
             others={name: value for name, value in wire.items() if name not in schema.TOPOLOGY_ATTRIBUTES},
         )
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
@@ -172,6 +210,13 @@ def decode(wire: Mapping[str, Any]) -> Record:
     if record.phase is not Phase.STABLE and record.target is None:
         raise _unusable(wire, f"{record.phase} without a target")
     return record
+
+
+def _phase(wire: Mapping[str, Any]) -> Phase:
+    stored_phase = wire.get(schema.TOPOLOGY_PHASE, {"S": Phase.STABLE})["S"]
+    if schema.TOPOLOGY_EPOCHS in wire and stored_phase == schema.TOPOLOGY_PLACED_BY_EPOCHS:
+        return Phase.STABLE
+    return Phase(stored_phase)
 
 
 def _unusable(wire: Mapping[str, Any], reason: str) -> UndecodableItemError:

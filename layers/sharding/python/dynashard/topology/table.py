@@ -11,6 +11,7 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.schema import TOPOLOGY_COUNT, TOPOLOGY_KEY, TOPOLOGY_UPDATED
+from dynashard.topology.epochs import EpochState
 from dynashard.topology.records import Record, decode, encode
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 from dynashard.transport.paging import pages
@@ -106,6 +107,32 @@ class TopologyTable(NamedTuple):
             raise TopologyChangedError(f"the topology of {keys} was changed meanwhile; read it again") from error
         except TransactionConflictError as error:
             raise TopologyChangedError("another client is changing the topology now; read it again") from error
+
+    def settle(self, key: str, first: str, state: EpochState, *, now: float) -> Record | None:
+        """Confirm or void the epoch of a record that begins at `first`, if it is pending; return the record as it is.
+
+        The first request decides for ever. `now` is in epoch seconds.
+
+        Raises:
+            OutcomeUnknownError: no answer came; the epoch may have been settled, or may still be.
+            TopologyChangedError: others keep changing the record.
+
+        Cost: 1 round trip, 1 read unit; 1 more and 1 write unit if the epoch is pending.
+        """
+        for left in reversed(range(_TRIES)):
+            record = self.find(key)
+            changed = record and record.settling(now, first, state)
+            if record is None or changed is None:
+                return record
+            try:
+                # On condition that the record is still the one that was read, in which this epoch is pending.
+                self.save((record, changed))
+            except TopologyChangedError:
+                if not left:
+                    raise
+            else:
+                return changed
+        raise AssertionError("the last try returns or raises")
 
     def _stands(self, updates: Sequence[tuple[Record | None, Record]]) -> bool:
         """Whether the stored records are those that were to be written."""

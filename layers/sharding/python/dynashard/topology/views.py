@@ -6,6 +6,7 @@ from math import inf
 from typing import Any, Protocol
 
 from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.topology.epochs import Epochs
 
 
 class Phase(StrEnum):
@@ -34,6 +35,7 @@ class View:
         resized: whether the count was ever different. Items that the database stored late may then be at former homes,
             where readers must ignore them.
         version: differs after each update of the shard map; '' if unknown.
+        epochs: the counts of keys by their times; None if `count` holds for all keys.
     """
 
     count: int
@@ -43,6 +45,7 @@ class View:
     markers: bool = False
     resized: bool = False
     version: str = field(default="", compare=False)
+    epochs: Epochs | None = None
 
     @property
     def stable(self) -> bool:

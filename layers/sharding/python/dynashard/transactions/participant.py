@@ -58,7 +58,7 @@ class Participant:
         self._number = number
         self._prepared: Prepared | None = None
         self._revisions: set[str] = set()
-        self._places = store.router.places(self.writes.entity, self.writes.key)
+        self._places = store.router.places_to_write(self.writes.entity, self.writes.key)
         self._followed = False
         self._creating = False
         self._target = Target("", How.DIRECT)
@@ -66,8 +66,8 @@ class Participant:
     @property
     def shards(self) -> int:
         """The shard count that decided the place to which the step was sent last."""
-        view = self._places.view
-        return view.count if self._target.place == self._places.old else view.new_count
+        places = self._places
+        return places.shards if self._target.place == places.old else places.view.new_count
 
     @property
     def prepared(self) -> Prepared:
@@ -89,7 +89,7 @@ class Participant:
     def actions(self) -> list[Wire]:
         """Return the step's actions under the view in force: two if it creates an item at a new home."""
         prepared = self.prepared
-        before, places = self._places, self._store.router.places(self.writes.entity, self.writes.key)
+        before, places = self._places, self._store.router.places_to_write(self.writes.entity, self.writes.key)
         if before.view.guard != places.view.guard:
             self._start_again()
         self._places = places

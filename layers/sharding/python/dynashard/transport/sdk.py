@@ -25,6 +25,7 @@ from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.bounded_calls import BoundedCalls
 from dynashard.transport.classification import unanswered, unreached
 from dynashard.transport.client import open_client
+from dynashard.transport.clock_offset import ClockOffset
 from dynashard.transport.deadline import within
 from dynashard.transport.forks import after_fork
 from dynashard.transport.interface import Call, Resend, Settings, Wire, record, with_capacity
@@ -48,6 +49,7 @@ class SdkTransport:
         self._settings = settings
         self._attempts = attempts or Attempts(settings.attempts)
         self._closed = False
+        self.clock_offset = ClockOffset()
         self._begin()
         after_fork(self, SdkTransport._begin)
 
@@ -108,12 +110,17 @@ class SdkTransport:
 
     def _once(self, operation: str, request: Mapping[str, Any], attempt: int) -> Wire:
         require_remaining(operation)
+        clock = self._attempts.runtime.clock
+        began = clock()
         try:
             answer = self._bounded.run(operation, lambda: self._send(operation, request))
         except ClientError as error:
             answer = error.response
         except BotoCoreError as error:
             raise failure_of(operation, error) from error
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date", "")
+        if date != self.clock_offset.date:
+            self.clock_offset.observe(date, began, clock())
         return accepted(operation, answer, attempt)
 
     def _send(self, operation: str, request: Mapping[str, Any]) -> Wire:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Any, Final
 
-from dynashard.reads.ordered import BLOCK_BYTES
+from dynashard.reads.first_round import BLOCK_BYTES
 from dynashard_checks.verify_aws.check import Check, Outcome, compare, dollars_of
 from dynashard_checks.verify_aws.checks.items import key
 from dynashard_checks.verify_aws.context import Context

@@ -81,7 +81,14 @@ def _health() -> Operation:
     schema = {
         "type": "object",
         "required": ["status", "version"],
-        "properties": {"status": {"const": "ok"}, "version": {"type": "string"}},
+        "properties": {
+            "status": {"const": "ok"},
+            "version": {"type": "string"},
+            "clock_off_seconds": {
+                "type": "number",
+                "description": "How far the clock of the process is ahead of DynamoDB's, once it has sent a request.",
+            },
+        },
         "additionalProperties": False,
     }
     alive = {"description": "The function answers.", "content": {JSON: {"schema": schema}}}

@@ -31,11 +31,12 @@ def send_once(channel: Channel, call: PreparedCall) -> Answer:
         if connection is None:
             connection = _opened(channel, call.operation)
             left = remaining()
-        answer = _converse(channel, connection, channel.exchange(call), left)
+        exchange = channel.exchange(call)
+        answer = _converse(channel, connection, exchange, left)
     except BaseException:
         channel.pool.discard(connection)
         raise
-    channel.finish(connection, answer)
+    channel.finish(connection, exchange, answer)
     return answer
 
 

@@ -16,12 +16,13 @@ TIMED_OUT: Final = "ReadTimeoutError"
 
 
 class Exchange:
-    """The request and the answer of one attempt of an operation."""
+    """The request and the answer of one attempt of an operation, which `began` at this time, in epoch seconds."""
 
-    __slots__ = ("_parser", "_unsent", "operation", "started")
+    __slots__ = ("_parser", "_unsent", "began", "operation", "started")
 
-    def __init__(self, operation: str, request: bytes) -> None:
+    def __init__(self, operation: str, request: bytes, began: float = 0.0) -> None:
         self.operation = operation
+        self.began = began
         self.started = False
         self._unsent = memoryview(request)
         self._parser = AnswerParser()

@@ -122,7 +122,7 @@ class PendingAttempt:
         if answer is not None:
             self._ended = True
             self._await(-1, 0)
-            self._channel.finish(self._connection, answer)
+            self._channel.finish(self._connection, self._exchange, answer)
         return answer
 
     def timed_out(self) -> DynashardError:

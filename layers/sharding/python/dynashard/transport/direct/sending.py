@@ -6,6 +6,7 @@ from zlib import crc32
 
 from dynashard.transport.attempts import resend_of
 from dynashard.transport.classification import unreached
+from dynashard.transport.clock_offset import ClockOffset
 from dynashard.transport.deadline import remaining
 from dynashard.transport.direct.connections import Connection, ConnectionPool, ConnectionsInUseError, Dialer
 from dynashard.transport.direct.credentials import Source
@@ -50,14 +51,15 @@ class Channel:
         self.connect_timeout = settings.connect_timeout
         self.read_timeout = settings.read_timeout
         self.clock = clock
+        self.clock_offset = ClockOffset()
         self._credentials = credentials
         self._writer = RequestWriter(endpoint.authority, endpoint.region)
 
     def exchange(self, call: PreparedCall) -> Exchange:
         """Return an attempt with a request signed now; raises as the credentials' source."""
-        credentials = self._credentials(call.operation)
-        request = self._writer.request(call.operation, call.body, credentials, self.clock())
-        return Exchange(call.operation, request)
+        credentials, now = self._credentials(call.operation), self.clock()
+        request = self._writer.request(call.operation, call.body, credentials, now)
+        return Exchange(call.operation, request, now)
 
     def acquire(self, operation: str) -> Connection | None:
         """Return a usable connection, or None if the caller may open one.
@@ -81,8 +83,14 @@ class Channel:
         """Return the seconds that a wait for bytes may take with so many `left` until the deadline in force."""
         return max(SHORTEST, min(self.read_timeout, left))
 
-    def finish(self, connection: Connection, answer: Answer) -> None:
-        """Keep the connection of a complete answer for the next request, if it may be used again."""
+    def finish(self, connection: Connection, exchange: Exchange, answer: Answer) -> None:
+        """Keep the connection of a complete answer for the next request, if it may be used again.
+
+        The answer's date says how far the clock is off.
+        """
+        date = answer.headers.get("date", "")
+        if date != self.clock_offset.date:
+            self.clock_offset.observe(date, exchange.began, self.clock())
         if answer.reusable:
             self.pool.release(connection)
         else:

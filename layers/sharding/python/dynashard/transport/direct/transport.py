@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynashard.errors import DynashardError, EngineError
 from dynashard.transport.attempts import Attempts
+from dynashard.transport.clock_offset import ClockOffset
 from dynashard.transport.deadline import begin, end
 from dynashard.transport.direct.blocking import send_once
 from dynashard.transport.direct.credentials import Source
@@ -41,6 +42,11 @@ class DirectTransport:
         self._closed = False
         self._lock = own_lock(self)
         self._sdk: SdkTransport | None = None
+
+    @property
+    def clock_offset(self) -> ClockOffset:
+        """How far the clock of this machine is off."""
+        return self._channel.clock_offset
 
     def warm(self) -> None:
         """Read the root certificates now. Cost: no request, about 16 ms of CPU."""

@@ -1,0 +1,118 @@
+"""Which keys of entities placed by epochs a process may write and read now, by its clock.
+
+A key is placed by the count of the epoch in which its own time lies. A new epoch begins far enough in the future that
+no process has placed a key in it before, if clocks are off by at most `ClockBounds.off` seconds, and if keys of writes
+are at most `ClockBounds.ahead` seconds ahead. docs/promises.md has this assumption.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from dynashard.entity import EntityDefinition, ItemKey
+from dynashard.errors import ClockOffError, ConfigurationError, InvalidKeyError, KeyTooFarAheadError
+from dynashard.key_time import TimeForm
+from dynashard.runtime import SYSTEM
+from dynashard.transport.clock_offset import ClockOffset
+
+
+@dataclass(frozen=True, slots=True)
+class ClockBounds:
+    """What all processes of a table assume about clocks and keys, in seconds.
+
+    Attributes:
+        off: how far a wall clock may be off from the true time. A process that is further off writes no such items.
+        ahead: how far the time of a key that is written may be ahead of the writer's clock.
+
+    Raises `ConfigurationError` if one is below 0.
+    """
+
+    off: float = 5.0
+    ahead: float = 5.0
+
+    def __post_init__(self) -> None:
+        if min(self.off, self.ahead) < 0:
+            raise ConfigurationError(f"clocks may be off by {self.off:g}, keys ahead by {self.ahead:g} s: not below 0")
+
+    @property
+    def readable(self) -> float:
+        """How far ahead of a reader's clock the latest key may be that anybody has written."""
+        return self.ahead + 2 * self.off
+
+    @property
+    def placed(self) -> float:
+        """How far ahead of a controller's clock the latest key may be that anybody has placed by now."""
+        return self.ahead + 4 * self.off
+
+
+DEFAULT_BOUNDS: Final = ClockBounds()
+
+
+class KeyClock:
+    """Judges keys by the clock of a process. Safe to share between threads.
+
+    `clock` returns the time in epoch seconds, and `offset` says how far it is off, as far as that is known.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = SYSTEM.clock,
+        offset: ClockOffset | None = None,
+        bounds: ClockBounds = DEFAULT_BOUNDS,
+    ) -> None:
+        self.bounds = bounds
+        self.offset = offset or ClockOffset()
+        self._clock = clock
+        # The first keys that were too far ahead when they were last computed. That time goes on only allows more.
+        self._writable: dict[TimeForm, str] = {}
+        self._readable: dict[TimeForm, str] = {}
+
+    def require_writable(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
+        """Refuse a key that may not be written now; keys of other placements always may.
+
+        Raises:
+            InvalidKeyError: it does not begin with a time in the form that the entity declares.
+            KeyTooFarAheadError: its time is further ahead than a key may be.
+            ClockOffError: this process's clock is off, or may be, by more than is assumed.
+        """
+        form = entity.time
+        if form is None:
+            return
+        field = entity.sort_fields[0]
+        if not form.matches(key.sort):
+            raise InvalidKeyError(
+                f"{field}: {key.sort!r} does not begin with a {form.name}, as keys of {entity.name} must, because its "
+                "placement is epochs",
+                field=field,
+            )
+        if key.sort >= self._writable.get(form, "") and self._ahead(self._writable, form, key, self.bounds.ahead):
+            now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
+            raise KeyTooFarAheadError(
+                f"{field}: the time of {key.sort!r} is more than {self.bounds.ahead:g} seconds ahead of {now}; send it "
+                "when its time has come, or correct the clock that made it",
+                field=field,
+                ahead=self.bounds.ahead,
+                now=now,
+            )
+        if self.offset.exceeds(self.bounds.off):
+            raise self._off(entity)
+
+    def readable(self, form: TimeForm, key: ItemKey) -> bool:
+        """Whether anybody can have written a key by now, by its time."""
+        return key.sort < self._readable.get(form, "") or not self._ahead(
+            self._readable, form, key, self.bounds.readable
+        )
+
+    def _ahead(self, known: dict[TimeForm, str], form: TimeForm, key: ItemKey, seconds: float) -> bool:
+        known[form] = first = form.first(self._clock() + seconds)
+        return key.sort >= first
+
+    def _off(self, entity: EntityDefinition[Any]) -> ClockOffError:
+        off = self.offset.seconds or 0.0
+        return ClockOffError(
+            f"this process's clock is {abs(off):.1f} s {'ahead' if off > 0 else 'behind'}, and at most "
+            f"{self.bounds.off:g} s are allowed: {entity.name} is placed by the time of its keys. Correct the clock; "
+            "another process can do the same now",
+            off=round(off, 1),
+        )

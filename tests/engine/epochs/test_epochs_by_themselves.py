@@ -1,0 +1,88 @@
+"""A hot partition grows by an epoch, by itself: at once to what the demand needs, and never back."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from dynashard import Dynashard
+from dynashard.errors import KeyRangeThrottledError, ThrottleReason
+from dynashard.growth.demand import CountingTransport, Demand
+from dynashard.growth.requests import growth_of, shrink_quiet
+from dynashard.growth.settings import GrowthSettings
+from dynashard.growth.terms import GrowthEvent, Report
+from dynashard.testing.faults import FaultyTransport, throttled
+from tests.engine.epochs.epochs_world import CLOCKS, KEYS, LEASE, TIMING, Epochs, Event, Reading, partition
+
+pytestmark = pytest.mark.engine
+
+DAY = 24 * 3600.0
+HOT = "TableWriteKeyRangeThroughputExceeded"
+
+
+def growing(world: Epochs, reports: list[Report]) -> tuple[Dynashard, Callable[[], None]]:
+    """Return a process that reports throttles to the growth policy, and what makes all further writes throttle."""
+    demand = Demand(world.clock)
+    faulty = FaultyTransport(world.inner)
+    policy = growth_of(world.resharder(), settings=GrowthSettings(), waits=True, demand=demand, report=reports.append)
+    db = Dynashard(
+        CountingTransport(faulty, world.table, demand),
+        table=world.table,
+        topology_table=world.topology,
+        cursor_keys=KEYS,
+        lease=LEASE,
+        runtime=world.runtime(),
+        clocks=CLOCKS,
+        growth="off",
+        throttled=policy.throttled,
+    )
+    return db, lambda: faulty.inject(throttled("PutItem", reason=HOT, nth=None))
+
+
+def demand_more(world: Epochs, db: Dynashard, hot: Callable[[], None]) -> None:
+    """Write a little, then be refused much more: the demand is many times what the shard gives."""
+    events = db.collection(Event)
+    hot()
+    for _ in range(3):
+        with pytest.raises(KeyRangeThrottledError):
+            events.create(tenant="abc", id=world.id())
+
+
+def test_a_hot_partition_grows_within_two_waits_and_nothing_moves(world: Epochs) -> None:
+    reports: list[Report] = []
+    db, hot = growing(world, reports)
+    world.write(db, 20)
+    world.clock.now += 3600
+    before, began = world.raw(), world.clock.now
+
+    demand_more(world, db, hot)
+    status = world.resharder().status(partition())
+    world.finish()
+
+    assert [report.event for report in reports] == [GrowthEvent.ASKED]
+    assert (status.cause, status.target) == ("throttle", reports[0].target)
+    assert world.counts()[-1] == (reports[0].target, "confirmed")
+    assert world.clock.now - began <= 10 + TIMING.ahead(LEASE) + 1
+    assert world.raw() == before
+
+
+def test_an_unsharded_partition_grows_by_itself(world: Epochs) -> None:
+    world.process().collection(Reading).find(sensor="s1", at=datetime.fromtimestamp(world.clock.now, UTC), id="1")
+    world.clock.now += 3600
+    reports: list[Report] = []
+    policy = growth_of(world.resharder(), settings=GrowthSettings(), waits=True, report=reports.append)
+    scope = partition("s1", Reading)
+
+    hot = KeyRangeThrottledError("hot", operation="PutItem", reasons=[ThrottleReason(HOT, "arn:x:table/t")])
+    policy.throttled(scope.entity, scope.partition, hot)
+    world.finish(scope)
+
+    assert [report.event for report in reports] == [GrowthEvent.ASKED]
+    assert world.counts(scope.key) == [(0, "confirmed"), (2, "confirmed")]
+
+
+def test_a_count_of_epochs_never_shrinks_by_itself(world: Epochs) -> None:
+    world.grow(16)
+    world.clock.now += 100 * DAY
+
+    assert shrink_quiet(world.resharder(), settings=GrowthSettings()) == []

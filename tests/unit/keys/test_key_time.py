@@ -1,0 +1,118 @@
+"""The time of a sort key: its moment, and the first sort key of a moment, in each form."""
+
+import re
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ksuid import Ksuid
+
+from dynashard.key_time import KSUID, ULID, UUID7, TimeForm, moment_form
+from dynashard.keys import key_text
+
+pytestmark = pytest.mark.unit
+
+PLAIN, COMPACT = moment_form(), moment_form("%Y%m%dT%H%M%SZ")
+FORMS = [KSUID, ULID, UUID7, PLAIN, COMPACT]
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+moments = st.floats(1_400_000_001.0, 4_000_000_000.0)
+forms = st.sampled_from(FORMS)
+
+
+def written(form: TimeForm, at: float, random: int) -> str:
+    """Return a sort key as what makes such keys writes it, at a moment."""
+    moment = datetime.fromtimestamp(at, UTC)
+    if form is KSUID:
+        return str(Ksuid(moment, random.to_bytes(16)))
+    milliseconds = int(moment.timestamp() * 1000)
+    if form is ULID:
+        number = milliseconds << 80 | random & (1 << 80) - 1
+        return "".join(CROCKFORD[number >> 5 * place & 31] for place in reversed(range(26)))
+    if form is UUID7:
+        return str(UUID(int=milliseconds << 80 | 7 << 76 | (random & 0xFFF) << 64 | 2 << 62 | random >> 66))
+    return key_text("at", moment, "" if form is PLAIN else "%Y%m%dT%H%M%SZ") + f"#{random}"
+
+
+@given(forms, moments, st.integers(0, 2**128 - 1))
+def test_a_key_has_the_moment_at_which_it_was_made_rounded_down(form: TimeForm, at: float, random: int) -> None:
+    moment = form.moment(written(form, at, random))
+
+    assert moment is not None
+    assert at - form.unit / 1e6 - 1e-5 < moment <= at + 1e-5
+
+
+@given(forms, moments, moments, st.integers(0, 2**128 - 1))
+def test_the_first_key_of_a_moment_divides_earlier_keys_from_later_ones(
+    form: TimeForm, at: float, divided: float, random: int
+) -> None:
+    key, first = written(form, at, random), form.first(divided)
+
+    assert (key < first) == ((form.moment(key) or 0) < form.moment_of(first))
+    assert divided - 1e-5 <= form.moment_of(first) < divided + form.unit / 1e6 + 1e-5
+
+
+@given(forms, moments)
+def test_the_moment_of_a_first_key_has_this_first_key(form: TimeForm, at: float) -> None:
+    assert form.first(form.moment_of(form.first(at))) == form.first(at)
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (KSUID, "ada"),
+        (KSUID, "aWgEPTl1tmebfsQzFP4bxwgy80W"),
+        (KSUID, "3MYWj5wCGeqGsnhAiFN7z43Bwn-"),
+        (ULID, "01m86x1eh4000000000000000a"),
+        (ULID, "81M86X1EH40000000000000000"),
+        (ULID, "01M86X1EH4"),
+        (UUID7, "01A20DD0-BA24-7000-8000-000000000000"),
+        (UUID7, "01a20dd0-ba24-4000-8000-000000000000"),
+        (PLAIN, "2026-11-24"),
+        (PLAIN, "x2026-11-24T13:48:32.675431Z"),
+        (COMPACT, "2026-11-24T13:48:33Z"),
+    ],
+)
+def test_other_texts_have_no_moment(form: TimeForm, text: str) -> None:
+    assert not form.matches(text)
+    assert form.moment(text) is None
+
+
+def test_a_day_that_does_not_exist_has_no_moment() -> None:
+    assert PLAIN.moment("2026-02-31T13:48:32.675431Z") is None
+    with pytest.raises(ValueError, match="is not a moment as"):
+        PLAIN.moment_of("2026")
+
+
+def test_a_key_may_go_on_after_its_time() -> None:
+    assert COMPACT.moment("20261124T134833Z#x") == COMPACT.moment("20261124T134833Z")
+    assert KSUID.matches("3MYWj5wCGeqGsnhAiFN7z43BwnY#x")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_moments_beyond_a_form_are_its_first_or_last(form: TimeForm) -> None:
+    assert form.first(-1e9) <= form.first(1_500_000_000.0) <= form.first(1e11)
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("%d.%m.%Y %H:%M:%S", "do not sort by time"),
+        ("%Y-%m-%d", "do not distinguish seconds"),
+        ("%Y%m%d%H%M", "do not distinguish seconds"),
+        ("%Y%Y%m%dT%H%M%S", "do not sort by time"),
+        ("%y%m%dT%H%M%S", "%y does not sort by time"),
+        ("%Y-%j", "%j does not sort by time"),
+    ],
+)
+def test_formats_that_do_not_sort_by_time_are_refused(spec: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        moment_form(spec)
+
+
+def test_a_percent_sign_and_dots_are_taken_literally() -> None:
+    form = moment_form("%Y.%m.%d %%%H:%M:%S")
+
+    assert form.matches("2026.11.24 %13:48:33")
+    assert not form.matches("2026-11-24 %13:48:33")

@@ -1,0 +1,86 @@
+"""How far a clock is off, by the dates of answers."""
+
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynashard.transport.clock_offset import ClockOffset, clock_offset_of
+
+pytestmark = pytest.mark.unit
+
+START = 1_780_000_000.0
+
+
+def date(at: float) -> str:
+    """Return the `Date` of an answer that is made at a true time."""
+    return format_datetime(datetime.fromtimestamp(int(at), UTC), usegmt=True)
+
+
+def after(off: float, *answers: tuple[float, float]) -> ClockOffset:
+    """Return what a clock that is off has learned from answers: the true time of each, and how long it took."""
+    offset = ClockOffset()
+    for at, took in answers:
+        offset.observe(date(at), at + off - took / 2, at + off + took / 2)
+    return offset
+
+
+@given(
+    st.floats(-100.0, 100.0),
+    st.lists(st.tuples(st.floats(0.0, 1000.0), st.floats(0.0, 3.0)), min_size=1, max_size=8),
+)
+def test_the_true_offset_lies_in_what_is_known(off: float, answers: list[tuple[float, float]]) -> None:
+    offset = after(off, *((START + at, took) for at, took in sorted(answers)))
+
+    assert offset.seconds is not None
+    assert abs(offset.seconds - off) <= 2.1
+    assert not offset.exceeds(abs(off) + 4.1)
+
+
+def test_answers_narrow_what_is_known() -> None:
+    offset = after(0.25, *((START + n + n / 20, 0.02) for n in range(20)))
+
+    assert offset.seconds == pytest.approx(0.25, abs=0.06)
+
+
+@pytest.mark.parametrize(("off", "exceeds"), [(0.0, False), (-3.9, False), (3.9, False), (-6.1, True), (6.1, True)])
+def test_a_clock_that_is_further_off_than_allowed_is_noticed_at_the_first_answer(off: float, *, exceeds: bool) -> None:
+    assert after(off, (START + 0.5, 0.01)).exceeds(5.0) is exceeds
+
+
+def test_a_clock_that_was_set_is_measured_anew() -> None:
+    offset = after(0.0, (START, 0.01), (START + 1.5, 0.01))
+
+    offset.observe(date(START + 3), START + 33, START + 33.01)
+
+    assert offset.exceeds(5.0)
+    assert offset.seconds == pytest.approx(29.5, abs=0.6)
+
+
+def test_slow_answers_alone_do_not_make_a_clock_suspect() -> None:
+    assert not after(0.0, (START, 12.0)).exceeds(5.0)
+    assert after(30.0, (START, 12.0)).exceeds(5.0)
+
+
+@pytest.mark.parametrize("text", ["", "today", "Tue, 24 Now 2026 13:45:47 GMT", "Tue, 24 Nov 2026"])
+def test_what_is_not_a_date_says_nothing(text: str) -> None:
+    offset = ClockOffset()
+
+    offset.observe(text, START, START)
+
+    assert offset.seconds is None
+    assert not offset.exceeds(0.0)
+
+
+def test_a_clock_that_was_set_back_during_a_request_is_not_measured() -> None:
+    offset = ClockOffset()
+
+    offset.observe(date(START), START, START - 1)
+
+    assert offset.seconds is None
+
+
+def test_a_transport_that_knows_no_clock_has_an_unknown_offset() -> None:
+    assert clock_offset_of(object()).seconds is None
