@@ -50,8 +50,8 @@ class Fences:
     """What a page has learned about the sort keys after it.
 
     Attributes:
-        shape: the index slot, and for each logical partition the version of its layout, its number of shards, and of its
-            epochs if it has some.
+        shape: the index slot, and for each logical partition the version of its layout, its number of shards, and the
+            number of its epochs if it has some.
         turn: the turn of the page, counted from the epoch.
         scale: how sort keys are numbers; so many bits of them, `shift`, are left out.
         origin: the number of the page's end.
