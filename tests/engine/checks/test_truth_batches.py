@@ -9,7 +9,7 @@ from dynashard.errors import DynashardError
 from dynashard_checks.truth.batch_items import subjects
 from dynashard_checks.truth.batches import OK, UNKNOWN, run_batches
 from dynashard_checks.truth.proxy import Rates
-from dynashard_patterns.attachments import repository
+from dynashard_patterns.attachments import single_writer
 from tests.depth import examples
 
 pytestmark = pytest.mark.engine
@@ -34,7 +34,7 @@ def test_an_outcome_that_nothing_proves_is_found(monkeypatch: pytest.MonkeyPatch
         with suppress(DynashardError):
             write()
 
-    monkeypatch.setattr(repository, "_tried", believed)
+    monkeypatch.setattr(single_writer, "_tried", believed)
 
     known = {"incidents": subjects()["incidents"]}
     verdict = run_batches(60, size=10, rates=FAULTS, seed=5, known=known)
