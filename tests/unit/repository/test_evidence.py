@@ -74,6 +74,13 @@ def test_a_guarded_delete_is_done_if_the_item_is_gone_or_was_created_again() -> 
     assert gone(write, None)
 
 
+def test_another_birth_proves_nothing_about_an_item_whose_birth_is_unknown() -> None:
+    unknown = revision_in(item("awaited", ("older",)))
+    write = Write(Kind.CHANGE, None, "DeleteItem", 0, if_match=unknown)  # type: ignore[arg-type]
+
+    assert not gone(write, item("other", (), "other"))
+
+
 def test_an_item_without_a_revision_is_gone_only_for_a_delete_that_read_one() -> None:
     adopted = {"text": {"S": "stored before this layer was used"}}
 
