@@ -132,8 +132,9 @@ def report(session: WorkDB, name: str, found: int) -> None:
         changed = [line for line in result.diff.splitlines() if re.match(r"[-+](?![-+])", line)]
         print(f"{mutation.module_path}:{mutation.start_pos[0]} {mutation.definition_name} {mutation.operator_name}")  # noqa: T201
         print("\n".join(f"    {line}" for line in changed))  # noqa: T201
-    figures = {"found": found, "tried": len(tried), "noticed": len(tried) - len(survived), **code_of()}
-    print(f"{name}: {json.dumps(figures)}, {figures['noticed'] / max(len(tried), 1):.0%}")  # noqa: T201
+    noticed = len(tried) - len(survived)
+    figures = {"found": found, "tried": len(tried), "noticed": noticed, **code_of()}
+    print(f"{name}: {json.dumps(figures)}, {noticed / max(len(tried), 1):.0%}")  # noqa: T201
 
 
 if __name__ == "__main__":
