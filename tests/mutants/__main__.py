@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,11 @@ ROOT: Final = Path(__file__).parents[2]
 TABLE: Final = Path(__file__).with_name("rooms.toml")
 LIBRARY: Final = "layers/sharding/python/dynashard"
 SECONDS: Final = 60
-"""Of one run of the tests. A change that makes them run longer counts as noticed, as cosmic-ray counts it."""
+TIMES: Final = 8
+"""A run of the tests may take so many seconds, or so many times as long as on unchanged code.
+
+A change that makes it run longer counts as noticed, as cosmic-ray counts it.
+"""
 
 
 def copied(room: str) -> Path:
@@ -98,14 +103,24 @@ def main() -> None:
     # again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     tests = f"{ROOT}/.venv/bin/python -m pytest -n 0 -q -x -p no:cacheprovider {' '.join(room['tests'])}"
+    begun = time.monotonic()
     subprocess.run(tests.split(), check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - an unchanged copy passes
+    seconds = max(SECONDS, TIMES * (time.monotonic() - begun))
     modules = list(find_modules([Path(LIBRARY) / path for path in room["code"]]))
-    config = ConfigDict({"test-command": tests, "timeout": SECONDS, "distributor": ConfigDict(name="local")})
+    config = ConfigDict({"test-command": tests, "timeout": seconds, "distributor": ConfigDict(name="local")})
     with use_db(str(copy / "session.sqlite")) as session:
         init(modules, session, {})
         found = choose(session, table["operators"], room["sample"])
         execute(session, config)
         report(session, name, found)
+
+
+def code_of() -> dict[str, str]:
+    """Return which code the figures are of."""
+    git = ["git", "show", "-s", "--format=%h %cs"]
+    shown = subprocess.run(git, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603 - without anything from elsewhere
+    commit, date = shown.stdout.split()
+    return {"commit": commit, "date": date}
 
 
 def report(session: WorkDB, name: str, found: int) -> None:
@@ -117,8 +132,9 @@ def report(session: WorkDB, name: str, found: int) -> None:
         changed = [line for line in result.diff.splitlines() if re.match(r"[-+](?![-+])", line)]
         print(f"{mutation.module_path}:{mutation.start_pos[0]} {mutation.definition_name} {mutation.operator_name}")  # noqa: T201
         print("\n".join(f"    {line}" for line in changed))  # noqa: T201
-    figures = {"found": found, "tried": len(tried), "noticed": len(tried) - len(survived)}
-    print(f"{name}: {json.dumps(figures)}, {figures['noticed'] / max(len(tried), 1):.0%}")  # noqa: T201
+    noticed = len(tried) - len(survived)
+    figures = {"found": found, "tried": len(tried), "noticed": noticed, **code_of()}
+    print(f"{name}: {json.dumps(figures)}, {noticed / max(len(tried), 1):.0%}")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from dynashard import EntityDefinition, LeasedTopology, Shards
 from dynashard.errors import ConfigurationError, EngineUnavailableError, UndecodableItemError
 from dynashard.placement import UNSHARDED
 from dynashard.testing.faults import FaultyTransport, afterwards, lost_request, meanwhile
-from dynashard.topology import DEFAULT_LEASE, Phase, Record, TopologyTable, View
+from dynashard.topology import DEFAULT_LEASE, DeclaredTopology, Phase, Record, TopologyTable, View
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport
 from tests.engine.topology.topology_world import (
@@ -306,6 +306,37 @@ def test_an_unreadable_record_raises(client: Client, wire: Transport, table: str
 
     with pytest.raises(UndecodableItemError, match=FAMILY):
         client.count()
+
+
+def test_half_a_second_is_a_lease(wire: Transport, table: str) -> None:
+    client = Client(wire, table, lease=0.5)
+    client.count()
+    client.sent()
+
+    client.clock.now += 0.25
+    client.count()
+
+    assert client.sent() == 0
+
+
+def test_declared_counts_are_compared_again_after_a_refresh(client: Client, wire: Transport, table: str) -> None:
+    declared = DeclaredTopology(client.topology)
+    declared.view(THING, ONE)
+    resize(wire, table, count=64)
+    assert declared.view(THING, ONE).count == 8
+
+    declared.refresh(THING, ONE)
+
+    with pytest.raises(ConfigurationError, match="has 64"):
+        declared.view(THING, ONE)
+
+
+def test_declared_counts_that_are_trusted_have_nothing_to_refresh() -> None:
+    trusted = DeclaredTopology()
+
+    trusted.refresh(THING, ONE)
+
+    assert trusted.view(THING, ONE).count == 8
 
 
 @pytest.mark.parametrize("lease", [0.0, -1.0, float("nan")])

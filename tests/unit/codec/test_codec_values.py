@@ -110,6 +110,7 @@ class LoudFloat(float):
         ),
         (date(2021, 2, 24), {"S": "2021-02-24"}),
         (time(9, 30), {"S": "09:30:00.000000"}),
+        (timedelta(0), {"N": "0"}),
         (timedelta(days=1, seconds=1), {"N": "86401"}),
         (timedelta(microseconds=-1), {"N": "-0.000001"}),
         (timedelta.max, {"N": "86399999999999.999999"}),

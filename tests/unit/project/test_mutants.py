@@ -36,7 +36,7 @@ def test_each_change_that_no_test_noticed_is_listed_with_a_reason(name: str) -> 
     figures = room["figures"]
     survivors = room.get("survivors", [])
 
-    assert set(figures) == {"found", "tried", "noticed"}
+    assert set(figures) == {"found", "tried", "noticed", "commit", "date"}
     assert figures["noticed"] <= figures["tried"] == min(figures["found"], room["sample"])
     assert sum(survivor.get("times", 1) for survivor in survivors) == figures["tried"] - figures["noticed"]
     assert all(survivor["change"] and survivor["reason"] for survivor in survivors)

@@ -74,6 +74,26 @@ def test_a_guarded_delete_is_done_if_the_item_is_gone_or_was_created_again() -> 
     assert gone(write, None)
 
 
+def test_another_birth_proves_nothing_about_an_item_whose_birth_is_unknown() -> None:
+    unknown = revision_in(item("awaited", ("older",)))
+    write = Write(Kind.ALTER, None, "DeleteItem", 0, if_match=unknown)  # type: ignore[arg-type]
+
+    assert not gone(write, item("other", (), "other"))
+    assert judge(write, item("other", ("older",))) is Proof.UNKNOWN
+
+
+@pytest.mark.parametrize("kind", ["create", "put", "update", "delete"])
+def test_an_item_that_was_adopted_and_updated_proves_nothing_about_a_write_that_demands_no_revision(kind: str) -> None:
+    assert judge(WRITES[kind], item("other", ("-",))) is Proof.UNKNOWN
+
+
+def test_a_write_that_demands_an_item_without_revision_is_refused_once_the_item_has_one() -> None:
+    write = Write(Kind.ALTER, None, "PutItem", 0, {}, if_match="", revision="mine")  # type: ignore[arg-type]
+
+    assert judge(write, item("other", ("-",))) is Proof.REFUSED
+    assert judge(write, item("other", ("older",))) is Proof.UNKNOWN
+
+
 def test_an_item_without_a_revision_is_gone_only_for_a_delete_that_read_one() -> None:
     adopted = {"text": {"S": "stored before this layer was used"}}
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.errors import UndecodableItemError
-from dynashard.schema import TOPOLOGY_HISTORY_LENGTH
+from dynashard.placement import UNSHARDED
+from dynashard.schema import MAX_SHARDS, TOPOLOGY_HISTORY_LENGTH
 from dynashard.topology import Phase, Record, View, family_of, index_key, partition_key
 from dynashard.topology.records import decode, encode, first_record
 
@@ -44,6 +45,11 @@ def test_a_stored_record_is_read_back_unchanged(record: Record, phase: Phase, ta
 
     assert decode(encode(record)) == record
     assert decode(encode(changing)) == changing
+
+
+@pytest.mark.parametrize("count", [UNSHARDED, MAX_SHARDS])
+def test_the_smallest_and_the_largest_count_are_read(count: int) -> None:
+    assert decode(encode(first_record("thing:abc", count, now=EPOCH, lease=30))).count == count
 
 
 def test_a_record_with_only_key_and_count_is_complete() -> None:

@@ -115,7 +115,7 @@ class Growth:
         if any(reason.kind is ThrottleKind.KEY_RANGE for reason in error.reasons):
             lasting = not isinstance(error, RetriedThrottleError)
             for place in hot_places(error):
-                self._grow(entity, None if place.slot else partition, place, lasting=lasting)
+                self._grow(entity, partition, place, lasting=lasting)
         elif isinstance(error, TableThrottledError):
             if not error.reasons:
                 self._report_once(GrowthEvent.LIMIT, entity, None, str(error))

@@ -56,7 +56,7 @@ def judge(write: _Write, found: Mapping[str, Any] | None) -> Proof:
 def wrote(revision: str, found: Mapping[str, Any] | None) -> bool:
     """Whether a stored item or marker proves that a write with this new revision was executed."""
     recorded = _recorded(found)
-    return recorded is not None and bool(revision) and revision in (recorded, *recorded.replaced)
+    return recorded is not None and revision in (recorded, *recorded.replaced)
 
 
 def gone(write: _Write, found: Mapping[str, Any] | None) -> bool:
