@@ -1,4 +1,4 @@
-"""Writes that are executed at once and answered after their view has ended: what is found then decides their outcome."""
+"""Writes that are executed at once and answered after their view has ended: what is found decides their outcome."""
 
 from collections.abc import Iterator
 from typing import Any
