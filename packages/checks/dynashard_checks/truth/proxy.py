@@ -22,7 +22,8 @@ from zlib import crc32
 
 AMBIGUOUS: Final = ("lost", "answer_lost", "late", "error_before", "error_after", "reset", "damaged", "cut")
 """Faults after which the request may have been executed, or may be executed later."""
-_LOST: Final = (("lost", 2.0), ("answer_lost", 3.0), ("late", 2.0))
+# Reads are never late, so late requests are drawn more often: a short run has some too.
+_LOST: Final = (("lost", 2.0), ("answer_lost", 3.0), ("late", 6.0))
 """The faults in the share `lost`, with their weights."""
 _OTHER: Final = (
     ("throttled", 5.0), ("error_before", 1.5), ("error_after", 1.5), ("reset", 2.0), ("damaged", 1.5), ("cut", 1.5),
