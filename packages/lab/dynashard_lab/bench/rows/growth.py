@@ -45,13 +45,15 @@ def rows(world: World) -> Iterator[Row | Fact]:
 
 def _by_shards() -> Iterator[Row]:
     with ExitStack() as stack:
-        collections = {}
+        collections, items = {}, {}
         for shards in SHARDS:
             url = stack.enter_context(canned_process(per_shard=64 * 1024 // shards, shards=shards))
-            collections[shards] = _canned(stack, url).collection(users_of(shards))
-        key, item = {"tenant_id": TENANT, "id": user(1).id}, user(1)
+            model = users_of(shards)
+            users = collections[shards] = _canned(stack, url).collection(model)
+            items[users] = model(**user(1).model_dump())
+        key = {"tenant_id": TENANT, "id": user(1).id}
         yield _row("get an item", collections, lambda users: lambda: users.get(key), items=1)
-        yield _row("put an item", collections, lambda users: lambda: users.replace(item), items=1)
+        yield _row("put an item", collections, lambda users: partial(users.replace, items[users]), items=1)
         yield _row(
             f"a round-robin page of {_PAGE}, from a cursor",
             collections,
