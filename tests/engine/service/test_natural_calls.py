@@ -1,13 +1,14 @@
 """Calls as strangers type them: each works, or its error says what to write and names nothing inside."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from domain.samples.users import User
-from dynashard import Collection, Dynashard, DynashardError, Filter
+from dynashard import Collection, Dynashard, DynashardError, Filter, declared_counts
 from dynashard.transport import Transport
 from tests.engine.stored_things import Note
 
@@ -253,3 +254,17 @@ def test_what_cannot_be_opened_names_the_cure(wire: Transport, mistake: str) -> 
 def test_a_transaction_of_what_is_no_step_names_the_cure(db: Dynashard, wrong: Any) -> None:
     with pytest.raises(DynashardError, match=r"transact takes steps; it got a \w+; write transact\(Create\(\.\.\.\), "):
         db.transact(wrong)
+
+
+def test_calls_with_the_same_classes_share_a_collection_and_what_it_has_learned(db: Dynashard) -> None:
+    assert db.collection(User) is db.collection(User)
+    assert db.collection(User, Note) is not db.collection(User)
+
+
+def test_a_collection_of_another_store_is_another(wire: Transport, local_table: str) -> None:
+    db = Dynashard(wire, table=local_table, topology=declared_counts(topology_table=None), cursor_keys=KEYS)
+    before = db.collection(User)
+
+    db.store = replace(db.store, batch_concurrency=1)
+
+    assert db.collection(User) is not before

@@ -129,6 +129,7 @@ class Dynashard:
             operation_seconds=operation_seconds,
         )
         self.cursors = reads.CursorCodec(cursor_keys)
+        self._collections: dict[tuple[type[Entity], ...], tuple[Store, Collection[Any]]] = {}
 
     @classmethod
     def local(cls, environ: Mapping[str, str] | None = None, **more: Any) -> Self:
@@ -200,13 +201,22 @@ class Dynashard:
         With other entities that share its logical partitions, listings return the items of all, each as its own
         class; everything else concerns the first.
 
+        Calls with the same classes return the same collection, which threads may share.
+
         Raises `ConfigurationError` if one is not an entity class, `DeclarationError` if it declares no entity.
         """
         for each in (model, *others):
             if not (isinstance(each, type) and issubclass(each, Entity)):
                 shown = repr(each) if isinstance(each, str) else f"a {type(each).__name__}"
                 raise ConfigurationError(f"collection takes entity classes, as in db.collection(User); it got {shown}")
-        return Collection(self.store, self.cursors, model, *others)
+        # A collection learns how large items are, which listings need, so all calls share it.
+        opened = self._collections.get((model, *others))
+        if opened is None or opened[0] is not self.store:
+            opened = self._collections[model, *others] = (
+                self.store,
+                Collection(self.store, self.cursors, model, *others),
+            )
+        return opened[1]
 
     if not TYPE_CHECKING:
         # Type checkers refuse unknown names by themselves.
