@@ -282,6 +282,23 @@ def test_a_key_too_far_ahead_is_refused_before_anything_is_sent(world: Epochs) -
     assert events.create(tenant="abc", id=ahead)
 
 
+def test_a_clock_that_is_set_back_forgets_what_it_allowed(world: Epochs) -> None:
+    start(world)
+    events = world.process().collection(Event)
+    ahead = world.id(world.clock.now + 600)
+    world.clock.now += 3600
+    later = world.id(world.clock.now + 60)
+    with pytest.raises(KeyTooFarAheadError):
+        events.create(tenant="abc", id=later)
+    assert events.find(tenant="abc", id=later) is None
+    world.clock.now -= 3600
+
+    with pytest.raises(KeyTooFarAheadError):
+        events.create(tenant="abc", id=ahead)
+    assert events.find(tenant="abc", id=ahead) is None
+    assert world.counts()[-1] == (4, "pending")
+
+
 def test_a_key_without_a_time_is_refused_with_its_form(world: Epochs) -> None:
     with pytest.raises(InvalidKeyError, match="'ada' does not begin with a KSUID"):
         world.process().collection(Event).create(tenant="abc", id="ada")

@@ -8,7 +8,7 @@ are at most `ClockBounds.ahead` seconds ahead. docs/promises.md has this assumpt
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ClockOffError, ConfigurationError, InvalidKeyError, KeyTooFarAheadError
@@ -49,6 +49,13 @@ class ClockBounds:
 DEFAULT_BOUNDS: Final = ClockBounds()
 
 
+class _Bound(NamedTuple):
+    """The first sort key that was too far ahead at a time of the clock."""
+
+    at: float
+    first: str
+
+
 class KeyClock:
     """Judges keys by the clock of a process. Safe to share between threads.
 
@@ -64,9 +71,8 @@ class KeyClock:
         self.bounds = bounds
         self.offset = offset or ClockOffset()
         self._clock = clock
-        # The first keys that were too far ahead when they were last computed. That time goes on only allows more.
-        self._writable: dict[TimeForm, str] = {}
-        self._readable: dict[TimeForm, str] = {}
+        self._writable: dict[TimeForm, _Bound] = {}
+        self._readable: dict[TimeForm, _Bound] = {}
 
     def require_writable(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
         """Refuse a key that may not be written now; keys of other placements always may.
@@ -86,7 +92,7 @@ class KeyClock:
                 "placement is epochs",
                 field=field,
             )
-        if key.sort >= self._writable.get(form, "") and self._ahead(self._writable, form, key, self.bounds.ahead):
+        if self._ahead(self._writable, form, key, self.bounds.ahead):
             now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
             raise KeyTooFarAheadError(
                 f"{field}: the time of {key.sort!r} is more than {self.bounds.ahead:g} seconds ahead of {now}; send it "
@@ -100,13 +106,15 @@ class KeyClock:
 
     def readable(self, form: TimeForm, key: ItemKey) -> bool:
         """Whether anybody can have written a key by now, by its time."""
-        return key.sort < self._readable.get(form, "") or not self._ahead(
-            self._readable, form, key, self.bounds.readable
-        )
+        return not self._ahead(self._readable, form, key, self.bounds.readable)
 
-    def _ahead(self, known: dict[TimeForm, str], form: TimeForm, key: ItemKey, seconds: float) -> bool:
-        known[form] = first = form.first(self._clock() + seconds)
-        return key.sort >= first
+    def _ahead(self, known: dict[TimeForm, _Bound], form: TimeForm, key: ItemKey, seconds: float) -> bool:
+        """Whether a key's time is more than so many seconds ahead. A bound is computed anew only for keys beyond it."""
+        now, bound = self._clock(), known.get(form)
+        # A clock that was set back since then allows less than it did.
+        if bound is None or now < bound.at or key.sort >= bound.first:
+            bound = known[form] = _Bound(now, form.first(now + seconds))
+        return key.sort >= bound.first
 
     def _off(self, entity: EntityDefinition[Any]) -> ClockOffError:
         off = self.offset.seconds or 0.0
