@@ -241,7 +241,7 @@ check-reshard: setup ## Check 100,000 random schedules of changes of shard count
 	$(BIN)/python -m dynashard_checks.schedules
 
 .PHONY: check-truth
-check-truth: setup ## Check the answers of 100,000 operations of each level of care while the engine fails
+check-truth: setup ## Check the answers of 100,000 operations of each write guarantee while the engine fails
 	$(BIN)/python -m dynashard_checks.truth
 	$(BIN)/python -m dynashard_checks.truth --batches 5000
 

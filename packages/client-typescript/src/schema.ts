@@ -3606,7 +3606,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -3733,7 +3733,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -3835,7 +3835,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -3895,7 +3895,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4037,7 +4037,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path?: never;
@@ -4207,7 +4207,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4386,7 +4386,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4511,7 +4511,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4611,7 +4611,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4669,7 +4669,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4813,7 +4813,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4937,7 +4937,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5036,7 +5036,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5094,7 +5094,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5236,7 +5236,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path?: never;
@@ -5349,7 +5349,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path: {
@@ -5431,7 +5431,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. */
                 Prefer?: string;
             };
             path: {
@@ -5471,7 +5471,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path: {
@@ -5832,7 +5832,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5944,7 +5944,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6015,7 +6015,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6160,7 +6160,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6278,7 +6278,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6372,7 +6372,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6425,7 +6425,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6556,7 +6556,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6683,7 +6683,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6781,7 +6781,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6842,7 +6842,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6977,7 +6977,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -7095,7 +7095,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7189,7 +7189,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7242,7 +7242,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7371,7 +7371,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -7495,7 +7495,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7594,7 +7594,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7652,7 +7652,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7794,7 +7794,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -7926,7 +7926,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8032,7 +8032,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8095,7 +8095,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8252,7 +8252,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -8384,7 +8384,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8490,7 +8490,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8553,7 +8553,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8712,7 +8712,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -8835,7 +8835,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8933,7 +8933,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8989,7 +8989,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {

@@ -28,7 +28,7 @@ from dynashard_checks.schedules.scheduler import AnomalyError
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 
 LEVELS: Final = ("guarded", "exactly once")
-"""Kinds of schedules for the levels of care: no count changes, and requests may be executed at any later time."""
+"""Kinds of schedules for the write guarantees: no count changes, and requests may be executed at any later time."""
 _CHUNK: Final = 100
 _MOST_SHOWN: Final = 20
 _PROGRESS_EVERY: Final = 5000
@@ -106,7 +106,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--mutants", type=int, default=4000, help="schedules of each mutant at most")
-    parser.add_argument("--levels", type=int, default=5000, help="further schedules of each level of care")
+    parser.add_argument("--levels", type=int, default=5000, help="further schedules of each write guarantee")
     parser.add_argument("--seed", type=int, help="run one schedule only, and print what happened in it")
     parser.add_argument("--kind", help="its kind; drawn from the seed if left out")
     parser.add_argument("--json", type=Path, default=Path("build/reshard.json"))

@@ -115,7 +115,7 @@ LEVELS: Final[Mapping[str, tuple[str, Apply]]] = {
     "a transaction's token is forgotten": ("exactly once", _token_forgotten),
     "a transaction is settled by another token": ("exactly once", _settled_by_nothing),
 }
-"""Mutants of the levels of care, each with the kind of schedules that show it."""
+"""Mutants of the write guarantees, each with the kind of schedules that show it."""
 
 OUTCOMES: Final[Mapping[str, Apply]] = {
     "a put is sent again": _sent_again(lambda write: write.kind is Kind.UPSERT),

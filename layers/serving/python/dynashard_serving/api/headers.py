@@ -10,7 +10,7 @@ from dynashard_serving.limits import MAX_TAGS
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
 
 HANDLING: Final = "handling"
-"""The preference (RFC 7240) that names a level of care."""
+"""The preference (RFC 7240) that names a write guarantee."""
 RETURN: Final = "return"
 MINIMAL: Final = "minimal"
 """The preference for an answer to a write that has no body. The other value is `representation`, the default."""
@@ -32,7 +32,7 @@ def preferences(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def preferred_handling(headers: Mapping[str, str]) -> str | None:
-    """The level of care that a write's caller prefers: `Prefer: handling=guarded`. None without one.
+    """The write guarantee that a write's caller prefers: `Prefer: handling=guarded`. None without one.
 
     `strict` and `lenient`, the values of RFC 7240, concern other things and are ignored.
 

@@ -29,7 +29,7 @@ from dynashard_serving.operations.requests import (
 )
 
 HANDLING: Final = "handling"
-"""The member that names a level of care; see docs/promises.md."""
+"""The member that names a write guarantee; see docs/promises.md."""
 CHOOSING: Final = ("partition", "index", "sort", "prefix", "from", "to", "filters", "consistent", "strict")
 """Members that choose items."""
 PAGING: Final = ("order", "direction", "limit", "cursor")

@@ -21,7 +21,7 @@ class Create(NamedTuple):
     Attributes:
         tenant: whose it is.
         item: its document.
-        handling: the level of care; the entity's own if None.
+        handling: the write guarantee; the entity's own if None.
         idempotency_key: what a repeat of this request is recognised by.
         seconds: how long the request can still take.
     """

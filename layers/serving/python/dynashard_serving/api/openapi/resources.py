@@ -75,7 +75,7 @@ def paths_of(resource: Resource, examples: Examples, *, recorded: bool, copied: 
 
 
 def _with_preferences(served: Served, name: str, described: Operation, *, recorded: bool, copied: bool) -> Operation:
-    """The operation with what its caller may prefer: a level of care, to wait for copies, not to wait for a write."""
+    """The operation with what its caller may prefer: a write guarantee, to wait for copies, not to wait for a write."""
     if name == "get" and copied:
         text = f"answer when the copies of the item are current, or after that many seconds, at most {MOST_SECONDS}."
         described["parameters"].append(prefer({"wait=5": text}))
@@ -84,7 +84,7 @@ def _with_preferences(served: Served, name: str, described: Operation, *, record
         return _queued(described)
     if name not in WRITES:
         return described
-    preferences = {f"{HANDLING}={_levels(served)}": "the level of care; see docs/promises.md."}
+    preferences = {f"{HANDLING}={_levels(served)}": "the write guarantee; see docs/promises.md."}
     if name != "delete":
         preferences[f"{RETURN}={MINIMAL}"] = "answer without the item."
         described["responses"] = _with_minimal(described["responses"])
