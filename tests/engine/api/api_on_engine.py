@@ -10,7 +10,6 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.settings import Settings
-from dynashard_serving.backend import Backend
 from dynashard_serving.declare import Exposed
 from dynashard_serving.domain import domain_of
 from tests.api_caller import Caller
@@ -58,7 +57,7 @@ def settings_of(table: str, idempotency: str = "unused", **more: object) -> Sett
 def caller_exposing(transport: Transport, table: str, *exposed: Exposed) -> Caller:
     """Return a caller of an API that serves only these entities, with their declared counts."""
     transport = as_function("api", transport, table, TOPOLOGY)
-    backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
+    backend = Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
     return Caller(build_app(settings_of(table), transport, domain=domain_of(*exposed), backend=backend))
 
 

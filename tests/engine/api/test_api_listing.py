@@ -15,7 +15,6 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import metered
 from dynashard_serving.api.app import App, build_app
-from dynashard_serving.backend import Backend
 from dynashard_serving.operations import pages
 from tests.api_caller import Answer, Caller, a_user
 from tests.depth import examples
@@ -312,7 +311,7 @@ class Rotating:
     def app(self, transport: Transport, table: str) -> App:
         transport = as_function("api", transport, table, TOPOLOGY)
         keys = CursorKeys(lambda: self.keys, lambda: self.now)
-        backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys))
+        backend = Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys)
         return build_app(settings_of(table), transport, backend=backend)
 
 

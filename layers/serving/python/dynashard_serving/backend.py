@@ -4,7 +4,6 @@ import os
 import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.entity import Entity
@@ -12,32 +11,11 @@ from dynashard.growth.opening import GrowthObserver, GrowthOptions, OpenLoad
 from dynashard.growth.settings import LoadSource
 from dynashard.repository import RetryPolicy
 from dynashard.runtime import SYSTEM, Runtime
-from dynashard.service import Collection, Dynashard
+from dynashard.service import Dynashard
 from dynashard.transport import connect
 from dynashard.transport.aws import secret_reader
 from dynashard.transport.interface import Transport
 from dynashard_serving.settings import ServingSettings, TableSettings
-
-
-class Backend:
-    """The entities of a table, for functions that serve callers. Safe to share between threads.
-
-    The keys that sign cursors are read when the first cursor is signed or checked.
-    """
-
-    def __init__(self, entities: Dynashard) -> None:
-        self.entities = entities
-        self._collections: dict[tuple[type[Entity], ...], Collection[Any]] = {}
-
-    def collection(self, entity: type[Entity], *others: type[Entity]) -> Collection[Any]:
-        """The items of an entity, with those of others that share its logical partitions.
-
-        It is the same collection each time: it learns how large items are, and its ordered listings read less by that.
-        """
-        models = (entity, *others)
-        found = self._collections.get(models)
-        # Two threads may each make one; that of the first is kept.
-        return found or self._collections.setdefault(models, self.entities.collection(*models))
 
 
 def cursor_key_reader(keys: Keys, secret_arn: str | None) -> Callable[[], Keys]:
@@ -78,13 +56,14 @@ def open_backend(
     *,
     runtime: Runtime = SYSTEM,
     retry_policy: RetryPolicy | None = None,
-) -> Backend:
-    """Open the entities of the settings' tables for a function that serves callers. Cost: no request."""
+) -> Dynashard:
+    """Open the entities of the settings' tables for a function that serves callers. Cost: no request.
+
+    The keys that sign cursors are read when the first cursor is signed or checked.
+    """
     keys = CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), runtime.clock)
     growth = _growth(settings, entities, observer, None)
-    return Backend(
-        _opened(settings, transport, cursor_keys=keys, growth=growth, runtime=runtime, retry_policy=retry_policy)
-    )
+    return _opened(settings, transport, cursor_keys=keys, growth=growth, runtime=runtime, retry_policy=retry_policy)
 
 
 def open_entities(

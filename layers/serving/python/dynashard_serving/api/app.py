@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dynashard.reads import allowing
 from dynashard.runtime import SYSTEM, Runtime
+from dynashard.service import Dynashard
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, metered
 from dynashard_serving.api.endpoints import Parts, makers_of
@@ -35,7 +36,7 @@ from dynashard_serving.api.resource import PREFIX
 from dynashard_serving.api.response import Response, gateway_answer
 from dynashard_serving.api.routes import UNKNOWN, Endpoint, Routes
 from dynashard_serving.api.settings import Settings
-from dynashard_serving.backend import Backend, open_backend
+from dynashard_serving.backend import open_backend
 from dynashard_serving.domain import Domain, declared
 from dynashard_serving.limits import MAX_QUERIES, READING_SHARE, seconds_left, time_to_answer
 from dynashard_serving.refusals import expected, one_line
@@ -156,7 +157,7 @@ def build_app(
     transport: Transport,
     *,
     domain: Domain | None = None,
-    backend: Backend | None = None,
+    backend: Dynashard | None = None,
     runtime: Runtime = SYSTEM,
     sender: "QueueSender | None" = None,
 ) -> App:

@@ -9,13 +9,13 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from dynashard.errors import NotFoundError
+from dynashard.service import Dynashard
 from dynashard_serving.api.headers import etag
 from dynashard_serving.api.listings import page_response
 from dynashard_serving.api.parameters import consistent_only, model_of
 from dynashard_serving.api.request import ApiRequest, path_values
 from dynashard_serving.api.resource import PREFIX
 from dynashard_serving.api.response import Response, json_response
-from dynashard_serving.backend import Backend
 from dynashard_serving.declare import ServedEdges
 from dynashard_serving.documents import validated
 from dynashard_serving.operations.edges import WAYS, EdgesWanted, Graph, NewEdge, Node, Words
@@ -48,7 +48,7 @@ class EdgePaths:
 class EdgeRoutes:
     """The routes of edges."""
 
-    def __init__(self, served: ServedEdges, paths: EdgePaths, backend: Backend) -> None:
+    def __init__(self, served: ServedEdges, paths: EdgePaths, backend: Dynashard) -> None:
         self._paths = paths
         self._words = Words(served.verb)
         self._graph = Graph(backend, served.edges)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
+from dynashard.service import Dynashard
 from dynashard_serving.api import VERSION
 from dynashard_serving.api.copy_wait import CopyWait
 from dynashard_serving.api.item_reads import ItemReadRoute
@@ -19,7 +20,6 @@ from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import Response, json_response
 from dynashard_serving.api.routes import Endpoint, Handler, Operation
 from dynashard_serving.api.settings import Settings
-from dynashard_serving.backend import Backend
 from dynashard_serving.declare import Endpoint as ComputedRead
 from dynashard_serving.declare import Exposed, FamilyListing, Root, ServedEdges, ServedRollUps
 from dynashard_serving.domain import Domain
@@ -66,7 +66,7 @@ class Parts:
 
     settings: Settings
     domain: Domain
-    backend: Backend
+    backend: Dynashard
     idempotent: "Callable[[], IdempotentCreates]"
     sender: "Callable[[], QueueSender]"
     clock: Callable[[], float]
@@ -162,7 +162,7 @@ class EntityEndpoints:
 
     def _materializers(self) -> "list[Materializer]":
         copies = self._parts.domain.declarations.copies
-        return [each.materializer(self._parts.backend.entities) for each in copies if each.of is self._entity]
+        return [each.materializer(self._parts.backend) for each in copies if each.of is self._entity]
 
     @cached_property
     def _listing(self) -> "ListingRoute":
@@ -236,7 +236,7 @@ def _of_read(parts: Parts, declared: ComputedRead) -> list[Endpoint]:
 
     def read(incoming: ApiRequest) -> Response[Any]:
         wanted = model_of(declared.request, incoming.query)
-        found = declared.read(parts.backend.entities, incoming.tenant, wanted)
+        found = declared.read(parts.backend, incoming.tenant, wanted)
         return json_response({"items": found} if declared.many else found)
 
     root = f"{PREFIX}/{declared.path}"
@@ -247,8 +247,8 @@ def _of_the_api(path: str, handler: Handler) -> Endpoint:
     return Endpoint(path, re.escape(path), {"GET": handler})
 
 
-def _health(backend: Backend, *_: Any) -> Response[str]:
-    off = backend.entities.key_clock.offset.seconds
+def _health(backend: Dynashard, *_: Any) -> Response[str]:
+    off = backend.key_clock.offset.seconds
     clock = {} if off is None else {"clock_off_seconds": round(off, 1)}
     return json_response({"status": "ok", "version": VERSION, **clock}, headers={"Cache-Control": "no-store"})
 

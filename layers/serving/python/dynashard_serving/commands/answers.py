@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from dynashard.errors import AnswerTooLargeError, InputError
 from dynashard.reads import allowing
+from dynashard.service import Dynashard
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import metered
-from dynashard_serving.backend import Backend
 from dynashard_serving.commands.items import Entities
 from dynashard_serving.commands.request import NAMES, Asked, Members, mapping, tenant_in
 from dynashard_serving.commands.served import find
@@ -30,7 +30,7 @@ class Commands:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: Dynashard,
         idempotent: IdempotentCreates,
         domain: Domain,
         log_error: Callable[[Exception], None],

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dynashard.reads.limits import DEFAULT_LIMIT
-from dynashard_serving.backend import Backend
+from dynashard.service import Dynashard
 from dynashard_serving.commands.request import Asked, Members
 from dynashard_serving.documents import Document
 from dynashard_serving.idempotency import IdempotentCreates
@@ -39,7 +39,7 @@ PAGING: Final = ("order", "direction", "limit", "cursor")
 class Entities:
     """The operations on entities, by their names."""
 
-    def __init__(self, backend: Backend, idempotent: IdempotentCreates, clock: Callable[[], float]) -> None:
+    def __init__(self, backend: Dynashard, idempotent: IdempotentCreates, clock: Callable[[], float]) -> None:
         self._reads = ItemReads(backend.collection)
         self._writes = ItemWrites(backend.collection, idempotent, clock)
         self._listings = Listings(backend.collection)

@@ -8,7 +8,7 @@ from pydantic_core import to_jsonable_python
 
 from dynashard import definition
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard_serving.backend import Backend
+from dynashard.service import Dynashard
 from dynashard_serving.commands.items import PAGING, choice_of, paging_of
 from dynashard_serving.commands.request import Members
 from dynashard_serving.declare import Endpoint, FamilyListing, Root, ServedEdges, ServedRollUps
@@ -21,7 +21,7 @@ from dynashard_serving.operations.roll_ups import roll_ups_endpoint
 Operations = Mapping[str, Callable[[Members], Any]]
 
 
-def systems(backend: Backend, served: Iterable[Root]) -> Mapping[str, Operations]:
+def systems(backend: Dynashard, served: Iterable[Root]) -> Mapping[str, Operations]:
     """The operations of each, by its outside name; those of edges also by the name of their entity."""
     found: dict[str, Operations] = {}
     for one in served:
@@ -90,16 +90,16 @@ def _ends(asked: Members) -> tuple[str, str]:
     return given["node"], given["other"]
 
 
-def _computed(endpoint: Endpoint, backend: Backend) -> Operations:
+def _computed(endpoint: Endpoint, backend: Dynashard) -> Operations:
     def read(asked: Members) -> Any:
-        found = endpoint.read(backend.entities, asked.tenant, asked.question(endpoint.request))
+        found = endpoint.read(backend, asked.tenant, asked.question(endpoint.request))
         document = to_jsonable_python(found)
         return {"items": document, "cursor": None} if endpoint.many else document
 
     return {"list" if endpoint.many else "get": read}
 
 
-def _family_listing(one: FamilyListing, backend: Backend) -> Callable[[Members], Mapping[str, Any]]:
+def _family_listing(one: FamilyListing, backend: Dynashard) -> Callable[[Members], Mapping[str, Any]]:
     family = Family(one)
 
     def page(asked: Members) -> Mapping[str, Any]:

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from dynashard.errors import InvalidValueError, NotFoundError
 from dynashard.reads import Page
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT
+from dynashard.service import Dynashard
 from dynashard_patterns.edges import NODE, Edge, Edges, EdgeStore
-from dynashard_serving.backend import Backend
 from dynashard_serving.documents import item_texts, list_text
 from dynashard_serving.operations.pages import Answer, page_that_fits
 
@@ -92,14 +92,14 @@ class EdgesWanted(BaseModel):
 class Graph:
     """Edges of one kind, for callers of a tenant."""
 
-    def __init__(self, backend: Backend, edges: Edges[Any]) -> None:
+    def __init__(self, backend: Dynashard, edges: Edges[Any]) -> None:
         self._backend = backend
         self._edges = edges
 
     @property
     def store(self) -> EdgeStore[Any]:
         """The store that adds and removes them."""
-        return EdgeStore.on(self._backend.entities, self._edges)
+        return EdgeStore.on(self._backend, self._edges)
 
     def get(self, tenant: str, node: str, other: str, *, consistent: bool = False) -> Edge:
         """Return the edge from one node to another. Cost: as the store's `find`.
