@@ -123,7 +123,8 @@ class EpochMachine(RuleBasedStateMachine):
 
     @rule(name=controllers)
     def is_aborted(self, name: str) -> None:
-        with suppress(ReshardRefusedError, TopologyChangedError):
+        # A fault that an earlier request did not meet strikes here.
+        with suppress(ReshardRefusedError, OutcomeUnknownError, TopologyChangedError):
             self.controllers[name].abort(self.scope)
 
     @rule(who=processes)
