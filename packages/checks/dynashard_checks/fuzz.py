@@ -113,6 +113,14 @@ _RIGHT: Final[Mapping[str, Mapping[str, Any]]] = {
     "notification-rules": {"user_id": "ada", "rule_id": "1", "method_id": "1", "after_minutes": 5},
     "articles": {"author": "parth", "title": "On", "published_at": "2017-05-04T00:00:00Z", "year": 2017, "slug": "on"},
     "accesses": {"path": "/a", "accessed_at": "2026-01-01T00:00:00Z", "id": "1", "action": "read", "user_id": "ada"},
+    "ordered-accesses": {
+        "path": "/a",
+        "accessed_at": "2026-01-01T00:00:00Z",
+        "id": "1",
+        "action": "read",
+        "user_id": "ada",
+    },
+    "notifications": {"id": "3MPq27ik2ypKrhIqPOnUWjZAF6N", "user_id": "ada", "channel": "sms", "text": "Down"},
     "timed-accesses": {"path": "/a", "accessed_at": "2026-01-01T00:00:00Z", "action": "read", "user_id": "ada"},
     "pings": {
         "series": "s",

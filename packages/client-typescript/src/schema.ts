@@ -144,6 +144,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/ordered-accesses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List ordered accesses
+         * @description Lists the ordered accesses of one path, or of several.
+         */
+        get: operations["listOrderedAccess"];
+        put?: never;
+        /**
+         * Create an ordered access
+         * @description Creates an ordered access. An access whose time determines its shard, under a shard count that depends on that time.
+         */
+        post: operations["createOrderedAccess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/ordered-accesses/{accessed_at}/{id}/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The accessed_at of an ordered access. */
+                accessed_at: string;
+                /** @description The id of an ordered access. */
+                id: string;
+                /**
+                 * @description The path of an ordered access.
+                 * @example /shared/firetvGen2.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read an ordered access
+         * @description Reads an ordered access by its key.
+         */
+        get: operations["getOrderedAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/timed-accesses": {
         parameters: {
             query?: never;
@@ -381,6 +435,65 @@ export interface paths {
          * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
          */
         patch: operations["patchIncident"];
+        trace?: never;
+    };
+    "/v1/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List notifications
+         * @description Lists the tenant's notifications. An index lists them by other fields: `by_user` by user_id, id.
+         */
+        get: operations["listNotification"];
+        put?: never;
+        /**
+         * Create a notification
+         * @description Creates a notification. A message that was sent to a user.
+         */
+        post: operations["createNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/notifications/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a notification. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a notification
+         * @description Reads a notification by its key.
+         */
+        get: operations["getNotification"];
+        /**
+         * Replace or create a notification
+         * @description Replaces a notification, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
+        put: operations["putNotification"];
+        post?: never;
+        /**
+         * Delete a notification
+         * @description Deletes a notification.
+         */
+        delete: operations["deleteNotification"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a notification
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
+        patch: operations["patchNotification"];
         trace?: never;
     };
     "/v1/participations": {
@@ -1972,6 +2085,170 @@ export interface components {
             name: string;
         };
         /**
+         * Notification
+         * @description A message that was sent to a user.
+         *
+         *     An account sends few of them, and thousands in a minute when something large breaks. All of them are one list, so
+         *     the shard count grows with that minute. The id carries the time of sending, which determines the shard.
+         */
+        Notification: {
+            /** Tenant Id */
+            tenant_id: string;
+            /** Id */
+            id: string;
+            /** User Id */
+            user_id: string;
+            channel: components["schemas"]["Channel"];
+            /**
+             * Text
+             * @example Error rate above 1%
+             */
+            text: string;
+            /**
+             * Read At
+             * @default null
+             */
+            read_at: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            readonly created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            readonly updated_at: string;
+            /**
+             * Expires At
+             * @default null
+             */
+            expires_at: string | null;
+            /** @description The value of the ETag. */
+            readonly revision: string;
+        };
+        /**
+         * NotificationCreate
+         * @description A message that was sent to a user.
+         *
+         *     An account sends few of them, and thousands in a minute when something large breaks. All of them are one list, so
+         *     the shard count grows with that minute. The id carries the time of sending, which determines the shard.
+         */
+        NotificationCreate: {
+            /**
+             * Id
+             * @description Begins with the time of the item, which must not be in the future: it determines the item's shard.
+             */
+            id?: string;
+            /** User Id */
+            user_id: string;
+            channel: components["schemas"]["Channel"];
+            /**
+             * Text
+             * @example Error rate above 1%
+             */
+            text: string;
+            /**
+             * Read At
+             * @default null
+             */
+            read_at?: string | null;
+            /**
+             * Expires At
+             * @default null
+             */
+            expires_at?: string | null;
+        };
+        /** NotificationPage */
+        NotificationPage: {
+            items: (components["schemas"]["Notification"] | components["schemas"]["NotificationPart"])[];
+            /** @description Continues the listing; null ends it. */
+            cursor: string | null;
+        };
+        /**
+         * NotificationPart
+         * @description An item of a listing that names `fields`.
+         */
+        NotificationPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Id */
+            id?: string;
+            /** User Id */
+            user_id?: string;
+            channel?: components["schemas"]["Channel"];
+            /**
+             * Text
+             * @example Error rate above 1%
+             */
+            text?: string;
+            /**
+             * Read At
+             * @default null
+             */
+            read_at?: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            readonly created_at?: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            readonly updated_at?: string;
+            /**
+             * Expires At
+             * @default null
+             */
+            expires_at?: string | null;
+        };
+        /**
+         * NotificationPatch
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        NotificationPatch: {
+            /** User Id */
+            user_id?: string;
+            channel?: components["schemas"]["Channel"];
+            /**
+             * Text
+             * @example Error rate above 1%
+             */
+            text?: string;
+            /** Read At */
+            read_at?: string | null;
+            /** Expires At */
+            expires_at?: string | null;
+        };
+        /**
+         * NotificationReplace
+         * @description A message that was sent to a user.
+         *
+         *     An account sends few of them, and thousands in a minute when something large breaks. All of them are one list, so
+         *     the shard count grows with that minute. The id carries the time of sending, which determines the shard.
+         */
+        NotificationReplace: {
+            /** User Id */
+            user_id: string;
+            channel: components["schemas"]["Channel"];
+            /**
+             * Text
+             * @example Error rate above 1%
+             */
+            text: string;
+            /**
+             * Read At
+             * @default null
+             */
+            read_at?: string | null;
+            /**
+             * Expires At
+             * @default null
+             */
+            expires_at?: string | null;
+        };
+        /**
          * NotificationRule
          * @description A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
          */
@@ -2333,6 +2610,86 @@ export interface components {
          * @enum {string}
          */
         OperationState: "pending" | "done" | "failed";
+        /**
+         * OrderedAccess
+         * @description An access whose time determines its shard, under a shard count that depends on that time.
+         *
+         *     So the count of a popular file grows by itself, and a read by key is one request at any count.
+         */
+        OrderedAccess: {
+            /** Tenant Id */
+            tenant_id: string;
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path: string;
+            /**
+             * Accessed At
+             * Format: date-time
+             */
+            accessed_at: string;
+            /** Id */
+            id: string;
+            action: components["schemas"]["AccessAction"];
+            /** User Id */
+            user_id: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
+        };
+        /**
+         * OrderedAccessCreate
+         * @description An access whose time determines its shard, under a shard count that depends on that time.
+         *
+         *     So the count of a popular file grows by itself, and a read by key is one request at any count.
+         */
+        OrderedAccessCreate: {
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path: string;
+            /**
+             * Accessed At
+             * Format: date-time
+             * @description Begins with the time of the item, which must not be in the future: it determines the item's shard.
+             */
+            accessed_at?: string;
+            /** Id */
+            id?: string;
+            action: components["schemas"]["AccessAction"];
+            /** User Id */
+            user_id: string;
+        };
+        /** OrderedAccessPage */
+        OrderedAccessPage: {
+            items: (components["schemas"]["OrderedAccess"] | components["schemas"]["OrderedAccessPart"])[];
+            /** @description Continues the listing; null ends it. */
+            cursor: string | null;
+        };
+        /**
+         * OrderedAccessPart
+         * @description An item of a listing that names `fields`.
+         */
+        OrderedAccessPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path?: string;
+            /**
+             * Accessed At
+             * Format: date-time
+             */
+            accessed_at?: string;
+            /** Id */
+            id?: string;
+            action?: components["schemas"]["AccessAction"];
+            /** User Id */
+            user_id?: string;
+        };
         /**
          * Override
          * @description A turn that replaces the planned ones, when another user stands in.
@@ -4143,6 +4500,191 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    listOrderedAccess: {
+        parameters: {
+            query: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, id, action, user_id. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                path: string | string[];
+                /** @description Equal to this: a sort field of the table. */
+                accessed_at?: string;
+                /** @description Equal to this: a filter. */
+                action?: components["schemas"]["AccessAction"];
+                /** @description Equal to this: a filter. */
+                user_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderedAccessPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createOrderedAccess: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "path": "/shared/firetvGen2.txt",
+                 *       "action": "read",
+                 *       "user_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OrderedAccessCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderedAccess"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getOrderedAccess: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, id, action, user_id. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description The accessed_at of an ordered access. */
+                accessed_at: string;
+                /** @description The id of an ordered access. */
+                id: string;
+                /**
+                 * @description The path of an ordered access.
+                 * @example /shared/firetvGen2.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderedAccess"] | components["schemas"]["OrderedAccessPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listTimedAccess: {
         parameters: {
             query: {
@@ -5500,6 +6042,418 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Incident"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listNotification: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, id, user_id, channel, text, read_at, created_at, updated_at, expires_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_user` by user_id, id. */
+                index?: "by_user";
+                /** @description Equal to this: a filter. */
+                channel?: components["schemas"]["Channel"];
+                /** @description Equal to this: a partition field of by_user. */
+                user_id?: string | string[];
+                /** @description Equal to this: a sort field of by_user. */
+                id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createNotification: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "channel": "email",
+                 *       "text": "Error rate above 1%"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getNotification: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, id, user_id, channel, text, read_at, created_at, updated_at, expires_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description The id of a notification. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"] | components["schemas"]["NotificationPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putNotification: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of a notification. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "channel": "email",
+                 *       "text": "Error rate above 1%"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"];
+                };
+            };
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteNotification: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of a notification. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchNotification: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The id of a notification. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "Error rate above 1%"
+                 *     }
+                 */
+                "application/merge-patch+json": components["schemas"]["NotificationPatch"];
+                /**
+                 * @example {
+                 *       "text": "Error rate above 1%"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
                 };
             };
             /** @description Done, with `Prefer: return=minimal`. */

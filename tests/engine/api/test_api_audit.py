@@ -1,5 +1,6 @@
-"""The audit log of a file system over REST: one file's accesses, spread at random or by time."""
+"""The audit log of a file system over REST: one file's accesses, spread at random, by time, or in epochs."""
 
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -8,6 +9,7 @@ import pytest
 from domain.samples.audit import TimedAccess
 from dynashard import definition
 from dynashard.routing import home
+from dynashard.runtime import Runtime
 from tests.api_caller import Caller
 from tests.engine.api.api_on_engine import caller_on
 from tests.recording import RecordingTransport
@@ -15,12 +17,13 @@ from tests.recording import RecordingTransport
 pytestmark = pytest.mark.engine
 
 FILE = "/shared/firetvGen2.txt"
-RESOURCES = ["accesses", "timed-accesses"]
+RESOURCES = ["accesses", "ordered-accesses", "timed-accesses"]
+AFTER = datetime(2026, 11, 21, 13, tzinfo=UTC).timestamp()
 
 
 @pytest.fixture
 def caller(recording: RecordingTransport, table: str) -> Caller:
-    return caller_on(recording, table)
+    return caller_on(recording, table, runtime=Runtime(lambda: AFTER))
 
 
 def an_access(second: int = 0, **fields: Any) -> dict[str, Any]:
@@ -78,8 +81,10 @@ def test_the_calculated_shards_are_those_published() -> None:
 
 def test_two_accesses_at_one_moment_are_distinguished_by_their_ids(caller: Caller) -> None:
     assert [caller.post("/v1/accesses", an_access()).status for _ in range(2)] == [201, 201]
+    assert [caller.post("/v1/ordered-accesses", an_access()).status for _ in range(2)] == [201, 201]
     assert [caller.post("/v1/timed-accesses", an_access()).status for _ in range(2)] == [201, 409]
     assert len(caller.get("/v1/accesses", query={"path": FILE}).json["items"]) == 2
+    assert len(caller.get("/v1/ordered-accesses", query={"path": FILE}).json["items"]) == 2
 
 
 @pytest.mark.parametrize("resource", RESOURCES)

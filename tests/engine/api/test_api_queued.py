@@ -76,6 +76,24 @@ def test_late_and_early_pings_have_bounds(world: QueueWorld, from_now: timedelta
         assert answer.fields == {"at": "outside_window"}
 
 
+def test_a_ping_that_is_accepted_early_is_stored_at_its_time(world: QueueWorld) -> None:
+    address = world.caller.post("/v1/pings", world.ping(-300)).headers["location"]
+
+    world.drain()
+    assert world.caller.get(address).status == 404
+    world.later(300)
+    world.drain()
+
+    assert world.caller.get(address).status == 200
+
+
+def test_a_ping_that_nobody_queues_is_not_stored_early(world: QueueWorld) -> None:
+    ping = world.ping(-6)
+    refused = world.caller.put(f"/v1/pings/s/e/{ping['at'].replace('+00:00', 'Z')}/{ping['id']}", ping)
+
+    assert (refused.status, refused.code) == (422, "key_too_far_ahead")
+
+
 @pytest.mark.parametrize(
     "at", ["2026-11-21T12:00:00", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "now", 7e30]
 )

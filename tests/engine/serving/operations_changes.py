@@ -58,7 +58,12 @@ PUTS: Final = [
             given=PINGED,
         ),
         bad("that creates what is too old", {"item": OLD}, at="outside_window"),
-        bad("that creates what is too far ahead", {"item": ping_at("2026-11-21T13:00:00Z")}, at="outside_window"),
+        bad(
+            "that creates what is too far ahead",
+            {"item": ping_at("2026-11-21T13:00:00Z")},
+            ways={"leave": ("key_too_far_ahead", {"at": "key_too_far_ahead"})},
+            at="outside_window",
+        ),
         done(
             "that replaces what is old",
             {"item": {**OLD, "seconds": 30}},

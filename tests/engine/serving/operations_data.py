@@ -27,6 +27,7 @@ PINGED: Final[Items] = (("pings", PING),)
 LAST_MONTH: Final[Items] = (("pings", OLD),)
 INCIDENT: Final = {"id": "i1", "number": 1, "title": "Down"}
 USED: Final = {"path": "/a.txt", "accessed_at": "2026-11-21T12:00:00Z", "action": "read", "user_id": "ada"}
+SENT: Final = {"id": "3MPq27ik2ypKrhIqPOnUWjZAF6N", "user_id": "ada", "channel": "sms", "text": "Down"}
 
 _TURN: Final = {"user_id": "ada", "starts_at": "2026-11-21T08:00:00Z", "ends_at": "2026-11-21T16:00:00Z"}
 _TAKES_PART: Final = {"number": 1, "title": "Down", "status": "x", "created_at": "2026-11-01T00:00:00Z"}

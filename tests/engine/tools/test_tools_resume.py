@@ -21,12 +21,13 @@ from dynashard.testing.faults import (
     unprocessed,
     unreachable,
 )
-from dynashard.topology import DeclaredTopology
+from dynashard.topology import DeclaredTopology, TopologyTable
 from dynashard.transport import Transport, metered
 from dynashard.transport.interface import Wire
 from dynashard_tools.failure import CommandError, CommandInterruptedError
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
 from dynashard_tools.load.loader import BATCH, LineError, Load
+from dynashard_tools.load.old_keys import OldKeys
 from dynashard_tools.load.rows import Lines, rows
 from tests.engine.command_line import CURSOR_KEYS, CommandLine, emails_of, expected, line_of, text, user
 
@@ -230,14 +231,16 @@ class Loading:
         file.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
         with file.open("rb") as stream:
             source = Lines(stream)
+            items = self.collection(transport)
             task = Load(
-                self.collection(transport),
+                items,
                 state,
                 checkpoint,
                 stop_on_error=True,
                 dry_run=False,
                 report=self.reported.append,
                 advance=lambda *_: None,
+                old=OldKeys(items.entity, TopologyTable(transport, "unused"), pytest.fail),
             )
             try:
                 return task.run(source, rows(source, "jsonl", frozenset()))

@@ -77,6 +77,34 @@ def test_an_unfinished_message_returns_after_growing_delays(world: QueueWorld) -
     assert ids(world) == ["p0"]
 
 
+def test_a_ping_of_the_future_waits_on_the_queue_for_its_time(world: QueueWorld) -> None:
+    world.send(INTAKE, message(world, world.ping(-240), world.ping(1)))
+
+    world.drain()
+    assert ids(world) == ["p1"]
+    assert (world.tallies[-1].stored, world.tallies[-1].left, world.tallies[-1].lags) == (1, 0, [])
+    world.later(234)
+    assert world.poll(INTAKE) == 0
+    world.later(2)
+    world.drain()
+
+    assert ids(world) == ["p-240", "p1"]
+    assert world.dead_letters() == []
+
+
+def test_a_time_that_never_comes_ends_as_a_dead_letter_of_the_queue(world: QueueWorld) -> None:
+    year = 365 * 24 * 3600
+    world.send(INTAKE, message(world, world.ping(-year)))
+
+    for _ in range(50):
+        assert world.poll(INTAKE) == 1
+        assert not world.store.depth(INTAKE).visible
+        world.later(900)
+    world.poll(INTAKE)
+
+    assert [reason for reason, _ in world.dead_letters()] == [""]
+
+
 @pytest.mark.parametrize("fault", [lost_request("PutItem"), lost_answer("PutItem")], ids=["request", "answer"])
 def test_a_message_is_stored_once_despite_lost_answers(world: QueueWorld, fault: Fault) -> None:
     world.send(INTAKE, message(world, world.ping(0), world.ping(1)))

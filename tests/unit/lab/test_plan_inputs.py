@@ -7,9 +7,11 @@ import pytest
 
 from domain.samples.articles import Article
 from domain.samples.audit import Access
+from domain.samples.follows import FollowCount
 from domain.samples.pings import Ping
+from domain.samples.plays import EpisodePlays
 from domain.samples.users import User
-from dynashard import definition
+from dynashard import Entity, definition
 from dynashard_lab.plan.declared import (
     Given,
     SampleError,
@@ -18,6 +20,7 @@ from dynashard_lab.plan.declared import (
     index_loads,
     rises,
     sample_of,
+    timed,
 )
 from dynashard_lab.plan.inputs import PRICES, json_object, skew
 from dynashard_lab.plan.key_counts import key_counts
@@ -113,6 +116,14 @@ def test_sort_keys_of_ids_and_times_rise_and_others_do_not() -> None:
     assert rises(pings, pings.sort)
     assert not rises(articles, articles.sort)
     assert not rises(users, users.indexes["by_email"].sort)
+
+
+@pytest.mark.parametrize(
+    ("entity", "by_time"),
+    [(User, True), (Ping, True), (Article, False), (EpisodePlays, False), (FollowCount, False)],
+)
+def test_keys_whose_time_could_place_them_are_known(entity: type[Entity], *, by_time: bool) -> None:
+    assert timed(definition(entity)) is by_time
 
 
 def test_a_declaration_gives_counts_and_a_rough_size() -> None:

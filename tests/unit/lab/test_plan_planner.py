@@ -85,6 +85,24 @@ def test_keys_that_rise_need_shards_and_the_declaration_is_named() -> None:
     assert "cannot help by itself" in said(plan)
 
 
+def test_keys_that_carry_their_time_are_advised_epochs_and_told_what_these_leave() -> None:
+    assert 'begin with their time: declare Shards(..., placement="epochs")' in said(planned(timed=True))
+    assert "does not relieve updates and imports of old items" in said(planned(timed=True))
+    assert 'If sort keys begin with their time, declare Shards(..., placement="epochs")' in said(planned())
+    assert 'Shards(start=1, placement="epochs")' in said(planned(timed=True, writes=10))
+
+
+@pytest.mark.parametrize("changes", [{"timed": False}, {"rising": False}, {"placement": "modulo"}])
+def test_other_keys_are_not_advised_epochs(changes: dict[str, object]) -> None:
+    assert "epochs" not in said(planned(**changes))
+
+
+def test_what_is_placed_by_epochs_or_at_random_is_compared_with_epochs() -> None:
+    assert 'Declare shards=Shards(16, max=32, placement="epochs")' in said(planned(placement="epochs", timed=True))
+    assert "does not relieve updates" in said(planned(placement="epochs", timed=True))
+    assert "copy them to a new entity" in said(planned(placement="random", timed=True))
+
+
 @pytest.mark.parametrize(
     ("declared", "words"),
     [(16, "Keep Shards(16)"), (64, "Shards(64) on ping.v1.Ping is enough"), (4, "`dynashard reshard start`")],

@@ -10,6 +10,7 @@ from botocore.stub import ANY, Stubber
 from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Status
+from dynashard.resharding.status import EpochStatus
 from dynashard.routing import shard_keys
 from dynashard_tools.failure import CommandError
 from dynashard_tools.hot.advice import Hot, as_dict, grouped, judged, lines
@@ -191,6 +192,54 @@ def test_a_single_hot_item_is_not_cured_by_shards() -> None:
 
     assert verdict.cause.startswith("83% of the throttles are of one item, user.v1.User:abc:3 ada")
     assert verdict.command is None
+
+
+EPOCHS = (
+    EpochStatus("", None, 1, "confirmed"),
+    EpochStatus("2027-01-15T08:00:00.000000Z", NOW - 30, 16, "confirmed"),
+)
+
+
+def accesses(*times: str) -> Hot:
+    """Throttles of accesses to a file at these times, 10 each."""
+    stored = "audit.v1.OrderedAccess:abc:/a:0"
+    place = place_of(stored, None, ENTITIES)
+    assert place is not None
+    return Hot(place, {stored: 100}, {(stored, f"{time}#x"): 10 for time in times})
+
+
+@pytest.mark.parametrize(
+    ("hot", "state", "cause", "command"),
+    [
+        (
+            accesses("2027-01-14", "2027-01-15T07", "2027-01-16"),
+            status(epochs=EPOCHS),
+            "67% of the throttled items have keys from before 2027-01-15 08:00:00Z",
+            None,
+        ),
+        (accesses("2027-01-14", "2027-01-16", "2027-01-17"), status(epochs=EPOCHS), "a few shards", "reshard start"),
+        (accesses(), status(epochs=EPOCHS), "a few shards", "reshard start ordered-accesses abc:/a --to 32"),
+        (accesses(), status(epochs=EPOCHS * 32), "64 epochs, the most", None),
+        (
+            accesses(),
+            status(target=16, stage="confirmed", epochs=EPOCHS),
+            "holds for keys of some seconds from now on",
+            "reshard status ordered-accesses abc:/a --watch",
+        ),
+        (
+            accesses(),
+            status(cause="throttle", since=NOW - 999, epochs=EPOCHS),
+            "has changed to 16 meanwhile",
+            "hot --minutes 1",
+        ),
+    ],
+)
+def test_epochs_hold_for_later_keys_only(hot: Hot, state: Status, cause: str, command: str | None) -> None:
+    verdict = judged(hot, state, most=1024, begin=NOW - 900)
+
+    assert cause in verdict.cause
+    assert (verdict.command or "").startswith(command or "")
+    assert (verdict.command is None) == (command is None)
 
 
 def test_a_count_at_the_maximum_of_its_declaration_is_raised_by_hand() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from dynashard.errors import DynashardError, EngineUnavailableError, UndecodableItemError
 from dynashard.resharding import Status, Timing
+from dynashard.resharding.status import EpochStatus
 from dynashard_tools.reshard.description import GRACE, amounts, left, line, overdue
 from dynashard_tools.reshard.watch import Watch, bar_of
 
@@ -24,6 +25,11 @@ PENDING = replace(
 )
 SWEEPING = replace(MOVING, phase="stable", stage="sweep", count=32, target=None, swept=False, moved=1200, swept_marks=5)
 DONE = replace(SWEEPING, stage="stable", swept=True)
+EPOCHS = (
+    EpochStatus("", None, 1, "confirmed"),
+    EpochStatus("2001-09-09T01:46:40.000000Z", 1e9, 4, "confirmed"),
+    EpochStatus("2001-09-09T01:50:00.000000Z", 1e9 + 200, 8, "void"),
+)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +41,10 @@ DONE = replace(SWEEPING, stage="stable", swept=True)
         (replace(PENDING, paused=True), "16 shards -> 32; waits to begin, paused"),
         (replace(PENDING, paused=True, error="Two."), "16 shards -> 32; waits to begin, failed; Two."),
         (replace(PENDING, back_to=16), "16 shards -> 32; waits to begin; will be changed back to 16 shards"),
+        (
+            replace(DONE, count=4, moved=0, epochs=EPOCHS),
+            "4 shards; stable; 2 epochs, the newest for keys since 2001-09-09 01:46:40Z; 2,400 write and 8 read units",
+        ),
         (replace(PENDING, seconds_left=3661.4), "16 shards -> 32; waits to begin; about 1:01:01 left"),
     ],
 )

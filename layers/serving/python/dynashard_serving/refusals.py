@@ -135,7 +135,9 @@ def _refusal(error: Exception) -> Refusal:
             return Refusal(error.code, error.status, str(error), error.errors, omitted=error.omitted)
         case InputError() if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
             at_fault = (FieldError(error.field or "", str(error), error.code),)
-            return Refusal(error.code, error.status, str(error), at_fault)
+            # The field is in `errors`.
+            details = {name: value for name, value in error.details.items() if name != "field"}
+            return Refusal(error.code, error.status, str(error), at_fault, details)
         case DynashardError() if error.retryable:
             seconds = int(getattr(error, "retry_after", 1))
             return Refusal(error.code, error.status, str(error), details=error.details, retry_after=seconds)

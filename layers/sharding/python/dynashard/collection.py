@@ -54,9 +54,9 @@ class Collection(Generic[E]):
         """The compiled declaration."""
         return self._entity
 
-    def check(self, item: E) -> None:
-        """Raise the `InputError` that storing this item would raise before anything is sent. Costs nothing."""
-        self._repository.check(item)
+    def check(self, item: E, *, timely: bool = True) -> None:
+        """Raise the `InputError` that storing this item would raise before anything is sent; see `Repository.check`."""
+        self._repository.check(item, timely=timely)
 
     def create(self, item: E | Mapping[str, Any] | None = None, /, *, handling: str | None = None, **fields: Any) -> E:
         """Store an item under a key that has no live item; see `Repository.create`."""

@@ -5,6 +5,7 @@ no process has placed a key in it before, if clocks are off by at most `ClockBou
 are at most `ClockBounds.ahead` seconds ahead. docs/promises.md has this assumption.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -82,27 +83,37 @@ class KeyClock:
             KeyTooFarAheadError: its time is further ahead than a key may be.
             ClockOffError: this process's clock is off, or may be, by more than is assumed.
         """
+        self.require_timely(entity, key)
+        if entity.time is not None and self.offset.exceeds(self.bounds.off):
+            raise self._off(entity)
+
+    def require_timely(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
+        """Refuse a key that may not be written now by its own time; raises as `require_writable`, for the key alone."""
+        self.require_form(entity, key)
         form = entity.time
-        if form is None:
-            return
-        field = entity.sort_fields[0]
-        if not form.matches(key.sort):
+        if form is not None and self._ahead(self._writable, form, key, self.bounds.ahead):
+            field, now, moment = entity.sort_fields[0], self._clock(), form.moment(key.sort)
+            shown = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
+            raise KeyTooFarAheadError(
+                f"{field}: the time of {key.sort!r} is more than {self.bounds.ahead:g} seconds ahead of {shown}; send "
+                "it when its time has come, or correct the clock that made it",
+                field=field,
+                ahead=self.bounds.ahead,
+                now=shown,
+                wait=math.inf if moment is None else max(0.0, moment - self.bounds.ahead - now),
+            )
+
+    @staticmethod
+    def require_form(entity: EntityDefinition[Any], key: ItemKey) -> None:
+        """Refuse a key that may never be written; raises `InvalidKeyError` as `require_writable`."""
+        form = entity.time
+        if form is not None and not form.matches(key.sort):
+            field = entity.sort_fields[0]
             raise InvalidKeyError(
                 f"{field}: {key.sort!r} does not begin with a {form.name}, as keys of {entity.name} must, because its "
                 "placement is epochs",
                 field=field,
             )
-        if self._ahead(self._writable, form, key, self.bounds.ahead):
-            now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
-            raise KeyTooFarAheadError(
-                f"{field}: the time of {key.sort!r} is more than {self.bounds.ahead:g} seconds ahead of {now}; send it "
-                "when its time has come, or correct the clock that made it",
-                field=field,
-                ahead=self.bounds.ahead,
-                now=now,
-            )
-        if self.offset.exceeds(self.bounds.off):
-            raise self._off(entity)
 
     def readable(self, form: TimeForm, key: ItemKey) -> bool:
         """Whether anybody can have written a key by now, by its time."""

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
+
+from ksuid import Ksuid
 
 from dynashard import Entity
 from dynashard_serving.domain import declared
@@ -28,6 +31,11 @@ class Subject(NamedTuple):
     invoked: bool = True
 
 
+def _timed_id(name: str) -> str:
+    """Return the id of an item with this name: of the time at which this process began, and otherwise of the name."""
+    return str(Ksuid(_AT, sha256(name.encode()).digest()[: Ksuid.PAYLOAD_LENGTH_IN_BYTES]))
+
+
 def _summary(name: str, version: str) -> Document:
     return {"participant": f"user_{name}", "title": version, "incident_id": "i", "state": "OPEN", "number": 1}
 
@@ -46,6 +54,12 @@ _DOCUMENTS: Final[Mapping[str, Callable[[str, str], Document]]] = {
     "articles": lambda name, version: {"author": "a", "title": name, "published_at": _NOW, "text": version},
     "accesses": lambda name, version: {
         "path": "/f", "accessed_at": _NOW, "id": name, "action": "read", "user_id": version
+    },
+    "ordered-accesses": lambda name, version: {
+        "path": "/f", "accessed_at": _NOW, "id": name, "action": "read", "user_id": version
+    },
+    "notifications": lambda name, version: {
+        "id": _timed_id(name), "user_id": "u", "channel": "sms", "text": version
     },
     "timed-accesses": lambda name, version: {
         "path": f"/{name}", "accessed_at": _NOW, "action": "read", "user_id": version

@@ -17,11 +17,19 @@ from dynashard_lab.plan.limits import (
 from dynashard_lab.plan.loading import duration, rate, seconds_at
 from dynashard_lab.plan.planner import TABLE, IndexPlan, Plan
 from dynashard_lab.plan.shards import Need
+from dynashard_lab.plan.workload import Workload
 
 LONG_SECONDS: Final = 3600
 """A load that takes longer is worth more shards than the rates need."""
 _DEAR: Final = 4
 """An ordered page that costs this many times as much as from one shard is worth a word."""
+
+_EPOCH_SECONDS: Final = 70
+"""How long a count of epochs takes to grow, with the default settings. Source: docs/growth.md."""
+_OLD_ITEMS: Final = (
+    "It does not relieve updates and imports of old items, which stay on the shards of their time: begin with as many "
+    "as those need."
+)
 
 
 def advice(plan: Plan) -> list[str]:
@@ -63,6 +71,32 @@ def _of_shards(plan: Plan) -> Iterator[str]:
         )
     else:
         yield "Sort keys rise with time, and DynamoDB does not split a range for such keys: it cannot help by itself."
+    yield from _of_epochs(plan.workload)
+
+
+def _of_epochs(workload: Workload) -> Iterator[str]:
+    """Advise the placement whose counts grow without moving, where keys carry their time; and say what it leaves."""
+    if workload.placement == "epochs":
+        yield f"A count of epochs grows within {_EPOCH_SECONDS} seconds, and no item moves. {_OLD_ITEMS}"
+        return
+    if not workload.rising or workload.timed is False or workload.placement == "modulo":
+        return
+    if workload.placement == "random":
+        yield (
+            'For keys that begin with their time, placement="epochs" grows as fast, and finds an item by its key in '
+            "one shard. Items of random placement cannot be placed by epochs later: copy them to a new entity."
+        )
+        return
+    declare = 'declare Shards(..., placement="epochs")'
+    begins = (
+        f"Sort keys begin with their time: {declare}, unless callers choose ids without one"
+        if workload.timed
+        else f"If sort keys begin with their time, {declare}"
+    )
+    yield (
+        f"{begins}. The count then grows within {_EPOCH_SECONDS} seconds, no item moves, and stored items stay where "
+        f"they are. {_OLD_ITEMS}"
+    )
 
 
 def _spread(plan: Plan) -> str:
@@ -77,7 +111,10 @@ def _none_needed(plan: Plan, declared: int | None) -> str:
         text += f" Its {held / GIGABYTE:,.0f} GB take {split} of them; DynamoDB divides it by the sort key."
     if declared and declared > 1:
         return f"{text} The declared Shards({declared}) could be Shards(start=1, max={declared})."
-    return f"{text} Declare Shards(start=1) if it may become hot: the count then grows by itself."
+    wanted = "Shards(start=1)"
+    if plan.workload.rising and plan.workload.timed and plan.workload.placement in {"calculated", "epochs"}:
+        wanted = 'Shards(start=1, placement="epochs")'
+    return f"{text} Declare {wanted} if it may become hot: the count then grows by itself."
 
 
 def _needed(plan: Plan) -> str:

@@ -12,7 +12,7 @@ from dynashard import definition
 from dynashard.entity import EntityDefinition
 from dynashard_lab.plan import inputs, options
 from dynashard_lab.plan.advice import advice
-from dynashard_lab.plan.declared import Given, Sample, declared_count, derived, index_loads, rises
+from dynashard_lab.plan.declared import Given, Sample, declared_count, derived, index_loads, rises, timed
 from dynashard_lab.plan.picture import draw
 from dynashard_lab.plan.planner import Plan, make_plan
 from dynashard_lab.plan.prices import REFERENCE
@@ -83,6 +83,7 @@ def plan(
             consistency=Consistency(consistency), transactional=transactional, stored=stored, load=load,
             growth=growth, months=months, fill=fill, mean=mean, utilization=utilization, shards=shards,
             placement=placement or (found.rule.name if found else "calculated"), rising=_rising(found, sort_keys),
+            timed=timed(found) if found else None,
             declared=_declared(found, counts), name=found.name if found else "",
             shares_with=sharing(found) if found else (), indexes=indexes,
             derived=derived(found, copies) if found else (), queued=found is not None and exposed(found.name).queued,

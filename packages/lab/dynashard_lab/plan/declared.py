@@ -13,6 +13,8 @@ from dynashard import Entity, definition
 from dynashard.codec import item_size
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.entity.checks import plain_types
+from dynashard.entity.declaration import WrongDeclarationError
+from dynashard.entity.key_times import time_form
 from dynashard.errors import InputError
 from dynashard.keys import KeyTemplate, TemplateField
 from dynashard.placement import UNSHARDED
@@ -151,6 +153,17 @@ def rises(entity: EntityDefinition[Any], sort: KeyTemplate) -> bool:
         return False
     types = plain_types(entity.model.model_fields[first].annotation)
     return first in entity.generated_fields or any(issubclass(each, date | datetime) for each in types)
+
+
+def timed(entity: EntityDefinition[Any]) -> bool:
+    """Whether sort keys begin with their time in a form by which epochs can place them."""
+    if not entity.sort.parts:
+        return False
+    try:
+        time_form(entity.model, entity.sort)
+    except WrongDeclarationError:
+        return False
+    return True
 
 
 def declared_count(entity: EntityDefinition[Any]) -> int:

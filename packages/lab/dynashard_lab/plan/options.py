@@ -49,7 +49,7 @@ Stored = Annotated[int, typer.Option(help="Items in the table.")]
 Load = Annotated[int, typer.Option(help="Items to load once into one partition.")]
 Growth = Annotated[float, typer.Option(help="Percent a month.")]
 Months = Annotated[int, typer.Option(help="Months to look ahead.")]
-Placement = Annotated[str | None, typer.Option(help="calculated, modulo or random.")]
+Placement = Annotated[str | None, typer.Option(help="calculated, epochs, modulo or random.")]
 ShardCount = Annotated[int | None, typer.Option(help="Plan with this count, not the smallest that suffices.")]
 SortKeys = Annotated[Literal["rising", "spread"] | None, typer.Option(help="Whether sort keys rise with time.")]
 Fill = Annotated[

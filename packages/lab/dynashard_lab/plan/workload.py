@@ -81,6 +81,7 @@ class Workload:
         months: how far to look ahead.
         placement: its name; decides whether counts are powers of two, and what a read by key costs.
         rising: whether sort keys rise with time.
+        timed: whether sort keys begin with their time in a form by which epochs can place them; None if unknown.
         fill: the part of a partition's limits that a shard may use.
         mean: the mean load as a part of the peak.
         utilization: the target of provisioned capacity.
@@ -110,6 +111,7 @@ class Workload:
     months: int = 12
     placement: str = "calculated"
     rising: bool = True
+    timed: bool | None = None
     fill: float = 0.7
     mean: float = 0.5
     utilization: float = 0.7

@@ -7,11 +7,16 @@ from typing import Any, Final
 
 from dynashard.resharding import Status
 from dynashard.schema import MAX_SHARDS
+from dynashard.topology import EpochState
+from dynashard.topology.epochs import MOST_EPOCHS
 from dynashard_tools.hot.places import Place
 from dynashard_tools.hot.throttles import ThrottledKey
+from dynashard_tools.printing import utc_text
 
 HOT_ITEM: Final = 0.5
 """Share of the throttles from which on a single item is the cause."""
+OLD_ITEMS: Final = 0.5
+"""Share of the throttles of known items from which on keys of older epochs are the cause."""
 FEW_SHARDS: Final = 0.25
 """Share of throttled shards up to which the traffic is uneven."""
 
@@ -77,7 +82,13 @@ def judged(hot: Hot, status: Status | None, *, most: int | None, begin: float = 
     """
     if status is None or most is None:
         return Verdict("it declares no shards, so a single key range takes its traffic (docs/declaring.md)")
-    found = _under_way(status, hot.place.arguments) or _one_item(hot) or _fixed(hot, status) or _changed(status, begin)
+    found = (
+        _under_way(status, hot.place.arguments)
+        or _one_item(hot)
+        or _old_epochs(hot, status)
+        or _fixed(hot, status)
+        or _changed(status, begin)
+    )
     return found or _too_few(hot, status.count, most)
 
 
@@ -85,22 +96,22 @@ def _under_way(status: Status, name: str) -> Verdict | None:
     if status.paused:
         reason = status.error or "an operator has paused it"
         return Verdict(f"its change to {status.target} shards is paused: {reason}", f"reshard resume {name}")
-    if status.target is not None and status.target > status.count:
-        growing = f"it is growing from {status.count} to {status.target} shards ({status.stage})"
-        return Verdict(growing, f"reshard status {name} --watch")
     if status.waits_for == "empty_shards":
         waits = (
             f"it is shrinking from {status.count} to {status.target} shards: writers use the fewer shards already, and "
             "the change waits until the others are empty. The growth policy takes it back at a throttle, or you can"
         )
         return Verdict(waits, f"reshard abort {name}")
-    if status.target is not None:
-        shrinking = f"it is shrinking from {status.count} to {status.target} shards ({status.stage})"
-        return Verdict(shrinking, f"reshard status {name} --watch")
-    if status.busy:
-        swept = f"its count has just changed to {status.count}, and the markers are not swept yet"
-        return Verdict(swept, f"reshard status {name} --watch")
-    return None
+    return Verdict(_stage(status), f"reshard status {name} --watch") if status.busy else None
+
+
+def _stage(status: Status) -> str:
+    if status.target is None:
+        return f"its count has just changed to {status.count}, and the markers are not swept yet"
+    if status.stage == "confirmed":
+        return f"its count of {status.count} shards holds for keys of some seconds from now on"
+    way = "growing" if status.target > status.count else "shrinking"
+    return f"it is {way} from {status.count} to {status.target} shards ({status.stage})"
 
 
 def _one_item(hot: Hot) -> Verdict | None:
@@ -113,10 +124,28 @@ def _one_item(hot: Hot) -> Verdict | None:
     )
 
 
+def _old_epochs(hot: Hot, status: Status) -> Verdict | None:
+    """Return the cause if most of the known items are placed by an older epoch, which a later one does not relieve."""
+    newest = next((each for each in reversed(status.epochs) if each.state == EpochState.CONFIRMED), None)
+    known = sum(hot.items.values())
+    if newest is None or newest.since is None or not known:
+        return None
+    old = sum(events for (_, sort), events in hot.items.items() if sort < newest.first) / known
+    if old < OLD_ITEMS:
+        return None
+    return Verdict(
+        f"{old:.0%} of the throttled items have keys from before {utc_text(newest.since)}, where its newest "
+        "epoch begins. They are updated or imported now, and a larger count holds for later keys only "
+        "(docs/runbooks/throttled-key.md#old-items-of-epochs)"
+    )
+
+
 def _fixed(hot: Hot, status: Status) -> Verdict | None:
     shards = hot.place.definition.shards
     if shards is not None and shards.placement == "modulo":
         return Verdict("its placement is modulo, so its count never changes (docs/declaring.md)")
+    if len(status.epochs) >= MOST_EPOCHS:
+        return Verdict(f"it has had {MOST_EPOCHS} epochs, the most that there can be: copy its items to a new entity")
     if status.count >= MAX_SHARDS:
         return Verdict(f"it has {status.count} shards, the most that there can be: divide the logical partition")
     return None
@@ -124,7 +153,8 @@ def _fixed(hot: Hot, status: Status) -> Verdict | None:
 
 def _changed(status: Status, begin: float) -> Verdict | None:
     """Return the cause if the count has changed while these throttles were counted. A first count has no cause."""
-    if status.cause is None or status.since <= begin:
+    since = max(status.since, *(each.since or 0.0 for each in status.epochs), 0.0)
+    if status.cause is None or since <= begin:
         return None
     changed = f"its count has changed to {status.count} meanwhile, so these throttles may be older; look again"
     return Verdict(changed, "hot --minutes 1")

@@ -26,6 +26,7 @@ from dynashard_tools.failure import WITH_ERRORS, CommandError
 from dynashard_tools.files import file_errors
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
 from dynashard_tools.load.loader import LineError, Load
+from dynashard_tools.load.old_keys import OldKeys
 from dynashard_tools.load.rows import Lines, rows
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import show
@@ -81,9 +82,9 @@ def load(  # noqa: PLR0917 - typer calls it by name
             metered() as meter,
         ):
             begun = time.monotonic()
-            task = Load(
-                items, checkpoints, checkpoint, on_error == "stop" and not dry_run, dry_run, report, advance, tenants
-            )
+            old = OldKeys(items.entity, backend.topology, lambda text: typer.echo(text, err=True))
+            stop = on_error == "stop" and not dry_run
+            task = Load(items, checkpoints, checkpoint, stop, dry_run, report, advance, old, tenants)
             end = task.run(lines, rows(lines, chosen, columns))
             seconds = time.monotonic() - begun
     done = Done(
@@ -92,6 +93,7 @@ def load(  # noqa: PLR0917 - typer calls it by name
         end.refused - checkpoint.refused,
         seconds,
         meter.consumed.write_units,
+        old.number,
         dry_run=dry_run,
     )
     show(done.as_dict(), done.line(), as_json=as_json)
@@ -109,6 +111,7 @@ class Done:
         refused: lines that were left out.
         seconds: how long it took.
         write_units: what it consumed.
+        old: items whose epoch is not the newest of their partition.
         dry_run: whether it only checked.
     """
 
@@ -117,6 +120,7 @@ class Done:
     refused: int
     seconds: float
     write_units: float
+    old: int
     dry_run: bool = field(kw_only=True)
 
     @property
@@ -133,6 +137,7 @@ class Done:
             "seconds": round(self.seconds, 3),
             "items_per_second": self.rate,
             "write_units": self.write_units,
+            "in_older_epochs": self.old,
             "dry_run": self.dry_run,
         }
 
@@ -141,6 +146,7 @@ class Done:
         return (
             f"{'checked' if self.dry_run else 'loaded'} {self.items:,} {self.entity} in {self.seconds:.1f} s "
             f"({self.rate:,.0f}/s), {self.write_units:,.0f} write units, {self.refused} lines refused"
+            + (f", {self.old:,} in older epochs" if self.old else "")
         )
 
 

@@ -7,11 +7,12 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import ValidationError
 
 from dynashard import Collection, Entity
-from dynashard.errors import EngineError, InputError
+from dynashard.errors import EngineError, InputError, ThrottledError, UnprocessedError
 from dynashard_serving.documents import TENANT
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from dynashard_tools.failure import CommandError, on_interrupt
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
+from dynashard_tools.load.old_keys import BEGIN_WITH_MORE, OldKeys
 from dynashard_tools.load.rows import Lines, Row
 
 BATCH: Final = 400
@@ -63,6 +64,7 @@ class Load(Generic[E]):
         stop_on_error: end at the first bad line; otherwise leave bad lines out.
         report: called with every bad line.
         advance: called after every batch.
+        old: counts items whose epoch is not the newest of their partition.
     """
 
     items: Collection[E]
@@ -72,6 +74,7 @@ class Load(Generic[E]):
     dry_run: bool
     report: Callable[[LineError], None]
     advance: Callable[[Lines, Checkpoint], None]
+    old: OldKeys
     tenants: TenantRule = DEFAULT_TENANTS
     _lines_of_keys: dict[int, int] = field(default_factory=dict)
     """By a 64-bit hash of the key, so that millions of rows fit in memory without collisions."""
@@ -198,10 +201,14 @@ class Load(Generic[E]):
         if self.checkpoint.line == 0:
             # From here on items may be written, and a resumed load must make the same ids.
             self._keep()
+        self.old.count(batch.good)
         try:
             self._store(batch.good)
         except EngineError as error:
-            raise CommandError(f"{error}; at least {self._so_far()}") from error
+            done = f"{error}; at least {self._so_far()}"
+            if isinstance(error, ThrottledError | UnprocessedError) and self.items.entity.time is not None:
+                done = f"{done}. {BEGIN_WITH_MORE}"
+            raise CommandError(done) from error
 
     def _store(self, items: list[E]) -> None:
         """Write items; they replace items with the same keys."""

@@ -9,10 +9,14 @@ from dynashard import definition
 from dynashard.entity import EntityDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.resharding import Scope, Status
+from dynashard.topology import EpochState
 from dynashard_tools.entities import models
+from dynashard_tools.printing import utc_text
 
 GRACE: Final = 15.0
 """Seconds that a step may be late before a missing worker is reported."""
+LEAST_EPOCHS: Final = 2
+"""A single epoch is one count for all keys."""
 _STAGES: Final = {
     "pending": "waits to begin",
     "confirmed": "confirmed, and begins soon",
@@ -70,6 +74,14 @@ def stage(status: Status) -> str:
     return words
 
 
+def epochs(status: Status) -> str:
+    """Describe the counts by the time of keys; empty while one count holds for all keys."""
+    held = [each for each in status.epochs if each.state == EpochState.CONFIRMED]
+    if len(held) < LEAST_EPOCHS or held[-1].since is None:
+        return ""
+    return f"{len(held)} epochs, the newest for keys since {utc_text(held[-1].since)}"
+
+
 def amounts(status: Status) -> str:
     """Describe what was done, and what is left."""
     parts = []
@@ -98,7 +110,7 @@ def left(status: Status) -> str:
 
 def line(status: Status) -> str:
     """Describe all of it in one line."""
-    parts = [resize(status), stage(status), waits(status), amounts(status), left(status)]
+    parts = [resize(status), stage(status), epochs(status), waits(status), amounts(status), left(status)]
     if status.declined:
         parts.append(f"the last resize that began by itself was declined: {status.declined}")
     if status.back_to is not None:

@@ -102,13 +102,15 @@ def _with_resize(count: Count) -> str:
 def _show_more(found: EntityFacts, *, named: bool) -> None:
     if named:
         _show_history(found.common)
+        for each in found.common.epochs:
+            typer.echo(_epoch(each))
     if found.marks:
         typer.echo(f"a resize of {found.entity.name} is under way or not swept: relocation markers may be stored")
     if not found.partitions:
         return
     table = Table(f"partition of {found.entity.name}", "shards", "change", "since")
     for name, count in list(found.partitions.items())[:_LISTED]:
-        at = count.history[-1][0] if count.history else None
+        at = count.since
         table.add_row(name, shown(count.count), count.resize or "none", "" if at is None else utc_text(at))
     print_table(table)
     if len(found.partitions) > _LISTED:
@@ -129,11 +131,14 @@ def _epoch(epoch: Mapping[str, Any]) -> str:
     since = "from the beginning" if epoch["since"] is None else f"for keys since {utc_text(epoch['since'])}"
     state = "" if epoch["state"] == EpochState.CONFIRMED else f", {epoch['state']}"
     shards = "1 shard" if epoch["count"] == 1 else f"{shown(epoch['count'])} shards" if epoch["count"] else "unsharded"
-    return f"epoch: {shards} {since}: {epoch['items']:,} items{state}"
+    number = epoch.get("items")
+    items = "" if number is None else ": 1 item" if number == 1 else f": {number:,} items"
+    return f"epoch: {shards} {since}{items}{state}"
 
 
 def _show_history(count: Count) -> None:
-    if count.history:
+    # In epochs, the times of keys say more than those of changes.
+    if count.history and not count.epochs:
         typer.echo("history: " + ", ".join(f"{shown(number)} since {utc_text(at)}" for at, number in count.history))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from dynashard.entity import EntityDefinition
 from dynashard.key_time import TimeForm
 from dynashard.placement import UNSHARDED
-from dynashard.topology import Phase, Record, TopologyTable, family_of, index_key, partition_key
+from dynashard.topology import EpochState, Phase, Record, TopologyTable, family_of, index_key, partition_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,12 @@ class Count:
             }
             for each in (record.epochs if record is not None else ())
         ]
+
+    @property
+    def since(self) -> float | None:
+        """Since when the count holds, in epoch seconds: by the clock, or for keys of later times in epochs."""
+        held = [each["since"] for each in self.epochs if each["state"] == EpochState.CONFIRMED]
+        return held[-1] if held else self.history[-1][0] if self.history else None
 
     @property
     def resize(self) -> str:

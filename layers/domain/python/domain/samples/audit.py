@@ -50,6 +50,32 @@ class Access(
 
 
 @serve(
+    path="ordered-accesses",
+    filters=("action", "user_id"),
+    operations=("list", "create", "get"),
+    address=("accessed_at", "id", "path"),
+    tag="audit",
+)
+class OrderedAccess(
+    Entity,
+    name="audit.v1.OrderedAccess",
+    key=Key(partition="{tenant_id}:{path}", sort="{accessed_at}#{id}"),
+    shards=Shards(start=1, max=256, placement="epochs"),
+):
+    """An access whose time determines its shard, under a shard count that depends on that time.
+
+    So the count of a popular file grows by itself, and a read by key is one request at any count.
+    """
+
+    tenant_id: str
+    path: FilePath
+    accessed_at: AccessTime
+    id: str = new_id()
+    action: AccessAction
+    user_id: ShortText
+
+
+@serve(
     path="timed-accesses",
     filters=("action", "user_id"),
     operations=("list", "create", "get"),

@@ -34,7 +34,7 @@ class Ping(
     Entity,
     name="ping.v1.Ping",
     key=Key(partition="{tenant_id}:{series}.{episode}:{at:%Y-%m-%d}", sort="{at}#{id}"),
-    shards=Shards(start=4, max=256),
+    shards=Shards(start=4, max=256, placement="epochs"),
     indexes=[Index("GSI1", "by_time", partition="{tenant_id}:{at:%Y-%m-%d}", sort="{at}#{id}", shards=Shards(16))],
     expires="expires_at",
 ):

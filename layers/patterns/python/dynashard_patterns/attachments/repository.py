@@ -69,9 +69,9 @@ class AttachmentRepository(Generic[E]):
     def _fields(self) -> Fields:
         return Fields(self._store, self._entity)
 
-    def check(self, item: E) -> None:
+    def check(self, item: E, *, timely: bool = True) -> None:
         """Raise what storing this item would raise before any request; see `Repository.check`."""
-        self._plain.check(_bare(item, self._named(item)))
+        self._plain.check(_bare(item, self._named(item)), timely=timely)
         self._fields.pack(self._named(item))
 
     @write_operation

@@ -188,8 +188,8 @@ class EntityEndpoints:
             return self._writes.create
         from dynashard_serving.api.queued_creates import QueuedCreates  # noqa: PLC0415
 
-        check = parts.backend.collection(self._entity).check
-        return QueuedCreates(self._resource, check, parts.sender(), parts.settings.queue_url, parts.clock).create
+        items = parts.backend.collection(self._entity)
+        return QueuedCreates(self._resource, items, parts.sender(), parts.settings.queue_url, parts.clock).create
 
     def _deferred_writes(self) -> "DeferredWrites | None":
         parts = self._parts

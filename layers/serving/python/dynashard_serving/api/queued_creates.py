@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from dynashard import Entity
+from dynashard import Collection
 from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
 from dynashard_patterns.batches import bounded
 from dynashard_serving.api.queue_sender import QueueMessage, QueueSender
@@ -22,17 +22,20 @@ PACK_BYTES: Final = 60_000
 """SQS bills a message by 64 KB: items are packed up to that."""
 MOST_ERRORS: Final = 100
 
-Check = Callable[[Entity], None]
-
 
 class QueuedCreates:
     """Accepts new items of a resource."""
 
     def __init__(
-        self, resource: Resource, check: Check, sender: QueueSender, queue_url: str, clock: Callable[[], float]
+        self,
+        resource: Resource,
+        items: Collection[Any],
+        sender: QueueSender,
+        queue_url: str,
+        clock: Callable[[], float],
     ) -> None:
         self._resource = resource
-        self._check = check
+        self._items = items
         self._sender = sender
         self._queue_url = queue_url
         self._clock = clock
@@ -76,7 +79,8 @@ class QueuedCreates:
         served = self._resource.served
         entity = item_of(served, request)
         refuse_untimely(served, request, entity, self._clock())
-        self._check(entity)
+        # The writer stores an item that is placed by its time when that time has come.
+        self._items.check(entity, timely=not served.has_bounded_key_time)
         return representation(entity, None)
 
     def _send(self, documents: Sequence[Document], incoming: ApiRequest) -> None:

@@ -173,6 +173,12 @@ class Served:
         if window is not None and not self.in_window(item, now):
             raise ValidationFailedError(FieldError(window.field, str(window), "outside_window"))
 
+    @property
+    def has_bounded_key_time(self) -> bool:
+        """Whether the window bounds the time with which keys begin."""
+        window = self.exposed.window
+        return window is not None and window.field == self.definition.sort_fields[0]
+
     def in_window(self, item: Entity, now: float) -> bool:
         """Whether a new item's time lies in the entity's window."""
         window = self.exposed.window

@@ -26,6 +26,7 @@ class Outcome:
         reason: a stable word for why it was not done.
         message: a sentence about the reason.
         document: the item, for `POISON`.
+        wait: for `LEFT`, after how many seconds at the earliest it can be done; 0 if that is not known.
         unexpected: whether the cause is unknown, so that only a few more tries are worthwhile.
         revision: what the item has now, for `STORED`; None if it was deleted, or nothing was written.
     """
@@ -34,6 +35,7 @@ class Outcome:
     reason: str = ""
     message: str = ""
     document: Any = None
+    wait: float = 0
     unexpected: bool = False
     revision: str | None = None
 
@@ -44,7 +46,10 @@ DUPLICATE = Outcome(End.DUPLICATE)
 
 @dataclass(slots=True)
 class Tally:
-    """The outcomes of a batch, for log and metrics. `lags` are seconds from acceptance to done, one a message."""
+    """The outcomes of a batch, for log and metrics. `lags` are seconds from acceptance to done, one a message.
+
+    What waits for its own time is not counted as `left`, which says that the table does not keep up.
+    """
 
     stored: int = 0
     duplicates: int = 0
@@ -59,7 +64,7 @@ class Tally:
                 self.stored += 1
             case End.DUPLICATE:
                 self.duplicates += 1
-            case End.LEFT:
+            case End.LEFT if not outcome.wait:
                 self.left += 1
             case End.POISON:
                 self.poison += 1

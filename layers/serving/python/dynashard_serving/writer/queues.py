@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Final, Protocol
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
@@ -141,3 +142,8 @@ def pause(receives: int, random: float) -> int:
     """
     bound: int = min(2 ** min(receives, 16), LONGEST_PAUSE_SECONDS)
     return max(1, round(bound * (1 + random) / 2))
+
+
+def until(wait: float) -> int:
+    """Return after how many seconds a message comes back that waits for so many, as far as one pause can."""
+    return ceil(min(wait, LONGEST_PAUSE_SECONDS))

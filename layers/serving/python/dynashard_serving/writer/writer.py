@@ -16,7 +16,7 @@ from dynashard_serving.queue_messages import Message, PoisonError
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from dynashard_serving.writer.creates import CollectionOf, create
 from dynashard_serving.writer.outcomes import End, Outcome, Tally
-from dynashard_serving.writer.queues import Queues, Received, pause
+from dynashard_serving.writer.queues import Queues, Received, pause, until
 
 MOST_UNEXPECTED: Final = 5
 """Deliveries after which a message that fails for no known reason goes to the dead-letter queue."""
@@ -79,7 +79,7 @@ class Writer:
                     outcomes[received.id].append(outcome)
         tally = Tally()
         left = [received for received in batch if self._is_left(received, messages, outcomes[received.id], tally)]
-        self._put_off(left)
+        self._put_off([(received, max(outcome.wait for outcome in outcomes[received.id])) for received in left])
         return [received.id for received in left], tally
 
     def _parsed(self, received: Received) -> Message | PoisonError:
@@ -173,11 +173,13 @@ class Writer:
             return False
         return True
 
-    def _put_off(self, left: Sequence[Received]) -> None:
+    def _put_off(self, left: Sequence[tuple[Received, float]]) -> None:
         if not left:
             return
         try:
-            self.queues.put_off([(received, pause(received.receives, self.random())) for received in left])
+            self.queues.put_off(
+                [(received, max(pause(received.receives, self.random()), until(wait))) for received, wait in left]
+            )
         except Exception as error:  # noqa: BLE001 - they come back by themselves, only later
             self.log("messages come back late", {"error": repr(error)})
 

@@ -119,12 +119,18 @@ class InvalidKeyError(InputError, code="invalid_key"):
 class KeyTooFarAheadError(InvalidKeyError, code="key_too_far_ahead"):
     """A key begins with a time further in the future than a write may be, `ahead` seconds after `now`, in ISO 8601.
 
-    Only entities whose placement is `epochs` have such keys.
+    It can be written in `wait` seconds. Only entities whose placement is `epochs` have such keys.
     """
 
     ahead: float
     now: str
+    wait: float
     in_details: ClassVar[tuple[str, ...]] = ("field", "ahead", "now")
+
+    @property
+    def transient(self) -> bool:
+        """True: the message of a queue can wait for the time of its item."""
+        return True
 
 
 class InvalidValueError(InputError, code="invalid_value"):

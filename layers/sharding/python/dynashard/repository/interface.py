@@ -25,7 +25,7 @@ class SingleItems(Protocol[E]):
         """Whether `create_with` can be used."""
         ...
 
-    def check(self, item: E) -> None:
+    def check(self, item: E, *, timely: bool = True) -> None:
         """Raise the `InputError` that storing this item would raise before anything is sent."""
         ...
 

@@ -71,9 +71,15 @@ class Repository(Generic[E]):
         self.batches = Batches(self.items, BatchItemWriter(store, self.items, self.builder))
         self._store = store
 
-    def check(self, item: E) -> None:
-        """Raise the `InputError` that storing this item would raise before anything is sent. Costs nothing."""
-        self.builder.check(item)
+    def check(self, item: E, *, timely: bool = True) -> None:
+        """Raise the `InputError` that storing this item would raise before anything is sent. Costs nothing.
+
+        Args:
+            item: the item.
+            timely: whether the time of its key must have come, for an entity whose placement is `epochs`. False for an
+                item that is stored later, when it has.
+        """
+        self.builder.check(item, timely=timely)
 
     @write_operation
     def create(self, item: E, /, *, handling: str | None = None) -> E:

@@ -27,12 +27,13 @@ class WriteBuilder(Generic[E]):
         self._store = store
         self._entity = entity
 
-    def check(self, item: E) -> None:
-        """Raise the `InputError` that storing this item would raise before anything is sent. Costs nothing."""
+    def check(self, item: E, *, timely: bool = True) -> None:
+        """See `Repository.check`."""
         # Declared counts suffice, and need no topology table.
         counts = IndexCounts(Router(DeclaredTopology()), self._entity)
         key = self._entity.key_of(item)
-        self._store.router.require_writable(self._entity, key)
+        clock = self._store.router.key_clock
+        (clock.require_timely if timely else clock.require_form)(self._entity, key)
         self.wire_of(item, key, created=None, counts=counts)
 
     def wire_of(

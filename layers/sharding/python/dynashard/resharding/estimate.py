@@ -137,7 +137,7 @@ class Estimate:
         if least and self.most is not None and self.most > self.items:
             count += f" and at most {self.most:,}"
         if not self.items:
-            count = "no items"
+            return f"moves no items, and takes about {lasting(self.seconds)}"
         verb = "takes at least" if least else "takes about"
         return (
             f"moves {count}, consumes {self.write_units:,.0f} write and {self.read_units:,.0f} read units "

@@ -48,6 +48,7 @@ GATEWAY_REFUSAL: Final[Schema] = {
     "required": ["message"],
     "properties": {"message": {"type": "string"}},
 }
+_KEY_TIME: Final = "Begins with the time of the item, which must not be in the future: it determines the item's shard."
 _ATTACHMENT: Final = "Read with `include`. A write that omits this field leaves it unchanged; null removes it."
 ACCEPTED: Final[Schema] = {
     "type": "object",
@@ -135,6 +136,9 @@ def _settable(served: Served, given: Schema) -> Schema:
     """What a caller may set of an item, with what its key and its address demand of their fields."""
     schema = _with_attachments(served, _without(given, {TENANT, *served.server_fields}))
     for name, field in schema["properties"].items():
+        begins = _time_of(served, name)
+        if begins is not None and not served.exposed.queued:
+            field["description"] = _KEY_TIME
         for choice in field.get("anyOf", [field]):
             if choice.get("type") != "string" or {"format", "pattern"} & choice.keys():
                 continue
@@ -142,9 +146,15 @@ def _settable(served: Served, given: Schema) -> Schema:
                 choice.setdefault("minLength", 1)
                 choice["not"] = {"enum": [".", ".."]}
             refused = refused_by_keys(served.definition, name) + refused_by_address(served, name)
-            if refused:
-                choice["pattern"] = text_without(refused)
+            if refused or begins:
+                choice["pattern"] = text_without(refused, begins or "")
     return schema
+
+
+def _time_of(served: Served, name: str) -> str | None:
+    """Return the pattern of the time that a field begins with, if items are placed by the time of this field."""
+    form = served.definition.time
+    return form.pattern.pattern if form is not None and name == served.definition.sort_fields[0] else None
 
 
 def _with_attachments(served: Served, schema: Schema) -> Schema:
@@ -205,6 +215,6 @@ def refused_by_address(served: Served, name: str) -> str:
     return ("?" if name == served.address[-1] else "?/") + r"\x00-\x1f\x7f-\x9f"
 
 
-def text_without(refused: str) -> str:
-    """Return the pattern of texts without these characters."""
-    return f"^[^{refused}]*$"
+def text_without(refused: str, begins: str = "") -> str:
+    """Return the pattern of texts that begin with another pattern, and have none of these characters."""
+    return f"^{begins}[^{refused}]*$" if refused else f"^{begins}"
