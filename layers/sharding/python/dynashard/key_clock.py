@@ -117,6 +117,10 @@ class KeyClock:
 
     def readable(self, form: TimeForm, key: ItemKey) -> bool:
         """Whether anybody can have written a key by now, by its time."""
+        bound = self._readable.get(form)
+        # As in `_ahead`, without a call.
+        if bound is not None and key.sort < bound.first and bound.at <= self._clock():
+            return True
         return not self._ahead(self._readable, form, key, self.bounds.readable)
 
     def _ahead(self, known: dict[TimeForm, _Bound], form: TimeForm, key: ItemKey, seconds: float) -> bool:
