@@ -60,7 +60,7 @@ class Router:
         return self.places(entity, key, view)
 
     def places_to_read(self, entity: EntityDefinition[Any], key: ItemKey) -> Places | None:
-        """Return the places of an item to read now, at the cost of `places`; None if it cannot exist: see `may_exist`."""
+        """Return the places of an item to read now; None if it cannot exist (`may_exist`). Costs what `places` does."""
         view = self.topology.view(entity, key.partition)
         # Most keys are older than the view, which is compared here because a call would cost more than the rest.
         if view.epochs is not None and key.sort >= view.epochs.past and not self.may_exist(entity, key, view):
