@@ -48,6 +48,9 @@ class DataStack(Stack):
             ("Idempotency", self.idempotency),
         ):
             CfnOutput(self, f"{name}Name", value=table.table_name)
+        # Commands and Python clients must assume what the functions do.
+        CfnOutput(self, "ClockSeconds", value=str(settings.topology_clock_seconds))
+        CfnOutput(self, "AheadSeconds", value=str(settings.topology_ahead_seconds))
 
     @property
     def stream_arn(self) -> str:
@@ -68,6 +71,8 @@ class DataStack(Stack):
             "TOPOLOGY_TABLE": self.topology.table_name,
             "TOPOLOGY_LEASE_SECONDS": str(self.settings.topology_lease_seconds),
             "TOPOLOGY_OPERATION_SECONDS": str(self.settings.longest_operation_seconds),
+            "TOPOLOGY_CLOCK_SECONDS": str(self.settings.topology_clock_seconds),
+            "TOPOLOGY_AHEAD_SECONDS": str(self.settings.topology_ahead_seconds),
             "TRANSPORT": self.settings.transport,
             "LOG_ITEM_KEYS": str(self.settings.logs.item_keys).lower(),
             **({"TRACE_CALLS": "true"} if self.settings.trace_calls else {}),

@@ -91,6 +91,10 @@ class Settings(Section):
     """Longest operation on the table, retries included; None for the API's timeout. Changes of counts wait for it."""
     topology_skew_seconds: int = Field(default=1, ge=0, le=60)
     """Most that two clocks may differ."""
+    topology_clock_seconds: int = Field(default=5, ge=2, le=60)
+    """How far a clock may be off, where counts depend on the time of keys; a `Date` tells it to a second or two."""
+    topology_ahead_seconds: int = Field(default=5, ge=1, le=3600)
+    """How far the time of such a key may be ahead of the clock of the process that writes it."""
     account_concurrency: int = Field(default=1000, ge=1)
     """The account's quota of concurrent executions in the region, which all functions share."""
     reserve_concurrency: bool = True

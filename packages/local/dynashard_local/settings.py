@@ -39,6 +39,10 @@ class Settings(BaseModel):
     """Longest operation on the table, retries included; resizes wait for it between their phases."""
     topology_skew_seconds: int = Field(default=0, ge=0, le=60)
     """Most that two clocks may differ; all processes here share one."""
+    topology_clock_seconds: int = Field(default=5, ge=1, le=60)
+    """How far the clock may be off from the engine's, where counts depend on the time of keys."""
+    topology_ahead_seconds: int = Field(default=5, ge=1, le=3600)
+    """How far the time of such a key may be ahead of the clock."""
     growth_mode: Literal["on", "dry_run", "off"] = "on"
     """Whether shard counts change by themselves; `dry_run` only logs the requests."""
     growth_cooldown_seconds: int = Field(default=300, ge=1)

@@ -112,7 +112,14 @@ class Backend:
 
     def _entities(self, **more: Any) -> Dynashard:
         topology = LeasedTopology(self.transport, self.topology_table, lease=self.timing.lease)
-        return Dynashard(self.transport, table=self.table, cursor_keys=[_CURSOR_KEY], topology=topology, **more)
+        return Dynashard(
+            self.transport,
+            table=self.table,
+            cursor_keys=[_CURSOR_KEY],
+            topology=topology,
+            clocks=self.timing.clocks,
+            **more,
+        )
 
 
 def open_backend(environment: str | None, *, reach: bool = True) -> Backend:
@@ -145,7 +152,7 @@ def _of_program(program: Program) -> Backend:
         transport=here.transport,
         table=here.table,
         topology_table=here.topology_table,
-        timing=Timing(here.lease, here.operation_seconds),
+        timing=Timing(here.lease, here.operation_seconds, clocks=here.clocks),
         operation=here.operation_seconds,
         worker="`dynashard reshard work` carries resizes of these tables out",
         growth=GrowthSettings(),
@@ -208,7 +215,7 @@ def _deployed(environment: str) -> Backend:
         table=table,
         topology_table=topology_table,
         # A lease other than the deployed one is safe: clients use the shorter one, and changes wait for the longer one.
-        timing=Timing(),
+        timing=Timing(clocks=place["clocks"]),
         operation=place["operation_seconds"],
         worker="the executions of the environment's state machine show the reason",
         growth=_deployed_growth(environment),

@@ -122,4 +122,5 @@ def _opened(
         retry_policy=retry_policy,
         growth=growth,
         operation_seconds=settings.topology_operation_seconds,
+        clocks=settings.clocks,
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, NamedTuple, Self, get_type_hints
 from dynashard.cursor_keys import key_list
 from dynashard.errors import ConfigurationError
 from dynashard.growth.settings import GROWTH_MODES, GrowthMode, GrowthSettings
+from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.selection import DEFAULT, TransportName, transport_name
 from dynashard_serving.limits import MAX_QUERIES
@@ -127,6 +128,9 @@ class TableSettings:
         topology_lease_seconds: how long a view of the shard counts may be used.
         topology_operation_seconds: how long one request to the table may take, retries included: changes of shard
             counts wait for that long between their phases.
+        topology_clock_seconds: how far a clock may be off, where counts depend on the time of keys. A process whose
+            clock is further off writes no such items.
+        topology_ahead_seconds: how far the time of a key that is written may be ahead of the writer's clock.
         growth_mode: whether shard counts grow by themselves: `on`, `dry_run` (only reported) or `off`.
         growth_cooldown_seconds: how long a count is left alone after it changed.
         growth_quiet_seconds: how long a count must be unchanged before it shrinks; not below the cooldown.
@@ -143,6 +147,8 @@ class TableSettings:
     environment: Annotated[str, Variable("ENVIRONMENT")] = "dev"
     topology_lease_seconds: Annotated[float, Variable("TOPOLOGY_LEASE_SECONDS", number)] = 30.0
     topology_operation_seconds: Annotated[float, Variable("TOPOLOGY_OPERATION_SECONDS", number)] = LONGEST_OPERATION
+    topology_clock_seconds: Annotated[float, Variable("TOPOLOGY_CLOCK_SECONDS", number)] = DEFAULT_BOUNDS.off
+    topology_ahead_seconds: Annotated[float, Variable("TOPOLOGY_AHEAD_SECONDS", number)] = DEFAULT_BOUNDS.ahead
     growth_mode: Annotated[GrowthMode, Variable("GROWTH_MODE")] = "on"
     growth_cooldown_seconds: Annotated[float, Variable("GROWTH_COOLDOWN_SECONDS", number)] = 300.0
     growth_quiet_seconds: Annotated[float, Variable("GROWTH_QUIET_SECONDS", number)] = 86_400.0
@@ -161,6 +167,8 @@ class TableSettings:
             raise ConfigurationError("TOPOLOGY_LEASE_SECONDS must be above 0")
         if not self.topology_operation_seconds > 0:
             raise ConfigurationError("TOPOLOGY_OPERATION_SECONDS must be above 0: no request could be sent")
+        if min(self.topology_clock_seconds, self.topology_ahead_seconds) < 0:
+            raise ConfigurationError("TOPOLOGY_CLOCK_SECONDS and TOPOLOGY_AHEAD_SECONDS must not be below 0")
         if self.growth_mode not in GROWTH_MODES:
             raise ConfigurationError(f"GROWTH_MODE is {self.growth_mode!r}: use {', '.join(GROWTH_MODES)}")
         if not 0 < self.growth_cooldown_seconds <= self.growth_quiet_seconds:
@@ -174,6 +182,11 @@ class TableSettings:
                 f"GROWTH_MOST_MINUTES is {minutes} and GROWTH_MOVER_SHARE {share}: the first must be above 0, "
                 "the second above 0 and at most 1"
             )
+
+    @property
+    def clocks(self) -> ClockBounds:
+        """What all processes assume about clocks and keys."""
+        return ClockBounds(off=self.topology_clock_seconds, ahead=self.topology_ahead_seconds)
 
     @property
     def growth(self) -> GrowthSettings:

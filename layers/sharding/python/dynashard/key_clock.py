@@ -16,6 +16,7 @@ from dynashard.errors import ClockOffError, ConfigurationError, InvalidKeyError,
 from dynashard.key_time import TimeForm
 from dynashard.runtime import SYSTEM
 from dynashard.transport.clock_offset import ClockOffset
+from dynashard.transport.forks import own_lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,12 @@ class ClockBounds:
 DEFAULT_BOUNDS: Final = ClockBounds()
 
 
+def _log_warning(message: str) -> None:
+    import logging  # noqa: PLC0415 - rare
+
+    logging.getLogger("dynashard.clock").warning("%s", message)
+
+
 class _Bound(NamedTuple):
     """The first sort key that was too far ahead at a time of the clock."""
 
@@ -60,7 +67,8 @@ class _Bound(NamedTuple):
 class KeyClock:
     """Judges keys by the clock of a process. Safe to share between threads.
 
-    `clock` returns the time in epoch seconds, and `offset` says how far it is off, as far as that is known.
+    `clock` returns the time in epoch seconds, and `offset` says how far it is off, as far as that is known. A clock
+    that is found off is logged once, and again only after it was right in between.
     """
 
     def __init__(
@@ -70,6 +78,8 @@ class KeyClock:
         bounds: ClockBounds = DEFAULT_BOUNDS,
     ) -> None:
         self.bounds = bounds
+        self._warned = False
+        self._lock = own_lock(self)
         self.offset = offset or ClockOffset()
         self._clock = clock
         self._writable: dict[TimeForm, _Bound] = {}
@@ -80,28 +90,22 @@ class KeyClock:
 
         Raises:
             InvalidKeyError: it does not begin with a time in the form that the entity declares.
-            KeyTooFarAheadError: its time is further ahead than a key may be.
             ClockOffError: this process's clock is off, or may be, by more than is assumed.
+            KeyTooFarAheadError: its time is further ahead than a key may be.
         """
-        self.require_timely(entity, key)
-        if entity.time is not None and self.offset.exceeds(self.bounds.off):
-            raise self._off(entity)
+        self.require_form(entity, key)
+        if entity.time is not None:
+            # First, because a clock that is behind finds keys of now too far ahead, which is not their callers' fault.
+            if self.offset.exceeds(self.bounds.off):
+                raise self._off(entity)
+            self._warned = False
+            self._require_not_ahead(entity, key, entity.time)
 
     def require_timely(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
         """Refuse a key that may not be written now by its own time; raises as `require_writable`, for the key alone."""
         self.require_form(entity, key)
-        form = entity.time
-        if form is not None and self._ahead(self._writable, form, key, self.bounds.ahead):
-            field, now, moment = entity.sort_fields[0], self._clock(), form.moment(key.sort)
-            shown = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
-            raise KeyTooFarAheadError(
-                f"{field}: the time of {key.sort!r} is more than {self.bounds.ahead:g} seconds ahead of {shown}; send "
-                "it when its time has come, or correct the clock that made it",
-                field=field,
-                ahead=self.bounds.ahead,
-                now=shown,
-                wait=math.inf if moment is None else max(0.0, moment - self.bounds.ahead - now),
-            )
+        if entity.time is not None:
+            self._require_not_ahead(entity, key, entity.time)
 
     @staticmethod
     def require_form(entity: EntityDefinition[Any], key: ItemKey) -> None:
@@ -117,7 +121,24 @@ class KeyClock:
 
     def readable(self, form: TimeForm, key: ItemKey) -> bool:
         """Whether anybody can have written a key by now, by its time."""
+        bound = self._readable.get(form)
+        # As in `_ahead`, without a call.
+        if bound is not None and key.sort < bound.first and bound.at <= self._clock():
+            return True
         return not self._ahead(self._readable, form, key, self.bounds.readable)
+
+    def _require_not_ahead(self, entity: EntityDefinition[Any], key: ItemKey, form: TimeForm) -> None:
+        if self._ahead(self._writable, form, key, self.bounds.ahead):
+            field, now, moment = entity.sort_fields[0], self._clock(), form.moment(key.sort)
+            shown = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
+            raise KeyTooFarAheadError(
+                f"{field}: the time of {key.sort!r} is more than {self.bounds.ahead:g} seconds ahead of {shown}; send "
+                "it when its time has come, or correct the clock that made it",
+                field=field,
+                ahead=self.bounds.ahead,
+                now=shown,
+                wait=math.inf if moment is None else max(0.0, moment - self.bounds.ahead - now),
+            )
 
     def _ahead(self, known: dict[TimeForm, _Bound], form: TimeForm, key: ItemKey, seconds: float) -> bool:
         """Whether a key's time is more than so many seconds ahead. A bound is computed anew only for keys beyond it."""
@@ -129,9 +150,16 @@ class KeyClock:
 
     def _off(self, entity: EntityDefinition[Any]) -> ClockOffError:
         off = self.offset.seconds or 0.0
-        return ClockOffError(
+        found = (
             f"this process's clock is {abs(off):.1f} s {'ahead' if off > 0 else 'behind'}, and at most "
-            f"{self.bounds.off:g} s are allowed: {entity.name} is placed by the time of its keys. Correct the clock; "
-            "another process can do the same now",
+            f"{self.bounds.off:g} s are allowed"
+        )
+        with self._lock:
+            first, self._warned = not self._warned, True
+        if first:
+            _log_warning(f"{found}: items that are placed by the time of their keys are not written until it is right")
+        return ClockOffError(
+            f"{found}: {entity.name} is placed by the time of its keys. Correct the clock; another process can do the "
+            "same now",
             off=round(off, 1),
         )

@@ -9,6 +9,7 @@ from typing import Any, Final, TypedDict
 
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.errors import ConfigurationError
+from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds
 from dynashard.topology import DEFAULT_LEASE
 from dynashard.transport import AwsSession, Transport, connect
 from dynashard.transport.aws import secret_reader, stack_outputs
@@ -18,6 +19,8 @@ CURSOR_SECRET_OUTPUT: Final = "CursorSecretArn"  # noqa: S105 - the name of an o
 """The API stack's output that names the secret with the cursor keys."""
 CURSOR_KEY_FILE: Final = "cursor-key"
 """File in the data folder of the local stack with the key that signs its cursors."""
+CLOCK_OUTPUTS: Final = ("ClockSeconds", "AheadSeconds")
+"""The data stack's outputs with the bounds on clocks and keys."""
 _TABLE_OUTPUT: Final = "TableName"
 _TOPOLOGY_OUTPUT: Final = "TopologyName"
 _LOCAL: Final = "Dynashard-local-Data-{}"
@@ -44,6 +47,7 @@ class Location(TypedDict):
     cursor_keys: CursorKeys
     lease: float
     operation_seconds: float
+    clocks: ClockBounds
 
 
 def local_stack(environ: Mapping[str, str]) -> Location:
@@ -62,6 +66,10 @@ def local_stack(environ: Mapping[str, str]) -> Location:
         cursor_keys=CursorKeys(lambda: _key_in(folder / CURSOR_KEY_FILE), time.monotonic),
         lease=_seconds(environ, "TOPOLOGY_LEASE_SECONDS", DEFAULT_LEASE, most=3_600.0),
         operation_seconds=operation,
+        clocks=ClockBounds(
+            off=_seconds(environ, "TOPOLOGY_CLOCK_SECONDS", DEFAULT_BOUNDS.off, most=60.0),
+            ahead=_seconds(environ, "TOPOLOGY_AHEAD_SECONDS", DEFAULT_BOUNDS.ahead, most=3_600.0),
+        ),
     )
 
 
@@ -84,6 +92,15 @@ def deployed(
         cursor_keys=CursorKeys(lambda: keys_in(secret()()), time.monotonic),
         lease=DEFAULT_LEASE,
         operation_seconds=_OPERATION,
+        clocks=_clocks(outputs),
+    )
+
+
+def _clocks(outputs: Mapping[str, str]) -> ClockBounds:
+    """The bounds in the outputs of a data stack; the defaults if it is of a release that had no others."""
+    off, ahead = CLOCK_OUTPUTS
+    return ClockBounds(
+        off=float(outputs.get(off, DEFAULT_BOUNDS.off)), ahead=float(outputs.get(ahead, DEFAULT_BOUNDS.ahead))
     )
 
 

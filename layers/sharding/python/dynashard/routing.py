@@ -46,13 +46,25 @@ class Router:
         view = view or self.topology.view(entity, key.partition)
         count = view.count
         if view.epochs is not None:
-            view, count = self._by_time(entity, key, view, view.epochs)
+            settled = view.epochs.settled_count_of(key.sort)
+            if settled is None:
+                view, count = self._by_time(entity, key, view, view.epochs)
+            else:
+                count = settled
         old = home(entity, key, count)
         return Places(view, old, old if view.target is None else home(entity, key, view.target), count)
 
     def places_to_write(self, entity: EntityDefinition[Any], key: ItemKey, view: View | None = None) -> Places:
         """Return the places of an item to write now; raises as `KeyClock.require_writable`. Cost: that of `places`."""
         self.require_writable(entity, key)
+        return self.places(entity, key, view)
+
+    def places_to_read(self, entity: EntityDefinition[Any], key: ItemKey) -> Places | None:
+        """Return the places of an item to read now; None if it cannot exist (`may_exist`). Costs what `places` does."""
+        view = self.topology.view(entity, key.partition)
+        # Most keys are older than the view, which is compared here because a call would cost more than the rest.
+        if view.epochs is not None and key.sort >= view.epochs.past and not self.may_exist(entity, key, view):
+            return None
         return self.places(entity, key, view)
 
     def require_writable(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
@@ -72,7 +84,7 @@ class Router:
         return {PK: {"S": self.places(entity, key).old}, SK: {"S": key.sort}}
 
     def _by_time(self, entity: EntityDefinition[Any], key: ItemKey, view: View, epochs: Epochs) -> tuple[View, int]:
-        """Return the count of the epoch in which a key lies, settled first, and the view that says so."""
+        """Settle the epoch in which a key lies; return its count and the view that says so."""
         while (entry := epochs.unsettled(key.sort)) is not None:
             # It may still be confirmed or not: the first request decides. Then all clients place the key alike.
             epochs.settle(entry)

@@ -51,7 +51,8 @@ class Dynashard:
             may not raise. `dynashard.growth.requests.growth_of(...).throttled` makes counts grow by it.
         operation_seconds: how long one operation may take, with all of its requests and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which resizes wait.
-        clocks: how far the clocks of all processes of the tables may be off, for entities whose placement is `epochs`.
+        clocks: how far the clocks of all processes of the tables may be off, for entities whose placement is `epochs`;
+            that of the backend's `TOPOLOGY_CLOCK_SECONDS` and `TOPOLOGY_AHEAD_SECONDS`.
 
     Attributes:
         key_clock: how far this process's clock is off, as far as is known, and what that allows.
@@ -103,6 +104,7 @@ class Dynashard:
                 lease=lease,
                 operation_seconds=operation_seconds,
                 runtime=runtime,
+                clocks=clocks,
             )
             self._growth = opening.open_growth(self.tables, self._options)
             topology = LeasedTopology(transport, topology_table, lease=lease, runtime=runtime)
@@ -137,7 +139,8 @@ class Dynashard:
 
         Args:
             environ: `DYNAMODB_PORT` (8001) or `DYNAMODB_ENDPOINT`, `DATA_DIR` (`.data` in the working folder),
-                `TOPOLOGY_LEASE_SECONDS` (30); the variables of this process if None.
+                `TOPOLOGY_LEASE_SECONDS` (30), `TOPOLOGY_CLOCK_SECONDS` (5), `TOPOLOGY_AHEAD_SECONDS` (5); the variables
+                of this process if None.
             more: `runtime`, `retry_policy`, `throttled` and `growth` of the constructor.
 
         Raises `ConfigurationError` if a variable cannot be used; the message names it. Cost: no request.

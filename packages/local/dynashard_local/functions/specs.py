@@ -98,6 +98,8 @@ def local_variables(settings: Settings, *, endpoint: str, cursor_key: str) -> di
         "TOPOLOGY_LEASE_SECONDS": str(settings.topology_lease_seconds),
         "TOPOLOGY_OPERATION_SECONDS": str(settings.topology_operation_seconds),
         "TOPOLOGY_SKEW_SECONDS": str(settings.topology_skew_seconds),
+        "TOPOLOGY_CLOCK_SECONDS": str(settings.topology_clock_seconds),
+        "TOPOLOGY_AHEAD_SECONDS": str(settings.topology_ahead_seconds),
         "GROWTH_MODE": settings.growth_mode,
         "GROWTH_COOLDOWN_SECONDS": str(settings.growth_cooldown_seconds),
         "GROWTH_QUIET_SECONDS": str(settings.growth_quiet_seconds),

@@ -16,6 +16,7 @@ with uncollected():
     from dynashard.growth.requests import shrink_quiet
     from dynashard.growth.settings import GrowthSettings
     from dynashard.growth.terms import Report
+    from dynashard.key_clock import ClockBounds
     from dynashard.resharding import Resharder, Share, Timing
     from dynashard.resharding.driver import drive
     from dynashard.transport import Transport, connect
@@ -63,6 +64,9 @@ def timing(environ: Mapping[str, str]) -> Timing:
         skew=float(environ["TOPOLOGY_SKEW_SECONDS"]),
         # The local engine applies a transaction at once, and all its reads are consistent.
         lag=0.0,
+        clocks=ClockBounds(
+            off=float(environ["TOPOLOGY_CLOCK_SECONDS"]), ahead=float(environ["TOPOLOGY_AHEAD_SECONDS"])
+        ),
     )
 
 

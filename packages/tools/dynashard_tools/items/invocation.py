@@ -67,6 +67,8 @@ def _settings(backend: Backend, environment: str | None, *, cursors: bool) -> Se
         topology_table=backend.topology_table,
         idempotency_table="none: commands send no idempotency keys",
         topology_lease_seconds=backend.timing.lease,
+        topology_clock_seconds=backend.timing.clocks.off,
+        topology_ahead_seconds=backend.timing.clocks.ahead,
         # One throttled command does not show that a partition is hot.
         growth_mode="off",
         tenants=tenant_rule(os.environ),

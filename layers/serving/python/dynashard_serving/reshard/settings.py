@@ -34,4 +34,9 @@ class Settings(TableSettings):
     @property
     def timing(self) -> Timing:
         """The times that bound how long a process may act on an earlier phase."""
-        return Timing(self.topology_lease_seconds, self.topology_operation_seconds, self.topology_skew_seconds)
+        return Timing(
+            self.topology_lease_seconds,
+            self.topology_operation_seconds,
+            self.topology_skew_seconds,
+            clocks=self.clocks,
+        )

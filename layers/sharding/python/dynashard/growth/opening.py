@@ -12,6 +12,7 @@ from dynashard.entity.registry import REGISTRY
 from dynashard.errors import ThrottledError
 from dynashard.growth.demand import CountingTransport, Demand
 from dynashard.growth.settings import DEFAULTS, GrowthMode, GrowthSettings, LoadSource
+from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds
 from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.runtime import Runtime
 from dynashard.transport.forks import own_lock
@@ -68,7 +69,10 @@ class GrowthOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """Where counts grow: the connection, the tables, and the times of this process, in seconds."""
+    """Where counts grow: the connection, the tables, and the times of this process, in seconds.
+
+    `clocks` is what all processes assume about clocks where counts depend on the time of keys.
+    """
 
     transport: Transport
     table: str
@@ -76,6 +80,7 @@ class Tables:
     lease: float
     operation_seconds: float
     runtime: Runtime
+    clocks: ClockBounds = DEFAULT_BOUNDS
 
     def resharder(self, options: GrowthOptions) -> "Resharder":
         """Return what changes shard counts here. Cost: no request."""
@@ -87,7 +92,7 @@ class Tables:
             table=self.table,
             topology_table=self.topology_table,
             entities=options.every_entity,
-            timing=Timing(self.lease, self.operation_seconds),
+            timing=Timing(self.lease, self.operation_seconds, clocks=self.clocks),
             runtime=self.runtime,
             share=Share(options.settings.mover_share),
             most_seconds=60 * options.settings.most_minutes,

@@ -43,10 +43,9 @@ class HomeReader:
         SETTLE, one more if nothing is found at the new home. All of it again if a resize overtook the answer.
         """
         store, entity = self._store, self._entity
-        view = store.router.topology.view(entity, key.partition)
-        if view.epochs is not None and not store.router.may_exist(entity, key, view):
+        places = store.router.places_to_read(entity, key)
+        if places is None:
             return None
-        places = store.router.places(entity, key, view)
         request = reading.on({"TableName": store.table, "Key": wire_key((_first(places), key.sort))})
         item: Wire | None = store.transport.call("GetItem", request).get("Item")
         if is_live(item, store.now()) and not view_ended(store, places):

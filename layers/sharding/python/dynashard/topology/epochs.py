@@ -86,17 +86,31 @@ class Epochs:
     Attributes:
         record: the key of the record with the history.
         entries: the entries that hold or may come to hold, the first one included.
+        past: sort keys before this one are of times before the view was read; '' if that is not known of any.
         settle: settles an entry under which a key is to be placed: it is void unless it was confirmed before. The view
             must be read again afterwards. Cost: 1 round trip, 1 read unit; 1 more and 1 write unit if nobody else has.
     """
 
     record: str
     entries: History
+    past: str = field(default="", kw_only=True, compare=False)
     settle: Callable[[Epoch], None] = field(default=_cannot_settle, repr=False, compare=False)
+    _firsts: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _counts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _latest: str = field(init=False, repr=False, compare=False)
+    _count: int | None = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def _firsts(self) -> list[str]:
-        return [each.first for each in self.entries[1:]]
+    def __post_init__(self) -> None:
+        latest = self.entries[-1]
+        # Every read and write looks at these.
+        prepared = {
+            "_firsts": tuple(each.first for each in self.entries[1:]),
+            "_counts": tuple(each.count for each in self.entries),
+            "_latest": latest.first,
+            "_count": latest.count if latest.settled else None,
+        }
+        for name, value in prepared.items():
+            object.__setattr__(self, name, value)
 
     @cached_property
     def open(self) -> Epoch | None:
@@ -130,7 +144,12 @@ class Epochs:
 
     def count_of(self, sort: str) -> int:
         """Return the count of a sort key's epoch; an entry that is not settled counts as confirmed."""
-        return self.entries[bisect_right(self._firsts, sort)].count
+        return self._counts[bisect_right(self._firsts, sort)]
+
+    def settled_count_of(self, sort: str) -> int | None:
+        """Return the count of a sort key's epoch; None if an entry decides about it that must be settled first."""
+        # Most keys are new.
+        return self._count if sort >= self._latest else self._counts[bisect_right(self._firsts, sort)]
 
     def unsettled(self, sort: str) -> Epoch | None:
         """Return the entry that must be settled before a sort key is placed; None if its place is known."""

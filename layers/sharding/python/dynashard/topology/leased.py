@@ -98,7 +98,7 @@ class LeasedTopology:
             else bare
             for each in indexes
         }
-        shared = self._placing(entity, family.view(expires, markers=markers))
+        shared = self._placing(entity, family.view(expires, markers=markers), now)
         return _Shared(shared, family.differ_since is not None, views), lease
 
     def _read_own(self, entity: EntityDefinition[Any], key: str, now: float) -> tuple[View, float]:
@@ -108,7 +108,7 @@ class LeasedTopology:
         records, family = self._records(entity, now, {}, more)
         lease = min(self._lease, family.granted)
         view = records.get(key, family).view(now + lease, markers=bool(family.active))
-        return self._placing(entity, view), lease
+        return self._placing(entity, view, now), lease
 
     def _records(
         self, entity: EntityDefinition[Any], now: float, counts: Mapping[str, int], more: Sequence[str] = ()
@@ -122,13 +122,14 @@ class LeasedTopology:
                 records[key] = self._table.create(first_record(key, count, now=now, lease=self._lease))
         return records, records[family]
 
-    def _placing(self, entity: EntityDefinition[Any], view: View) -> View:
-        """Return a view that can settle its epochs; refuse them if items are not placed by their times."""
+    def _placing(self, entity: EntityDefinition[Any], view: View, now: float) -> View:
+        """Return a view, read at `now`, that can settle its epochs; refuse them if items are not placed by time."""
         epochs = view.epochs
         if epochs is None:
             return view
-        if entity.rule.by_time:
-            return replace(view, epochs=replace(epochs, settle=partial(self._settle, epochs.record)))
+        if entity.time is not None:
+            past, settle = entity.time.first(now), partial(self._settle, epochs.record)
+            return replace(view, epochs=replace(epochs, past=past, settle=settle))
         counts = ", ".join(str(each.count) for each in epochs.entries)
         raise ConfigurationError(
             f"{entity.name} is declared with {entity.rule.name} placement, and {epochs.record} has epochs with "

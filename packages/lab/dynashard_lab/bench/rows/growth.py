@@ -1,4 +1,6 @@
-"""What grows with the number of shards, items and tenants, and with the size of items; nothing should that need not.
+"""What grows with the number of shards, epochs, items and tenants, and with the size of items.
+
+Nothing should grow that need not.
 
 The contenders of a row are the layer at different sizes. The smallest is the baseline, so a ratio of 1 means that
 nothing grows.
@@ -16,6 +18,7 @@ from dynashard import Collection, Dynashard
 from dynashard.transport import connect
 from dynashard_lab.bench.clients.layer import SETTINGS, opened
 from dynashard_lab.bench.measure import Fact, Here, Limit, Row
+from dynashard_lab.bench.rows import epochs
 from dynashard_lab.bench.rows.pages import ksuids, wide
 from dynashard_lab.bench.stored import TENANT
 from dynashard_lab.bench.users import user, users_of
@@ -36,8 +39,9 @@ _MEASURED_TENANTS: Final = 10_000
 
 
 def rows(world: World) -> Iterator[Row | Fact]:
-    """Yield growth by shards, by tenants and by items. `sizes` has growth by the size of items."""
+    """Yield growth by shards, by epochs, by tenants and by items. `sizes` has growth by the size of items."""
     yield from _by_shards()
+    yield from epochs.rows()
     yield from _ordered_by_shards(world)
     yield from _by_tenants()
     yield from _by_items(world)
