@@ -214,7 +214,7 @@ def _deployed(environment: str) -> Backend:
         transport=transport,
         table=table,
         topology_table=topology_table,
-        # A lease other than the deployed one is safe: clients use the shorter one, and changes wait for the longer one.
+        # A lease other than the deployed one is safe: clients use the shorter one, and resizes wait for the longer one.
         timing=Timing(clocks=place["clocks"]),
         operation=place["operation_seconds"],
         worker="the executions of the environment's state machine show the reason",

@@ -19,7 +19,7 @@ class Kind(StrEnum):
     DOUBLE = "double"
     """A live item is stored where no reader looks for it, and another live item is at its home."""
     MARKER = "marker"
-    """A relocation marker is left over from a change that has ended."""
+    """A relocation marker is left over from a resize that has ended."""
     LOST_TARGET = "lost_target"
     """A relocation marker is at the home of a key, so writes of the key are refused."""
     INDEX = "index"
