@@ -69,7 +69,8 @@ class Finding:
         where: the stored key, or the name of what differs.
         number: how many faults it stands for.
         mended: whether it was repaired.
-        changes: what its repair changes, by attribute: the old and the new value, None for an absent one.
+        changes: what its repair changes, by attribute, or by row if it changes several: the old and the new value,
+            None for an absent one. Of one finding, the first hundred.
     """
 
     kind: Kind
