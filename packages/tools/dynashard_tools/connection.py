@@ -139,10 +139,15 @@ def open_backend(environment: str | None, *, reach: bool = True) -> Backend:
         none.
     """
     if (program := program_of(os.environ)) is not None:
-        if environment is not None:
-            raise CommandError(f"--env is an environment of a backend, and {VARIABLE} names the tables: unset one")
+        refuse_environment(environment)
         return _of_program(program)
     return _local(reach=reach) if environment is None else _deployed(environment)
+
+
+def refuse_environment(environment: str | None) -> None:
+    """Refuse an environment that is named although a program's tables are."""
+    if environment is not None:
+        raise CommandError(f"--env is an environment of a backend, and {VARIABLE} names the tables: unset one")
 
 
 def _of_program(program: Program) -> Backend:

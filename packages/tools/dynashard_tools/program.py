@@ -26,11 +26,13 @@ class Program:
 
     Attributes:
         name: the value of the variable.
-        tables: its tables, and how it reaches them.
+        db: its `Dynashard`.
+        tables: the tables of that, and how it reaches them.
         domain: the entities that it has declared. The command line calls them by their classes' names.
     """
 
     name: str
+    db: Dynashard
     tables: Tables
     domain: Domain
 
@@ -51,7 +53,7 @@ def _program(name: str) -> Program:
     db = _opened(name, module, attribute)
     if db.tables is None:
         raise CommandError(f"{VARIABLE} is {name}, which has no table of shard counts: give it topology_table=")
-    return Program(name, db.tables, _domain(module))
+    return Program(name, db, db.tables, _domain(module))
 
 
 def _opened(name: str, module: str, attribute: str) -> Dynashard:
