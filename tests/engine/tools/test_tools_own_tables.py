@@ -24,7 +24,9 @@ pytestmark = pytest.mark.engine
 SHOP = """
 from datetime import datetime
 
-from dynashard import Dynashard, Entity, Index, Key, Shards, connect, created_at, declared_counts, new_id
+from dynashard import (
+    Dynashard, Entity, GrowthOptions, Index, Key, Registry, Shards, connect, created_at, declared_counts, new_id
+)
 
 class Order{n}(
     Entity, name="shop{n}.v1.Order", key=Key("{{customer}}", "{{id}}"), shards=Shards(2),
@@ -52,6 +54,22 @@ def opened():
     return Dynashard(connected(), table="orders{n}", topology_table="counts{n}", cursor_keys=KEYS)
 
 db = opened()
+
+ADOPTED = {{"key": Key("{{site}}", "{{id}}", prefix="", separator="_"), "shards": Shards(2), "registry": Registry()}}
+
+class Row{n}(Entity, name="row{n}", **ADOPTED):
+    site: str
+    id: str
+
+class Line{n}(Entity, name="line{n}", **{{**ADOPTED, "registry": Registry()}}):
+    site: str
+    id: str
+
+def of(table, entity):
+    growth = GrowthOptions(entities=[entity])
+    return Dynashard(connected(), table=table, topology_table="counts{n}", cursor_keys=KEYS, growth=growth)
+
+rows, lines = of("orders{n}", Row{n}), of("lines{n}", Line{n})
 without = Dynashard(connected(), table="t", topology=declared_counts(topology_table=None), cursor_keys=KEYS)
 text = "orders"
 """
@@ -275,6 +293,26 @@ def test_a_variable_that_leads_nowhere_is_refused_with_the_cure(program: Program
 
     assert (ended.status, ended.out) == (1, "")
     assert message.format(module=program.module) in ended.err
+
+
+def test_two_adopted_tables_without_prefixes_are_worked_on_in_one_program(program: Program) -> None:
+    row, line = f"Row{program.number}", f"Line{program.number}"
+    with sys.modules[program.module].lines as lines:
+        lines.create_tables()
+        program.run("put", row, "site=oslo", "id=1", db="rows")
+        for number in ("1", "2"):
+            program.run("put", line, "site=oslo", f"id={number}", db="lines")
+
+        listed = program.run("list", line, "site=oslo", "--order", "ordered", db="lines").summary["items"]
+        ended = program.run("reshard", "start", line, "--to", "4", "--wait", db="lines")
+        verified = [program.run("verify", "--json", db=db).summary for db in ("rows", "lines")]
+        unknown = program.run("topology", line, db="rows")
+
+        assert ended.status == 0, ended.err
+        assert [each["id"] for each in listed] == ["1", "2"]
+        assert [(each["items"], each["found"]) for each in verified] == [(1, {}), (2, {})]
+        assert f"no entity is called '{line}'" in unknown.err
+        lines.tables.transport.call("DeleteTable", {"TableName": f"lines{program.number}"})
 
 
 def test_two_versions_of_an_entity_are_named_in_full(program: Program) -> None:
