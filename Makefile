@@ -191,7 +191,7 @@ preflight: setup ## Ask the account of ENV for its limits and the issuer for its
 	@$(BIN)/dynashard preflight --env $(ENV) $(PREFLIGHT_ARGS)
 
 .PHONY: destroy
-destroy: setup build/.done ## Remove the stacks of ENV from its account; stops running changes of shard counts first
+destroy: setup build/.done ## Remove the stacks of ENV from its account; stops running resizes first
 	$(BIN)/dynashard reshard halt --env $(ENV)
 	$(CDK) destroy -c env=$(ENV) --all $(CDK_ARGS)
 
@@ -237,7 +237,7 @@ bench: setup .venv-bench/.done ## Measure side by side with five other clients (
 	.venv-bench/bin/python -m dynashard_lab.bench $(BENCH_ARGS)
 
 .PHONY: check-reshard
-check-reshard: setup ## Check 100,000 random schedules of changes of shard counts (50 minutes on two cores)
+check-reshard: setup ## Check 100,000 random schedules of resizes (50 minutes on two cores)
 	$(BIN)/python -m dynashard_checks.schedules
 
 .PHONY: check-truth

@@ -53,7 +53,7 @@ def hash_of(row: Wire) -> int:
 
 
 def layout(how: Reading, sources: Sequence[Source]) -> Layout:
-    """Return a layout of these sources without a change of counts."""
+    """Return a layout of these sources without a resize."""
     identity = None if how.slot is None else (lambda _, sort: sort)
     return Layout(tuple(sources), how, len(sources), hash_of, identity=identity)
 

@@ -1,4 +1,4 @@
-"""Changes of shard counts: the state machine's steps, the dispatcher, the operator's requests and the watch."""
+"""Resizes: the state machine's steps, the dispatcher, the operator's requests and the watch."""
 
 from dynashard_serving.reshard.handler import advance, dispatch, operate, stop, watch, work
 

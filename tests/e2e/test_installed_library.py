@@ -36,7 +36,7 @@ class Order(
 
 
 def opened(**more):
-    """Short times, so that a change of a count need not wait long for other processes."""
+    """Short times, so that a resize need not wait long for other processes."""
     more.setdefault("transport", connect())
     names = {"table": "orders", "topology_table": "counts"}
     return Dynashard(**names, cursor_keys=["16 bytes or more"], lease=1.0, operation_seconds=5.0, **more)

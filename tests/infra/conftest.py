@@ -71,7 +71,7 @@ def here(definition: dict[str, Any]) -> Iterator[World]:
 
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
-    """An engine for changes of counts."""
+    """An engine for resizes."""
     with port_of_engine_in_memory() as port:
         yield f"http://127.0.0.1:{port}"
 

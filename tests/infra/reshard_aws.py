@@ -1,4 +1,4 @@
-"""What AWS does around the functions of a change of counts: roles, kills, executions, metrics and event filters."""
+"""What AWS does around the functions of a resize: roles, kills, executions, metrics and event filters."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -237,8 +237,8 @@ def test_the_dashboard_shows_everything_that_an_operator_needs(dev: Templates) -
         "Dead letters",
         "Lag (s)",
         "Accepted writes and changes",
-        "Changes of shard counts",
-        "Progress of changes",
+        "Resizes",
+        "Progress of resizes",
         "Growth events",
     ]
 

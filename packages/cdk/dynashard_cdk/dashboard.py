@@ -46,7 +46,7 @@ def add_dashboard(scope: Construct, metrics: Metrics, parts: Parts) -> cloudwatc
     dashboard.add_widgets(
         cloudwatch.TextWidget(
             markdown=(
-                f"**Hot keys:** `dynashard hot --env {environment}` · **Changes of counts:** "
+                f"**Hot keys:** `dynashard hot --env {environment}` · **Resizes:** "
                 f"`dynashard reshard status --env {environment}` · **Logs:** `dynashard logs --env {environment}` "
                 f"· **Pages:** {metrics.settings.monitoring.runbooks}"
             ),
@@ -183,7 +183,7 @@ def _queues(metrics: Metrics, parts: Parts) -> list[cloudwatch.IWidget]:
 
 
 def _counts(metrics: Metrics, parts: Parts) -> list[cloudwatch.IWidget]:
-    changes = [
+    resizes = [
         metrics.own(names.RESHARDS_RUNNING, "Maximum", _LOOK),
         metrics.own(names.RESHARDS_PAUSED, "Maximum", _LOOK),
         metrics.own(names.OLDEST_RESHARD, "Maximum", _LOOK),
@@ -193,8 +193,8 @@ def _counts(metrics: Metrics, parts: Parts) -> list[cloudwatch.IWidget]:
     percent = [metrics.own(names.RESHARD_PERCENT, "Minimum", _LOOK)]
     events = [metrics.own(name, "Sum") for name in _GROWTH]
     return _row(
-        _graph("Changes of shard counts", changes),
-        _graph("Progress of changes", progress, right=percent),
+        _graph("Resizes", resizes),
+        _graph("Progress of resizes", progress, right=percent),
         _graph("Growth events", events),
     )
 

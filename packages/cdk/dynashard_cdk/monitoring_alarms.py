@@ -21,7 +21,7 @@ MOST_LEFT: Final = 1000
 MOST_REFUSED_GROWTH: Final = 10
 """Refusals of the controller within a quarter of an hour; a few are usual while a count changes."""
 IDLE_LOOKS: Final = 4
-"""Looks of the watch in a row in which running changes have not done anything."""
+"""Looks of the watch in a row in which running resizes have not done anything."""
 MISSED_LOOKS: Final = 3
 """Looks of the watch that may be missing. A look that comes a little late leaves a period without one."""
 
@@ -44,7 +44,7 @@ def _functions(alarms: Alarms, parts: Parts) -> None:
         ("commands", "of direct invocation", parts.commands.function.function),
         ("writer", "that stores accepted writes", parts.writer.worker.function),
         ("changes", "that consumes the stream", parts.changes.follower.function),
-        ("watch", "that watches changes of shard counts", parts.reshard.watch.function),
+        ("watch", "that watches resizes", parts.reshard.watch.function),
     ):
         alarms.add(
             f"function-failing-{name}",
@@ -73,11 +73,11 @@ def _throttled_functions(alarms: Alarms, parts: Parts) -> None:
     for name, which, each in (
         ("writer", "that stores accepted writes", parts.writer.worker),
         ("changes", "that consumes the stream", parts.changes.follower),
-        ("watch", "that watches changes of shard counts", reshard.watch),
-        ("dispatch", "that starts changes of shard counts", reshard.dispatch),
-        ("advance", "that brings changes of shard counts forward", reshard.advance),
+        ("watch", "that watches resizes", reshard.watch),
+        ("dispatch", "that starts resizes", reshard.dispatch),
+        ("advance", "that brings resizes forward", reshard.advance),
         ("work", "that moves items", reshard.work),
-        ("stop", "that pauses failed changes of shard counts", reshard.stop),
+        ("stop", "that pauses failed resizes", reshard.stop),
     ):
         # A refused run is repeated by what asked for it, so a short burst does no harm.
         alarms.add(
@@ -166,7 +166,7 @@ def _stream(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
 def _resharding(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
     reshard, look = parts.reshard, Duration.minutes(WATCH_MINUTES)
     for name, ended, metric in (
-        ("reshard-failed", "has failed, so its change is paused", reshard.machine.metric_failed(period=look)),
+        ("reshard-failed", "has failed, so its resize is paused", reshard.machine.metric_failed(period=look)),
         ("reshard-failed-timed-out", "has timed out", reshard.machine.metric_timed_out(period=look)),
         ("reshard-failed-aborted", "was stopped", reshard.machine.metric_aborted(period=look)),
     ):
@@ -179,7 +179,7 @@ def _resharding(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
         )
     alarms.add(
         "reshard-paused",
-        "A change of a shard count is paused, by an operator or after an error. Writes cost more until it ends.",
+        "A resize is paused, by an operator or after an error. Writes cost more until it ends.",
         metrics.own(names.RESHARDS_PAUSED, "Maximum", look),
         periods=2,
         silence=Silence.UNKNOWN,
@@ -188,11 +188,11 @@ def _resharding(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
     units = metrics.own(names.RESHARD_UNITS, "Maximum", look)
     alarms.add(
         "reshard-idle",
-        "A change of a shard count runs and has done nothing for an hour.",
+        "A resize runs and has done nothing for an hour.",
         cloudwatch.MathExpression(
             expression="IF(FILL(running, 0) > 0 AND DIFF(units) == 0, 1, 0)",
             using_metrics={"running": running, "units": units},
-            label="changes that stand still",
+            label="resizes that stand still",
             period=look,
         ),
         periods=IDLE_LOOKS,
@@ -200,26 +200,26 @@ def _resharding(alarms: Alarms, metrics: Metrics, parts: Parts) -> None:
     )
     alarms.add(
         "reshard-old",
-        f"A change of a shard count is not complete after {alarms.settings.reshard.stuck_hours} hours.",
+        f"A resize is not complete after {alarms.settings.reshard.stuck_hours} hours.",
         metrics.own(names.OLDEST_RESHARD, "Maximum", look),
         threshold=alarms.settings.reshard.stuck_hours,
         silence=Silence.UNKNOWN,
     )
     alarms.add(
         "reshard-not-started",
-        "A change of a shard count was requested and not started. The watch starts it within 15 minutes.",
+        "A resize was requested and not started. The watch starts it within 15 minutes.",
         _filled(reshard.lost),
         silence=Silence.CALM,
     )
     alarms.add(
         "watch-missed",
-        "The watch of changes of shard counts could not run.",
+        "The watch of resizes could not run.",
         _filled(reshard.missed),
         silence=Silence.CALM,
     )
     alarms.add(
         "watch-missed-silent",
-        f"The watch of changes of shard counts has not run for {MISSED_LOOKS * WATCH_MINUTES} minutes.",
+        f"The watch of resizes has not run for {MISSED_LOOKS * WATCH_MINUTES} minutes.",
         absence(metrics.own(names.RESHARDS_RUNNING, "SampleCount", look)),
         page="watch-missed",
         silence=Silence.FAULT,
@@ -244,7 +244,7 @@ def _growth(alarms: Alarms, metrics: Metrics) -> None:
     )
     alarms.add(
         "growth-refused-busy",
-        "Hot key ranges ask for more shards, and other changes of counts are in the way.",
+        "Hot key ranges ask for more shards, and other resizes are in the way.",
         metrics.own(names.GROWTH_REFUSED, "Sum", look),
         page="growth-refused",
         threshold=MOST_REFUSED_GROWTH,

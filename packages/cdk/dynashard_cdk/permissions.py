@@ -25,13 +25,13 @@ MOVE_ACTIONS: Final = (*WRITE_ACTIONS, "dynamodb:BatchGetItem", *CHECK_ACTIONS)
 """What moves items. It reads whole families by Scan and single partitions shard by shard, so it needs no index."""
 IDEMPOTENCY_ACTIONS: Final = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
 TOPOLOGY_ACTIONS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem")
-"""What reads views, writes the first record of an entity, and requests, pauses and aborts changes of counts."""
+"""What reads views, writes the first record of an entity, and requests, pauses and aborts resizes."""
 TOPOLOGY_SCAN_ACTIONS: Final = (*TOPOLOGY_ACTIONS, "dynamodb:Scan")
 """What also finds the records of all partitions of a family."""
 WORK_ACTIONS: Final = (*TOPOLOGY_SCAN_ACTIONS, "dynamodb:UpdateItem")
 """What also stores how far it has come."""
 CONTROLLER_ACTIONS: Final = (*WORK_ACTIONS, "dynamodb:DeleteItem")
-"""What also deletes the progress of changes that are complete."""
+"""What also deletes the progress of resizes that are complete."""
 STREAM_ACTIONS: Final = (
     "dynamodb:DescribeStream",
     "dynamodb:GetRecords",

@@ -53,7 +53,7 @@ class ReshardStack(FunctionStack):
         machine: the state machine; an execution carries one resize.
         advance, work, stop: the functions that take its steps.
         dispatch: the function that starts its executions.
-        watch: the function that starts changes again which have no execution.
+        watch: the function that starts resizes again which have no execution.
         operator: the function that other services and operators invoke.
         lost: stream records for which no execution could be started.
         missed: scheduled runs of the watch that failed.

@@ -128,24 +128,24 @@ class ApiSettings(Section):
 
 
 class ReshardSettings(Section):
-    """How changes of shard counts are carried out."""
+    """How resizes are carried out."""
 
     memory_mb: int = Field(default=1769, ge=256, le=10240)
     concurrency: int = Field(default=8, ge=1, le=40)
-    """Tasks of one change that run at once; Step Functions runs at most 40."""
+    """Tasks of one resize that run at once; Step Functions runs at most 40."""
     reserved_concurrency: int = Field(default=24, ge=1)
-    """Tasks of all changes that run at once."""
+    """Tasks of all resizes that run at once."""
     slice_seconds: int = Field(default=240, ge=10, le=780)
     """How long a function works on a task before it hands over to the next one; a function ends at 900."""
     stuck_hours: int = Field(default=24, ge=1)
-    """Age of a change at which an alarm rings."""
+    """Age of a resize at which an alarm rings."""
 
     @model_validator(mode="after")
     def _one_change_fits(self) -> Self:
         if self.reserved_concurrency < self.concurrency:
             raise ValueError(
                 f"reserved_concurrency {self.reserved_concurrency} is below concurrency {self.concurrency}: "
-                "the tasks of one change would be refused"
+                "the tasks of one resize would be refused"
             )
         return self
 
@@ -196,7 +196,7 @@ class GrowthSettings(Section):
     quiet_seconds: int = Field(default=86400, ge=1)
     """How long a count must have stayed without throttling before it is halved."""
     most_minutes: float = Field(default=10, gt=0)
-    """How long a change may be expected to take that starts by itself and moves items."""
+    """How long a resize may be expected to take that starts by itself and moves items."""
     mover_share: float = Field(default=0.2, gt=0, le=1)
     """The part of each shard's units that moving items may take."""
 

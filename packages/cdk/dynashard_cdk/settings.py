@@ -31,7 +31,7 @@ from dynashard_cdk.sections import (
 from dynashard_cdk.table_settings import TableSettings
 
 LEAST_OPERATION_SECONDS: Final = 10
-"""Least wait of a change of a shard count for an operation: commands and Python clients bound requests by it."""
+"""Least wait of a resize for an operation: commands and Python clients bound requests by it."""
 NOWHERE: Final = "000000000000"
 """The account of templates that must never be deployed: the CLI refuses any other account."""
 
@@ -88,7 +88,7 @@ class Settings(Section):
     topology_lease_seconds: int = Field(default=30, ge=1, le=900)
     """How long a reader may use a view of the shard counts."""
     topology_operation_seconds: int | None = Field(default=None, ge=1, le=900)
-    """Longest operation on the table, retries included; None for the API's timeout. Changes of counts wait for it."""
+    """Longest operation on the table, retries included; None for the API's timeout. Resizes wait for it."""
     topology_skew_seconds: int = Field(default=1, ge=0, le=60)
     """Most that two clocks may differ."""
     topology_clock_seconds: int = Field(default=5, ge=2, le=60)

@@ -23,7 +23,7 @@ class ShardedTable(Construct):
             function.add_environment(name, value)
 
     Both tables have point-in-time recovery and a stream: that of the items is for change data capture, that of the
-    topology for what carries out changes of shard counts. Both are billed on demand unless `billing` says otherwise.
+    topology for what carries out resizes. Both are billed on demand unless `billing` says otherwise.
 
     Attributes:
         table: the items, with the index slots of `dynashard.schema`, and a TTL.
@@ -55,7 +55,7 @@ class ShardedTable(Construct):
             "point_in_time_recovery_specification": dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True, recovery_period_in_days=RECOVERY_DAYS
             ),
-            # What is derived from items needs both images to see what changed. A resize request starts its change
+            # What is derived from items needs both images to see what changed. A resize request starts its execution
             # through the stream of the topology, so no second write can be missing.
             "dynamo_stream": dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
         }

@@ -267,7 +267,7 @@ def _await_rest(resharder: Resharder) -> None:
     while resharder.poll():
         status = resharder.status(_scope())
         if status.error:
-            raise SystemExit(f"the change has stopped: {status.error}")
+            raise SystemExit(f"the resize has stopped: {status.error}")
         time.sleep(0.5)
 
 

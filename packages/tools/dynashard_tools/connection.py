@@ -139,10 +139,15 @@ def open_backend(environment: str | None, *, reach: bool = True) -> Backend:
         none.
     """
     if (program := program_of(os.environ)) is not None:
-        if environment is not None:
-            raise CommandError(f"--env is an environment of a backend, and {VARIABLE} names the tables: unset one")
+        refuse_environment(environment)
         return _of_program(program)
     return _local(reach=reach) if environment is None else _deployed(environment)
+
+
+def refuse_environment(environment: str | None) -> None:
+    """Refuse an environment that is named although a program's tables are."""
+    if environment is not None:
+        raise CommandError(f"--env is an environment of a backend, and {VARIABLE} names the tables: unset one")
 
 
 def _of_program(program: Program) -> Backend:
@@ -214,7 +219,7 @@ def _deployed(environment: str) -> Backend:
         transport=transport,
         table=table,
         topology_table=topology_table,
-        # A lease other than the deployed one is safe: clients use the shorter one, and changes wait for the longer one.
+        # A lease other than the deployed one is safe: clients use the shorter one, and resizes wait for the longer one.
         timing=Timing(clocks=place["clocks"]),
         operation=place["operation_seconds"],
         worker="the executions of the environment's state machine show the reason",

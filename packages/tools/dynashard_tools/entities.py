@@ -40,6 +40,12 @@ def exposed(name: str) -> Exposed:
     )
 
 
+def loadable() -> list[Exposed]:
+    """Return what can be loaded: of a program, all; of a backend, what it does not write itself, such as copies."""
+    entities = declared().entities
+    return list(entities) if program_of(os.environ) else [each for each in entities if "create" in each.operations]
+
+
 def sharing(entity: EntityDefinition[Any]) -> tuple[str, ...]:
     """Return the names of the other entities that share an entity's logical partitions."""
     others = (definition(model) for model in models())

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from dynashard import Dynashard, definition
-from dynashard.entity.registry import REGISTRY
 from dynashard.growth.opening import Tables
 from dynashard_serving.declare import Exposed, exposure_of
 from dynashard_serving.discovery import found_in
@@ -26,11 +25,13 @@ class Program:
 
     Attributes:
         name: the value of the variable.
-        tables: its tables, and how it reaches them.
+        db: its `Dynashard`.
+        tables: the tables of that, and how it reaches them.
         domain: the entities that it has declared. The command line calls them by their classes' names.
     """
 
     name: str
+    db: Dynashard
     tables: Tables
     domain: Domain
 
@@ -51,7 +52,7 @@ def _program(name: str) -> Program:
     db = _opened(name, module, attribute)
     if db.tables is None:
         raise CommandError(f"{VARIABLE} is {name}, which has no table of shard counts: give it topology_table=")
-    return Program(name, db.tables, _domain(module))
+    return Program(name, db, db.tables, _domain(module, db))
 
 
 def _opened(name: str, module: str, attribute: str) -> Dynashard:
@@ -76,9 +77,13 @@ def _opened(name: str, module: str, attribute: str) -> Dynashard:
     return db
 
 
-def _domain(module: str) -> Domain:
-    """Return all that this process has declared, besides what packages of ours have."""
-    models = [each.model for each in REGISTRY.values() if not each.model.__module__.startswith("dynashard")]
+def _domain(module: str, db: Dynashard) -> Domain:
+    """Return the entities of the tables: all that this process has declared, or those that the program names.
+
+    Packages of ours declare some for the tables of backends.
+    """
+    known = [each.model for each in db.resharder().entities]
+    models = [each for each in known if not each.__module__.startswith("dynashard")]
     names = [model.__name__ for model in models]
     entities = [
         # Two versions of an entity may be classes of one name.

@@ -1,5 +1,6 @@
 """The command line on the tables of a program that has no backend."""
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,11 +22,21 @@ from tests.engine.command_line import CommandLine, Outcome
 pytestmark = pytest.mark.engine
 
 SHOP = """
-from dynashard import Dynashard, Entity, Key, Shards, connect, declared_counts, new_id
+from datetime import datetime
 
-class Order{n}(Entity, name="shop{n}.v1.Order", key=Key("{{customer}}", "{{id}}"), shards=Shards(2)):
+from dynashard import (
+    Dynashard, Entity, GrowthOptions, Index, Key, Registry, Shards, connect, created_at, declared_counts, new_id
+)
+
+class Order{n}(
+    Entity, name="shop{n}.v1.Order", key=Key("{{customer}}", "{{id}}"), shards=Shards(2),
+    indexes=[Index("GSI1", "by_product", partition="{{customer}}:{{product}}", sort="{{placed}}")],
+):
     customer: str
     id: str = new_id()
+    product: str = "tea"
+    pieces: int = 1
+    placed: datetime = created_at()
 
 def version(number):
     class Parcel{n}(Entity, name=f"parcel{n}.v{{number}}.Parcel", key=Key("{{customer}}", "{{id}}")):
@@ -43,6 +54,22 @@ def opened():
     return Dynashard(connected(), table="orders{n}", topology_table="counts{n}", cursor_keys=KEYS)
 
 db = opened()
+
+ADOPTED = {{"key": Key("{{site}}", "{{id}}", prefix="", separator="_"), "shards": Shards(2), "registry": Registry()}}
+
+class Row{n}(Entity, name="row{n}", **ADOPTED):
+    site: str
+    id: str
+
+class Line{n}(Entity, name="line{n}", **{{**ADOPTED, "registry": Registry()}}):
+    site: str
+    id: str
+
+def of(table, entity):
+    growth = GrowthOptions(entities=[entity])
+    return Dynashard(connected(), table=table, topology_table="counts{n}", cursor_keys=KEYS, growth=growth)
+
+rows, lines = of("orders{n}", Row{n}), of("lines{n}", Line{n})
 without = Dynashard(connected(), table="t", topology=declared_counts(topology_table=None), cursor_keys=KEYS)
 text = "orders"
 """
@@ -126,6 +153,61 @@ def test_a_verification_knows_which_parts_the_entities_have(program: Program) ->
     assert f"{name} has no copies to verify. Entities with some: " in copies.err
 
 
+def test_items_are_put_read_listed_and_deleted(program: Program) -> None:
+    name = f"Order{program.number}"
+    made = program.run("put", name, "customer=ada", "id=first", "product=rice", "pieces=3").summary
+    again = program.run("put", name, json.dumps({**made, "pieces": 4}), "--if-match", made["revision"]).summary
+    program.run("put", name, "customer=ada", "id=second", "product=tea")
+
+    got = program.run("get", name, "customer=ada", "id=first", "--consistent").summary
+    page = program.run("list", name, "customer=ada", "--order", "ordered", "--limit", "1", "--fields", "id").summary
+    rest = program.run("list", name, "customer=ada", "--order", "ordered", "--fields", "id", "--cursor", page["cursor"])
+    by_index = program.run("list", name, "customer=ada", "product=rice").summary
+    filtered = program.run("list", name, "customer=ada", "pieces=4").summary
+    gone = program.run("delete", name, "customer=ada", "id=first")
+
+    assert (again["pieces"], again["placed"]) == (4, made["placed"])
+    assert got == again
+    assert page["items"] == [{"id": "first"}]
+    assert rest.summary["items"] == [{"id": "second"}]
+    assert by_index["items"] == filtered["items"] == [again]
+    assert (gone.status, gone.out) == (0, "")
+    assert "(not_found)" in program.run("get", name, "customer=ada", "id=first").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["get", "customer=ada", "id=1", "producd=tea"], "has no field producd; did you mean product?"),
+        (["list", "customer=ada", "customer=bob"], "customer is given 2 times: give one value"),
+        (["put", "customer=ada", "pieces=none"], "pieces=none: "),
+        (["get", "customer=ada", "id=1", "--env", "dev"], "--env is an environment of a backend"),
+    ],
+)
+def test_a_mistyped_command_for_items_names_the_cure(program: Program, arguments: list[str], said: str) -> None:
+    ended = program.run(arguments[0], f"Order{program.number}", *arguments[1:])
+
+    assert ended.status == 1
+    assert said in ended.err
+
+
+def test_files_are_loaded_and_exported(program: Program) -> None:
+    name, folder = f"Order{program.number}", program.command_line.folder
+    (folder / "orders.csv").write_text("customer,id,pieces\nada,a,1\nada,b,2\nbob,c,3\n")
+
+    loaded = program.run("load", name, "orders.csv", "--json")
+    exported = program.run("export", name, "--to", "out.jsonl", "--json")
+
+    assert (loaded.status, loaded.summary["items"]) == (0, 3), loaded.err
+    assert (exported.status, exported.summary["items"]) == (0, 3), exported.err
+    rows = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+    assert sorted((row["customer"], row["id"], row["pieces"]) for row in rows) == [
+        ("ada", "a", 1),
+        ("ada", "b", 2),
+        ("bob", "c", 3),
+    ]
+
+
 def test_what_was_only_requested_is_carried_out_by_work(program: Program) -> None:
     made = program.fill("ada", 10)
     name = f"Order{program.number}"
@@ -140,6 +222,45 @@ def test_what_was_only_requested_is_carried_out_by_work(program: Program) -> Non
     assert (worked.status, worked.out) == (0, "nothing is changing any more\n")
     assert '"count": 4' in program.run("reshard", "status", name, "--json").out
     assert program.ids("ada") == made
+
+
+def test_throttles_are_read_in_the_region_that_is_named(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[tuple[str, str]] = []
+
+    class Aws:
+        """CloudWatch, with one throttle of writes, and DynamoDB, without contributor insights."""
+
+        def get_metric_data(self, *, MetricDataQueries: list[Any], **_: Any) -> dict[str, Any]:  # noqa: N803 - AWS's
+            names = [each["MetricStat"]["Metric"]["MetricName"] for each in MetricDataQueries]
+            hot = names.index("WriteKeyRangeThroughputThrottleEvents")
+            answer = {"Values": [], "StatusCode": "Complete"}
+            found = [{**answer, "Id": each["Id"]} for each in MetricDataQueries]
+            return {
+                "MetricDataResults": [{**each, "Values": [7.0]} if at == hot else each for at, each in enumerate(found)]
+            }
+
+        def describe_contributor_insights(self, **_: Any) -> dict[str, Any]:
+            return {"ContributorInsightsStatus": "DISABLED"}
+
+    def client(service: str, *, region_name: str) -> Aws:
+        opened.append((service, region_name))
+        return Aws()
+
+    monkeypatch.setattr("dynashard_serving.aws_services.client", client)
+
+    unnamed, named = program.run("hot"), program.run("hot", "--region", "eu-west-1")
+
+    assert "name its region with --region" in unnamed.out
+    assert "table writes: 7, hot key range" in named.out
+    assert opened == [("dynamodb", "eu-west-1"), ("cloudwatch", "eu-west-1")]
+    assert "contributor insights of" in named.err
+
+
+def test_a_region_is_refused_for_a_backend(command_line: CommandLine) -> None:
+    ended = command_line.run("hot", "--region", "eu-west-1")
+
+    assert ended.status == 1
+    assert "--region is for the tables of a program (DYNASHARD_DB)" in ended.err
 
 
 def test_a_paused_change_does_not_keep_work_waiting(program: Program) -> None:
@@ -172,6 +293,26 @@ def test_a_variable_that_leads_nowhere_is_refused_with_the_cure(program: Program
 
     assert (ended.status, ended.out) == (1, "")
     assert message.format(module=program.module) in ended.err
+
+
+def test_two_adopted_tables_without_prefixes_are_worked_on_in_one_program(program: Program) -> None:
+    row, line = f"Row{program.number}", f"Line{program.number}"
+    with sys.modules[program.module].lines as lines:
+        lines.create_tables()
+        program.run("put", row, "site=oslo", "id=1", db="rows")
+        for number in ("1", "2"):
+            program.run("put", line, "site=oslo", f"id={number}", db="lines")
+
+        listed = program.run("list", line, "site=oslo", "--order", "ordered", db="lines").summary["items"]
+        ended = program.run("reshard", "start", line, "--to", "4", "--wait", db="lines")
+        verified = [program.run("verify", "--json", db=db).summary for db in ("rows", "lines")]
+        unknown = program.run("topology", line, db="rows")
+
+        assert ended.status == 0, ended.err
+        assert [each["id"] for each in listed] == ["1", "2"]
+        assert [(each["items"], each["found"]) for each in verified] == [(1, {}), (2, {})]
+        assert f"no entity is called '{line}'" in unknown.err
+        lines.tables.transport.call("DeleteTable", {"TableName": f"lines{program.number}"})
 
 
 def test_two_versions_of_an_entity_are_named_in_full(program: Program) -> None:

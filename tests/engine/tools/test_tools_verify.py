@@ -131,3 +131,22 @@ def test_wrong_arguments_are_one_line(world: ReshardWorld) -> None:
     assert (unknown.status, parts.status) == (1, 1)
     assert "no entity is called 'nobody'" in unknown.err
     assert "has 2 parts" in parts.err
+
+
+def test_a_repair_of_edges_lists_the_half_that_it_writes_and_the_count_that_it_corrects(world: ReshardWorld) -> None:
+    backend(world)
+    lost = stored(world, lambda each: each["SK"]["S"] == "FANNED_BY.User.1")
+    lose_half_an_edge(world)
+
+    half = report(world, "follows", "--mend")[1]["findings"]
+    miscount(world)
+    count = report(world, "follows", "--mend")[1]["findings"]
+
+    [change] = next(each for each in half if each["kind"] == "edge")["changes"].items()
+    assert change[0] == "the other half of FAN_OF.Actor.5"
+    assert change[1]["old"] is None
+    assert change[1]["new"]["M"].items() <= lost.items()
+    assert {"node", "other", "since"} <= change[1]["new"]["M"].keys()
+    [finding] = count
+    [corrected] = finding["changes"].values()
+    assert int(corrected["old"]["N"]) == int(corrected["new"]["N"]) + 7

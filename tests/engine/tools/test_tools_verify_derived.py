@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -59,6 +59,29 @@ def test_copies_are_compared_and_repaired_without_a_look_at_anything_else(world:
     assert (right[0], right[1]["found"]) == (0, {})
     assert (orphans[0], orphans[1]["findings"][0]["detail"]) == (0, "copies: 3 too many")
     assert left == []
+
+
+def test_a_repair_of_copies_lists_what_they_were_and_are(world: ReshardWorld) -> None:
+    mine, copies = fire(world), ("incidents", TENANT, "--only", "copies", "--mend")
+
+    def changes() -> dict[str, Any]:
+        found: dict[str, Any] = report(world, *copies)[1]["findings"][0]["changes"]
+        return found
+
+    missing = changes()
+    row = stored(world, typed("participation.v1.Participation"))
+    put(world, {**row, "title": {"S": "Flood"}, "Rev": {"S": "wrong"}})
+    wrong = changes()
+    world.layer().collection(Incident).delete(mine)
+    extra = changes()
+
+    place = next(place for place in missing if row["SK"]["S"] in place)
+    assert len(missing) == len(extra) == 3
+    assert missing[place]["old"] is None
+    assert missing[place]["new"]["M"].items() <= row.items()
+    assert missing[place]["new"]["M"]["title"] == {"S": "Fire"}
+    assert wrong == {place: {"old": {"M": {"title": {"S": "Flood"}}}, "new": {"M": {"title": {"S": "Fire"}}}}}
+    assert extra[place] == {"old": missing[place]["new"], "new": None}
 
 
 def test_what_is_on_its_way_to_copies_and_roll_ups_is_no_fault(world: ReshardWorld) -> None:
@@ -214,6 +237,11 @@ def test_only_old_versions_of_attachments_that_no_item_points_to_are_removed(wor
     assert (young[0], young[1]["found"], young[1]["compared"]) == (0, {}, {"leftovers": 2})
     assert (found[0], found[1]["found"], found[1]["items"]) == (4, {"leftover": 1}, 0)
     assert (mended[0], mended[1]["mended"]) == (0, {"leftover": 1})
+    [finding] = mended[1]["findings"]
+    [(version, change)] = finding["changes"].items()
+    assert finding["where"].endswith("/ lost")
+    assert (change["old"]["M"]["SK"], change["old"]["M"]["Pieces"]) == ({"S": f"m#{version}"}, {"N": "1"})
+    assert change["new"] is None
     assert (again[0], again[1]["compared"]) == (0, {"leftovers": 1})
     assert incidents.get(kept, include=["details"]).details == [1]
 

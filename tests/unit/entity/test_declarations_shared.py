@@ -115,5 +115,5 @@ def test_two_entities_cannot_use_one_separator_without_a_prefix() -> None:
     registry = Registry()
     declare(registry=registry, key=Key("{tenant}", "{id}", "", "_"), shards=Shards(4))
 
-    with pytest.raises(DeclarationError, match=f"the keys of {NAME} use the separator '_' already"):
+    with pytest.raises(DeclarationError, match=f"the keys of {NAME} use the separator '_' already; if this entity is "):
         declare(name="other", registry=registry, key=Key("{tenant}", "{id}", "", "_"), shards=Shards(4))

@@ -85,7 +85,7 @@ def test_keys_that_rise_need_shards_and_the_declaration_is_named() -> None:
     assert "cannot help by itself" in said(plan)
 
 
-def test_keys_that_carry_their_time_are_advised_epochs_and_told_what_these_leave() -> None:
+def test_keys_that_carry_their_time_are_advised_epochs_with_what_these_leave() -> None:
     assert 'begin with their time: declare Shards(..., placement="epochs")' in said(planned(timed=True))
     assert "does not relieve updates and imports of old items" in said(planned(timed=True))
     assert 'If sort keys begin with their time, declare Shards(..., placement="epochs")' in said(planned())

@@ -168,7 +168,7 @@ SIXTEEN = range(16)
         (
             users(),
             status(target=8, stage="prepare", waits_for="empty_shards"),
-            "the change waits until the others are empty",
+            "the resize waits until the others are empty",
             "reshard abort users abc",
         ),
         (users(), None, "declares no shards", None),

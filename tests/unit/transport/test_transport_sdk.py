@@ -55,7 +55,7 @@ def test_the_sdk_transport_implements_the_interface(scripted: Script) -> None:
 
 
 def test_a_request_takes_no_longer_than_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This is the time that changes of shard counts wait between their phases."""
+    """This is the time that resizes wait between their phases."""
     left: list[float] = []
 
     def once(*_: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ Modules that functions share:
     declare, exposure, discovery, domain    what a domain declares and how it is served; how it is found
     operation_records                       the entity of writes that are done later
     documents, json_input                   items as JSON documents; JSON, read strictly
-    limits, tenants                         the bounds of a request; which texts are tenants
+    limits, request_bounds, tenants         the bounds of a request, and what keeps them; which texts are tenants
     refusals                                errors as callers see them
     idempotency, queue_messages             answers given once; messages between the API and the writer
     settings, backend, aws_services, start  the environment; the library opened from it; boto3; a light start

@@ -84,9 +84,9 @@ class LayerResult:
         lost: those among them that were not found in the end; None if nothing was read back.
         doubled: items that a listing has returned twice.
         stale: acknowledged items whose value is not the one that was acknowledged last.
-        moved: items that changes of counts have moved.
+        moved: items that resizes have moved.
         growth: events of the growth policy: their seconds, and what they say, the first of each kind.
-        changes: changes of counts: their seconds, and the phase and the counts from then on.
+        changes: resizes: their seconds, and the phase and the counts from then on.
         real_seconds: the CPU that the run took.
     """
 

@@ -130,7 +130,7 @@ class DemandSpec(_Part):
 
 
 class Resize(_Part):
-    """A change of a shard count that an operator starts.
+    """A resize that an operator starts.
 
     Attributes:
         at: when, in seconds.
@@ -161,8 +161,8 @@ class LayerSpec(_Part):
         placement: the placement that the entities declare; see `Shards`.
         most_shards: the ceiling of growth that they declare.
         lease: how long a view of the shard counts may be used.
-        operation: the longest operation that changes of counts wait for.
-        resizes: changes of counts by an operator.
+        operation: the longest operation that resizes wait for.
+        resizes: resizes by an operator.
         read_back: whether all acknowledged items are read after the run.
     """
 

@@ -7,5 +7,5 @@ Its modules:
     stream_consumer     invokes the function `changes` with the table's stream, as Lambda's event source mapping does
     stream              reads the stream, and stores positions in it
     queue_worker        invokes the function `writer` with the messages of the queues
-    resharding          carries out changes of shard counts
+    resharding          carries out resizes
 """

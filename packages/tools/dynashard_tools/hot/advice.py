@@ -95,11 +95,11 @@ def judged(hot: Hot, status: Status | None, *, most: int | None, begin: float = 
 def _under_way(status: Status, name: str) -> Verdict | None:
     if status.paused:
         reason = status.error or "an operator has paused it"
-        return Verdict(f"its change to {status.target} shards is paused: {reason}", f"reshard resume {name}")
+        return Verdict(f"its resize to {status.target} shards is paused: {reason}", f"reshard resume {name}")
     if status.waits_for == "empty_shards":
         waits = (
             f"it is shrinking from {status.count} to {status.target} shards: writers use the fewer shards already, and "
-            "the change waits until the others are empty. The growth policy takes it back at a throttle, or you can"
+            "the resize waits until the others are empty. The growth policy takes it back at a throttle, or you can"
         )
         return Verdict(waits, f"reshard abort {name}")
     return Verdict(_stage(status), f"reshard status {name} --watch") if status.busy else None

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
 
 from dynashard import definition
 from dynashard.resharding import Resharder, Scope, Status
+from dynashard_serving import aws_services
 from dynashard_tools.connection import Backend, open_backend
 from dynashard_tools.entities import declared, models
 from dynashard_tools.environments import environment_named
@@ -18,6 +20,7 @@ from dynashard_tools.hot.simulated import Simulated, simulated
 from dynashard_tools.hot.throttles import CAUSES, PAGES, SLOTS, CloudWatch, ThrottledKey, Throttles
 from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import show, utc_text
+from dynashard_tools.program import VARIABLE
 from dynashard_tools.reshard.description import line
 from dynashard_tools.reshard.scopes import own_scopes
 
@@ -35,17 +38,20 @@ def hot(
     minutes: Annotated[
         int, typer.Option("--minutes", min=1, max=MOST_MINUTES, help="How many minutes to look back.")
     ] = 15,
+    region: Annotated[
+        str | None, typer.Option(help="The region of a program's tables (DYNASHARD_DB), whose CloudWatch is read.")
+    ] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Show which keys DynamoDB throttles, why, and the command that helps.
 
-    With `--env` it reads CloudWatch: the throttles by reason, and the throttled keys by contributor insights. The local
-    stack has both only if it runs with SIMULATE. Without that, it shows the shard counts that are changing, and those
-    that have grown because of throttles.
+    With `--env` it reads CloudWatch: the throttles by reason, and the throttled keys by contributor insights; so it
+    does for the tables of a program (DYNASHARD_DB) with `--region`. The local stack has both only if it runs with
+    SIMULATE. Without that, it shows the shard counts that are changing, and those that have grown because of throttles.
     """
     backend = open_backend(environment)
-    source = _source(backend, environment)
+    source = _source(backend, environment, region)
     if source is None:
         _local(backend, as_json=as_json)
         return
@@ -68,10 +74,15 @@ def hot(
         raise CommandError(problems[0])
 
 
-def _source(backend: Backend, environment: str | None) -> CloudWatch | Simulated | None:
-    if environment is None:
+def _source(backend: Backend, environment: str | None, region: str | None) -> CloudWatch | Simulated | None:
+    if region is not None and not backend.drives:
+        raise CommandError(f"--region is for the tables of a program ({VARIABLE}); --env names those of a backend")
+    if environment is not None:
+        client = environment_named(environment).client
+    elif region is not None:
+        client = partial(aws_services.client, region_name=region)
+    else:
         return simulated(backend.endpoint)
-    client = environment_named(environment).client
     return CloudWatch(client("dynamodb"), client("cloudwatch"), backend.table, time.time)
 
 
@@ -139,5 +150,5 @@ def _local(backend: Backend, *, as_json: bool) -> None:
     summary = {name: [each.as_dict() for each in found] for name, found in (("changing", changing), ("grown", grown))}
     note = "without SIMULATE, the local stack has no metrics of throttles"
     if backend.drives:
-        note = f"CloudWatch has the throttles of {backend.table}; only those of a backend are read here"
+        note = f"CloudWatch has the throttles of {backend.table}: name its region with --region"
     show(summary, f"{note}. Shard counts that are changing or have grown:", *text, as_json=as_json)

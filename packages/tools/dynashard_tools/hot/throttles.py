@@ -101,7 +101,10 @@ class CloudWatch:
             status = found["ContributorInsightsStatus"]
             if status not in ("ENABLED", "ENABLING"):
                 of_what = slot or self.table
-                raise CommandError(f"contributor insights of {of_what} are {status}: deploy the data stack again")
+                raise CommandError(
+                    f"contributor insights of {of_what} are {status}: deploy the data stack again, or switch them on "
+                    f"(`aws dynamodb update-contributor-insights --contributor-insights-action ENABLE`)"
+                )
             rules: Sequence[str] = found.get("ContributorInsightsRuleList", [])
             wanted = [rule for rule in rules if _PARTITION_RULE in rule or _ITEM_RULE in rule]
             return [key for rule in wanted for key in self._report(rule, slot, minutes)]

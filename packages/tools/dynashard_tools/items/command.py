@@ -1,16 +1,14 @@
 """`dynashard get`, `list`, `put` and `delete`."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from dynashard import definition
-from dynashard_serving.declare import Exposed
-from dynashard_serving.documents import REVISION, TENANT
+from dynashard_serving.documents import REVISION
 from dynashard_tools.entities import exposed
 from dynashard_tools.failure import CommandError
+from dynashard_tools.items.access import items_of
 from dynashard_tools.items.arguments import STDIN, document, fields
-from dynashard_tools.items.invocation import invoke
 from dynashard_tools.items.printing import print_item, print_page
 from dynashard_tools.left_out import LeftOut
 from dynashard_tools.options import AsJson, EntityName, Environment
@@ -33,8 +31,7 @@ def get(
     One read: 0.5 read units for 4 KB, 1 if consistent.
     """
     wanted = exposed(entity)
-    request = {**_request("get", wanted, given := fields(wanted.entity, key)), "key": _without_tenant(given)}
-    print_item(invoke(environment, {**request, **_without_unset({"include": include, "consistent": consistent})}))
+    print_item(items_of(environment, wanted).get(fields(wanted.entity, key), include or [], consistent=consistent))
 
 
 def put(
@@ -59,8 +56,7 @@ def put(
     if len(documents) > 1:
         raise CommandError(f"{len(documents)} arguments are JSON; give one item")
     whole = document(documents[0] if documents else None, file, fields(wanted.entity, texts))
-    request = {**_request("put", wanted, whole), "item": whole, **_without_unset({"if_match": _revision(if_match)})}
-    print_item(invoke(environment, request)["item"])
+    print_item(items_of(environment, wanted).put(whole, _revision(if_match)))
 
 
 def delete(entity: EntityName, key: Key, if_match: IfMatch = None, environment: Environment = None) -> None:
@@ -69,8 +65,7 @@ def delete(entity: EntityName, key: Key, if_match: IfMatch = None, environment: 
     One write: 1 write unit for each KB, in the table and in each index.
     """
     wanted = exposed(entity)
-    request = {**_request("delete", wanted, given := fields(wanted.entity, key)), "key": _without_tenant(given)}
-    invoke(environment, {**request, **_without_unset({"if_match": _revision(if_match)})})
+    items_of(environment, wanted).delete(fields(wanted.entity, key), _revision(if_match))
 
 
 def list_(  # noqa: PLR0917 - typer calls it by name
@@ -102,8 +97,7 @@ def list_(  # noqa: PLR0917 - typer calls it by name
     cursor means the end. docs/listing.md gives the cost of each order.
     """
     wanted = exposed(entity)
-    chosen = fields(wanted.entity, given)
-    members = {
+    options = {
         "index": index,
         "limit": limit,
         "order": order,
@@ -115,41 +109,11 @@ def list_(  # noqa: PLR0917 - typer calls it by name
         "cursor": cursor,
         "consistent": consistent,
     }
-    choosing = _by_role(wanted, index, chosen) if wanted.operations else _without_tenant(chosen)
-    request = {**_request("list", wanted, chosen), **choosing, **_without_unset(members)}
     left_out = LeftOut()
-    page = invoke(environment, request, cursors=True, left_out=left_out)
+    chosen = {name: value for name, value in options.items() if value is not None and value is not False}
+    page = items_of(environment, wanted).page(fields(wanted.entity, given), chosen, left_out)
     print_page(page, [*wanted.entity.model_fields, REVISION], as_json=as_json)
     left_out.end()
-
-
-def _request(operation: str, wanted: Exposed, given: dict[str, Any]) -> dict[str, Any]:
-    return {"operation": operation, "entity": definition(wanted.entity).name, TENANT: given.get(TENANT)}
-
-
-def _without_unset(members: dict[str, Any]) -> dict[str, Any]:
-    """Leave out unset members, because some entities, such as edges, accept fewer."""
-    return {name: value for name, value in members.items() if value is not None and value is not False and value != []}
-
-
-def _without_tenant(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name != TENANT}
-
-
-def _by_role(wanted: Exposed, index: str | None, given: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Divide the fields of a listing as REST does: into those of the partition, of the sort key, and filters."""
-    entity = definition(wanted.entity)
-    # The backend refuses an index that does not exist.
-    by = entity if index is None else entity.indexes.get(index, entity)
-    parts: dict[str, dict[str, Any]] = {"partition": {}, "sort": {}, "filters": {}}
-    for name, value in _without_tenant(given).items():
-        if name in by.sort.fields and name not in by.partition.fields:
-            parts["sort"][name] = value
-        elif name in wanted.filters and name not in by.partition.fields:
-            parts["filters"][name] = value
-        else:
-            parts["partition"][name] = value
-    return {name: values for name, values in parts.items() if values}
 
 
 def _is_document(text: str) -> bool:

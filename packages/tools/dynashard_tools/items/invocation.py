@@ -3,14 +3,18 @@
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from dynashard import definition
 from dynashard.entity import Undecodable
 from dynashard.locations import CURSOR_SECRET_OUTPUT
 from dynashard_local.functions.specs import api_environment
 from dynashard_local.settings import Settings
 from dynashard_serving.commands.handler import Log, build_commands
+from dynashard_serving.declare import Exposed
+from dynashard_serving.documents import TENANT, Document
 from dynashard_serving.settings import ServingSettings, tenant_rule
 from dynashard_serving.telemetry.powertools import open_logger
 from dynashard_tools.connection import Backend, open_backend
@@ -27,6 +31,46 @@ class _RaisingLog(Log):
 
     def failed(self, error: Exception) -> None:
         raise error
+
+
+@dataclass(frozen=True, slots=True)
+class InvokedItems:
+    """The items of one entity of a backend; see `Items`."""
+
+    environment: str | None
+    exposed: Exposed
+
+    def get(self, key: Mapping[str, Any], include: Sequence[str], *, consistent: bool) -> Document:
+        """Return an item."""
+        members = {"key": _without_tenant(key), "include": include, "consistent": consistent}
+        found: Document = self._invoke("get", key, members)
+        return found
+
+    def put(self, item: Document, if_match: str | None) -> Document:
+        """Create or replace an item; return it as stored."""
+        found: Document = self._invoke("put", item, {"item": item, "if_match": if_match})["item"]
+        return found
+
+    def delete(self, key: Mapping[str, Any], if_match: str | None) -> None:
+        """Delete an item."""
+        self._invoke("delete", key, {"key": _without_tenant(key), "if_match": if_match})
+
+    def page(self, fields: Mapping[str, Any], options: Mapping[str, Any], left_out: LeftOut) -> Document:
+        """Return a page."""
+        index = options.get("index")
+        choosing = _by_role(self.exposed, index, fields) if self.exposed.operations else _without_tenant(fields)
+        found: Document = self._invoke("list", fields, {**choosing, **options}, left_out=left_out)
+        return found
+
+    def _invoke(
+        self, operation: str, given: Mapping[str, Any], members: Mapping[str, Any], left_out: LeftOut | None = None
+    ) -> Any:
+        request = {"operation": operation, "entity": definition(self.exposed.entity).name, TENANT: given.get(TENANT)}
+        # Unset members are left out, because some entities, such as edges, accept fewer. An item may be empty.
+        set_members = {
+            n: v for n, v in members.items() if n == "item" or (v is not None and v is not False and v != [])
+        }
+        return invoke(self.environment, {**request, **set_members}, cursors=operation == "list", left_out=left_out)
 
 
 def invoke(
@@ -83,3 +127,23 @@ def _line(error: Mapping[str, Any]) -> str:
     # Some messages end as sentences do; pydantic's do not.
     text = " ".join(f"{each.removesuffix('.')}." for each in named) if named else error["message"]
     return f"{text}{f' And {more} more.' if more else ''} ({error['code']})"
+
+
+def _without_tenant(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name != TENANT}
+
+
+def _by_role(exposed: Exposed, index: str | None, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Divide the fields of a listing as REST does: into those of the partition, of the sort key, and filters."""
+    entity = definition(exposed.entity)
+    # The backend refuses an index that does not exist.
+    by = entity if index is None else entity.indexes.get(index, entity)
+    parts: dict[str, dict[str, Any]] = {"partition": {}, "sort": {}, "filters": {}}
+    for name, value in _without_tenant(given).items():
+        if name in by.sort.fields and name not in by.partition.fields:
+            parts["sort"][name] = value
+        elif name in exposed.filters and name not in by.partition.fields:
+            parts["filters"][name] = value
+        else:
+            parts["partition"][name] = value
+    return {name: values for name, values in parts.items() if values}

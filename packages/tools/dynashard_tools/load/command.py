@@ -17,11 +17,10 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from dynashard.transport.interface import metered
 from dynashard_serving.declare import Exposed
 from dynashard_serving.documents import TENANT
-from dynashard_serving.domain import declared
 from dynashard_serving.settings import tenant_rule
 from dynashard_serving.tenants import TenantRule
 from dynashard_tools.connection import open_backend
-from dynashard_tools.entities import exposed, names_beginning
+from dynashard_tools.entities import exposed, loadable, names_beginning
 from dynashard_tools.failure import WITH_ERRORS, CommandError
 from dynashard_tools.files import file_errors
 from dynashard_tools.load.checkpoint import Checkpoint, CheckpointFile
@@ -32,8 +31,7 @@ from dynashard_tools.options import AsJson, Environment
 from dynashard_tools.printing import show
 
 Format = Literal["csv", "jsonl"]
-LOADED: Final = tuple(each.path for each in declared().entities if "create" in each.operations)
-"""What can be loaded: all entities but those that the backend itself writes, such as copies and roll-ups."""
+LOADED: Final = tuple(each.path for each in loadable())
 
 
 def load(  # noqa: PLR0917 - typer calls it by name
@@ -152,7 +150,7 @@ class Done:
 
 def _wanted(name: str, tenant: str | None, tenants: TenantRule) -> Exposed:
     found = exposed(name)
-    if "create" not in found.operations:
+    if found not in loadable():
         raise CommandError(f"{found.path} are written by the backend itself: load some of {', '.join(LOADED)}")
     if tenant is not None and TENANT not in found.entity.model_fields:
         raise CommandError(f"{found.path} have no {TENANT}: leave --tenant out")

@@ -22,7 +22,7 @@ NAMES: Final = ("intake", "operations")
 """The queue of items that are only added, and the queue of operations whose callers wait for them."""
 EVENTS: Final[Mapping[str, str]] = {
     "changes": "changes of items that a stream consumer could not handle",
-    "reshard": "changes of shard counts that did not start",
+    "reshard": "resizes that did not start",
     "watch": "runs of the watch that were missed",
 }
 """Dead-letter queues of events, which have no queue of their own, and what is on them."""

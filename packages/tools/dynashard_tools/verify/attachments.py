@@ -8,8 +8,9 @@ from dynashard.entity import EntityDefinition
 from dynashard.repository.conditions import is_live
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
-from dynashard_patterns.attachments.sweep import Swept, missing_pieces, sweep
-from dynashard_tools.verify.findings import Finding, Kind
+from dynashard_patterns.attachments.pieces import Manifest
+from dynashard_patterns.attachments.sweep import missing_pieces, sweep
+from dynashard_tools.verify.findings import Change, Finding, Kind
 from dynashard_tools.verify.parts import Check, Part
 from dynashard_tools.verify.stored import key_text
 
@@ -52,9 +53,14 @@ class LeftoversCheck(Check):
 
     def finish(self, advance: Callable[[int], None]) -> Iterator[Finding]:
         """Find the versions that no item points to."""
-        done = Swept()
         for done in sweep(self.db.store, self.entity, grace=self.grace, dry=not self.mend):
             advance(done.versions)
-        if done.removed:
-            detail = f"no item points to {done.removed:,} versions with {done.pieces:,} pieces"
-            yield Finding(Kind.LEFTOVER, self.entity.name, detail, done.removed, mended=self.mend)
+            for version in done.last:
+                yield _leftover(version, mended=self.mend)
+
+
+def _leftover(version: Manifest, *, mended: bool) -> Finding:
+    where = f"{version.place.key.partition} / {version.place.key.sort}"
+    detail = f"no item points to the version {version.version} of {version.place.kind}, {version.pieces:,} pieces"
+    changes = {version.version: Change({"M": version.stored()}, None)}
+    return Finding(Kind.LEFTOVER, where, detail, mended=mended, changes=changes)

@@ -1,18 +1,21 @@
 """Checks that both halves of an edge are stored, and that counters of edges are right."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, ClassVar, Final
 
-from dynashard.entity import EntityDefinition
+from dynashard.entity import EntityDefinition, definition
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
-from dynashard_patterns.edges import EdgeRepair, Edges
-from dynashard_tools.verify.findings import Finding, Kind
+from dynashard_patterns.edges import Edge, EdgeRepair, Edges
+from dynashard_tools.verify.findings import Change, Finding, Kind
 from dynashard_tools.verify.parts import Check, Part
 
 _NAMED: Final = 5
 """Missing halves of a node that a finding names."""
+_SHOWN: Final = 100
+"""Missing halves of a node that a finding has whole."""
 
 
 @dataclass
@@ -46,8 +49,16 @@ class EdgesCheck(Check):
                 # Edges that come and go may look wrong for a moment.
                 drift = (repair.repair if self.mend else repair.check)(tenant, node)
             if drift.halves:
-                detail = f"the other half is missing of {', '.join(drift.halves[:_NAMED])}"
-                yield Finding(Kind.EDGE, f"{tenant} {node}", detail, len(drift.halves), mended=drift.mended)
-            for way, off in drift.counted.items():
-                yield Finding(Kind.COUNT, f"{tenant} {node}", f"{way} is off by {off:+}", mended=drift.mended)
+                yield self._missing(f"{tenant} {node}", drift.halves, mended=drift.mended)
+            for way, count in drift.counted.items():
+                changes = {way: Change({"N": str(count.counted)}, {"N": str(count.edges)})}
+                detail = f"{way} is off by {count.off:+}"
+                yield Finding(Kind.COUNT, f"{tenant} {node}", detail, mended=drift.mended, changes=changes)
             advance(number)
+
+    def _missing(self, where: str, halves: Mapping[str, Edge], *, mended: bool) -> Finding:
+        encode = definition(self.declared.model).encode
+        shown = islice(halves.items(), _SHOWN)
+        changes = {f"the other half of {edge}": Change(None, {"M": encode(half.__dict__)}) for edge, half in shown}
+        detail = f"the other half is missing of {', '.join(islice(halves, _NAMED))}"
+        return Finding(Kind.EDGE, where, detail, len(halves), mended=mended, changes=changes)

@@ -19,7 +19,7 @@ class Kind(StrEnum):
     DOUBLE = "double"
     """A live item is stored where no reader looks for it, and another live item is at its home."""
     MARKER = "marker"
-    """A relocation marker is left over from a change that has ended."""
+    """A relocation marker is left over from a resize that has ended."""
     LOST_TARGET = "lost_target"
     """A relocation marker is at the home of a key, so writes of the key are refused."""
     INDEX = "index"
@@ -69,7 +69,8 @@ class Finding:
         where: the stored key, or the name of what differs.
         number: how many faults it stands for.
         mended: whether it was repaired.
-        changes: what its repair changes, by attribute: the old and the new value, None for an absent one.
+        changes: what its repair changes, by attribute, or by row if it changes several: the old and the new value,
+            None for an absent one. Of one finding, the first hundred.
     """
 
     kind: Kind

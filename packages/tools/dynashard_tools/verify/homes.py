@@ -33,7 +33,7 @@ class HomesCheck(Check):
 
     part: ClassVar[Part] = Part.ITEMS
     reads_items: ClassVar[bool] = True
-    repairs: ClassVar[str] = "move items to their homes, and delete relocation markers of changes that have ended"
+    repairs: ClassVar[str] = "move items to their homes, and delete relocation markers of resizes that have ended"
 
     store: Store
     records: TopologyRecords

@@ -1,7 +1,7 @@
 """Removes versions that no item points to: what interrupted writes and deletes, and items that expired, have left."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynashard.entity import EntityDefinition, ItemKey
@@ -18,12 +18,20 @@ from dynashard_patterns.attachments.versions import GRACE_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many versions a sweep has read, how many were too young, and how many, with their pieces, it removed."""
+    """How far a sweep has come.
+
+    Attributes:
+        versions: how many versions it has read.
+        young: how many of them were too young to judge.
+        removed: how many it has removed, with so many `pieces`.
+        last: what it removed since the state before.
+    """
 
     versions: int = 0
     young: int = 0
     removed: int = 0
     pieces: int = 0
+    last: tuple[Manifest, ...] = field(default=(), compare=False)
 
 
 def sweep(
@@ -59,6 +67,7 @@ def sweep(
                     done.young + len(page) - len(old),
                     done.removed + len(lost),
                     done.pieces + sum(each.pieces for each in lost),
+                    tuple(lost),
                 )
                 yield done
 

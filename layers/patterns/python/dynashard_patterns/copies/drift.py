@@ -2,8 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
-from dynashard.entity import Undecodable
+from dynashard.entity import Entity, Undecodable
+
+_SHOWN: Final = 100
+
+
+class Difference(NamedTuple):
+    """A copy that differs: as it is stored, and as its source says; None for an absent one."""
+
+    stored: Entity | None
+    wanted: Entity | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +24,23 @@ class Drift:
         missing: copies that there should be.
         wrong: copies that say something else than their source.
         extra: copies that there should not be, those of deleted sources included.
+        differences: the first hundred of all these copies.
     """
 
     missing: int = 0
     wrong: int = 0
     extra: int = 0
+    differences: tuple[Difference, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def between(
+        cls, missing: Sequence[Entity], wrong: Sequence[tuple[Entity, Entity]], extra: Sequence[Entity]
+    ) -> "Drift":
+        """Return the drift of some copies; those that are wrong as they are stored and as they should be."""
+        found = [Difference(None, copy) for copy in missing]
+        found += [Difference(stored, wanted) for stored, wanted in wrong]
+        found += [Difference(copy, None) for copy in extra]
+        return cls(len(missing), len(wrong), len(extra), tuple(found[:_SHOWN]))
 
     @property
     def total(self) -> int:
@@ -26,7 +48,8 @@ class Drift:
         return self.missing + self.wrong + self.extra
 
     def __add__(self, other: "Drift") -> "Drift":
-        return Drift(self.missing + other.missing, self.wrong + other.wrong, self.extra + other.extra)
+        differences = (*self.differences, *other.differences)[:_SHOWN]
+        return Drift(self.missing + other.missing, self.wrong + other.wrong, self.extra + other.extra, differences)
 
 
 @dataclass(frozen=True, slots=True)

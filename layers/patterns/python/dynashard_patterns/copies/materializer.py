@@ -111,11 +111,11 @@ class Materializer:
         stored = {self._entity.key_of(copy): copy for copy in self._stored(partition)}
         wanted = self._wanted(source, at)
         missing = [copy for at, copy in wanted.items() if at not in stored]
-        wrong = [copy for at, copy in wanted.items() if at in stored and not self._same(copy, stored[at])]
+        wrong = [(stored[at], copy) for at, copy in wanted.items() if at in stored and not self._same(copy, stored[at])]
         extra = [copy for at, copy in stored.items() if at not in wanted]
-        steps: list[Put | Delete] = [Put(copy) for copy in (*missing, *wrong)]
+        steps: list[Put | Delete] = [Put(copy) for copy in (*missing, *(copy for _, copy in wrong))]
         steps += [Delete(self.copy, copy, missing="ignore") for copy in extra]
-        return steps, Drift(len(missing), len(wrong), len(extra))
+        return steps, Drift.between(missing, wrong, extra)
 
     def _stored(self, partition: Mapping[str, Any]) -> Iterator[Entity]:
         for page in self._copies.pages(partition, order="shard", limit=_PAGE, consistent=True):

@@ -6,7 +6,7 @@ Source: "Falling In And Out Of Love with DynamoDB, Part II" of 0x74696d, whose k
 """
 
 from dynashard_patterns.edges.declaration import COUNT_KEY, EDGE_KEY, NODE, Edge, EdgeCount, Edges, newest
-from dynashard_patterns.edges.repair import Drift, EdgeRepair
+from dynashard_patterns.edges.repair import Drift, EdgeRepair, Miscount
 from dynashard_patterns.edges.store import Added, EdgeStore
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "EdgeRepair",
     "EdgeStore",
     "Edges",
+    "Miscount",
     "newest",
 ]

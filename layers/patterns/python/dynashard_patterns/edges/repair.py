@@ -4,10 +4,10 @@ Transactions keep them in agreement. Repair is for changes without transactions:
 hand.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Generic, Self
+from typing import Any, Final, Generic, NamedTuple, Self
 
 from dynashard import Dynashard
 from dynashard.errors import TransactionRefusedError
@@ -20,20 +20,32 @@ _TOGETHER: Final = 100
 _TRIES: Final = 3
 
 
+class Miscount(NamedTuple):
+    """What a counter says, and how many edges there are."""
+
+    counted: int
+    edges: int
+
+    @property
+    def off(self) -> int:
+        """By how much the counter is too high; below zero if it is too low."""
+        return self.counted - self.edges
+
+
 @dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Generic[E]):
     """What was found at a node.
 
     Attributes:
         node: the node.
-        halves: edges, as `way.other`, whose other half is missing.
-        counted: by way, the count of the counters less the number of edges, if they differ.
+        halves: edges whose other half is missing, as `way.other`, with that half.
+        counted: the counters that are wrong, by way.
         mended: whether all of it was mended. False if it was only looked for, or edges came and went all the time.
     """
 
     node: str
-    halves: tuple[str, ...]
-    counted: dict[str, int]
+    halves: Mapping[str, E]
+    counted: Mapping[str, Miscount]
     mended: bool
 
     @property
@@ -56,14 +68,14 @@ class EdgeRepair(Generic[E]):
         """Open what compares and repairs the edges of one kind. Costs nothing."""
         return cls(db.store, edges, EdgeStore.on(db, edges))
 
-    def check(self, tenant_id: str, node: str) -> Drift:
+    def check(self, tenant_id: str, node: str) -> Drift[E]:
         """Return what does not agree at a node. Edges that come and go meanwhile may be reported.
 
         Cost: 1 read unit for each 4 KB of the node's edges, and 1 for the other half of each; 2 round trips for 100.
         """
         return self._drift(tenant_id, node, mend=False)
 
-    def repair(self, tenant_id: str, node: str) -> Drift:
+    def repair(self, tenant_id: str, node: str) -> Drift[E]:
         """Write the missing halves of a node's edges, then set its counters right.
 
         Right under traffic: a half is written only while its other half exists, and a counter only if none of its
@@ -76,23 +88,23 @@ class EdgeRepair(Generic[E]):
         """
         return self._drift(tenant_id, node, mend=True)
 
-    def _drift(self, tenant_id: str, node: str, *, mend: bool) -> Drift:
-        halves: list[str] = []
+    def _drift(self, tenant_id: str, node: str, *, mend: bool) -> Drift[E]:
+        halves: dict[str, E] = {}
         settled = True
         for way in WAYS:
             for there, missing in self._halves(self._at.scan(tenant_id, node, way)):
-                halves.append(f"{there.way}.{there.other}")
+                halves[f"{there.way}.{there.other}"] = missing
                 settled = mend and self._at.complete(there, missing) and settled
-        counted: dict[str, int] = {}
+        counted: dict[str, Miscount] = {}
         counts = self._edges.counts
         for way in WAYS:
             if counts is None:
                 break
-            off, done = self._recount(counts, tenant_id, node, way, mend=mend)
-            if off:
-                counted[self._edges.called(way)] = off
+            found, done = self._recount(counts, tenant_id, node, way, mend=mend)
+            if found.off:
+                counted[self._edges.called(way)] = found
             settled = done and settled
-        return Drift(node, tuple(sorted(halves)), counted, settled and mend)
+        return Drift(node, dict(sorted(halves.items())), counted, settled and mend)
 
     def _halves(self, edges: Iterable[E]) -> Iterator[tuple[E, E]]:
         """Edges whose other half is not there, with that."""
@@ -102,23 +114,25 @@ class EdgeRepair(Generic[E]):
             found = self._items.batches.get(others, consistent=True)
             yield from ((edge, other) for edge, other, half in zip(some, others, found, strict=True) if half is None)
 
-    def _recount(self, counts: type[EdgeCount], tenant_id: str, node: str, way: Way, *, mend: bool) -> tuple[int, bool]:
-        """What a counter is off by, and whether it was set right, or was right."""
+    def _recount(
+        self, counts: type[EdgeCount], tenant_id: str, node: str, way: Way, *, mend: bool
+    ) -> tuple[Miscount, bool]:
+        """Return what a counter says and should say, and whether it was set right, or was right."""
         key = {"tenant_id": tenant_id, "node": node, "way": self._edges.called(way)}
         keys = self._edges.counter(way).keys(key)
-        off = 0
+        found = Miscount(0, 0)
         for _ in range(_TRIES):
             slots = Repository(self._store, counts).batches.get(keys, consistent=True)
             # Counted twice: a transaction shows item by item, so that one count might miss an edge that comes just now.
             there = {sum(1 for _ in self._at.scan(tenant_id, node, way)) for _ in range(2)}
             if len(there) > 1:
                 continue
-            off = sum(item.count for item in slots if item is not None) - there.pop()
-            if off == 0 or not mend:
-                return off, off == 0
-            if self._corrected(counts, keys, slots, -off):
-                return off, True
-        return off, False
+            found = Miscount(sum(item.count for item in slots if item is not None), there.pop())
+            if found.off == 0 or not mend:
+                return found, found.off == 0
+            if self._corrected(counts, keys, slots, -found.off):
+                return found, True
+        return found, False
 
     def _corrected(
         self, counts: type[EdgeCount], keys: Sequence[dict[str, Any]], slots: Sequence[EdgeCount | None], amount: int

@@ -3,7 +3,8 @@
 A request passes these layers from the first to the last, and its answer passes them back:
 
     App.handle              event of API Gateway to route, response to API Gateway's answer   request, response
-    Observer, LoadSignal    the line with its metrics, and how DynamoDB has answered          request_log, shedding
+    Observer                the line with its metrics                                         request_log
+    RequestBounds           the next five, which surround direct invocations too              request_bounds
     within                  the deadline: the time that Lambda leaves, less that of an answer
     metered                 the units and attempts of this request
     allowing                how many Queries it may send, and until when
@@ -23,11 +24,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dynashard.reads import allowing
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.service import Dynashard
-from dynashard.transport.deadline import within
-from dynashard.transport.interface import Transport, metered
+from dynashard.transport.interface import Transport
 from dynashard_serving.api.endpoints import Parts, makers_of
 from dynashard_serving.api.problems import CONTENT_TYPE, ProblemError, problem_of, problem_response, problem_text
 from dynashard_serving.api.request import TenantClaim, caller_of, is_http_event, path_of, request_id_of, tenant_of
@@ -38,8 +37,9 @@ from dynashard_serving.api.routes import UNKNOWN, Endpoint, Routes
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.backend import open_backend
 from dynashard_serving.domain import Domain, declared
-from dynashard_serving.limits import MAX_QUERIES, READING_SHARE, seconds_left, time_to_answer
+from dynashard_serving.limits import seconds_left
 from dynashard_serving.refusals import expected, one_line
+from dynashard_serving.request_bounds import RequestBounds
 from dynashard_serving.shedding import LoadSignal
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from dynashard_serving.idempotency import IdempotentCreates
 
 Answer = dict[str, Any]
-Clock = Callable[[], float]
 
 _INTERNAL_ERROR = 500
 _ROOT = f"{PREFIX}/"
@@ -63,25 +62,22 @@ class _Routed(NamedTuple):
     endpoint: Endpoint | None
 
 
+class _Performed(NamedTuple):
+    """The response to a request, the code of its refusal, and the error for the log if the fault is on our side."""
+
+    response: Response[Any]
+    code: str | None = None
+    logged: str | None = None
+
+
 class App:
     """The API. Threads may share it."""
 
-    def __init__(
-        self,
-        routes: Routes,
-        observer: Observer,
-        tenant_claim: TenantClaim,
-        clock: Clock,
-        *,
-        max_queries: int = MAX_QUERIES,
-        load: LoadSignal | None = None,
-    ) -> None:
+    def __init__(self, routes: Routes, observer: Observer, tenant_claim: TenantClaim, bounds: RequestBounds) -> None:
         self._routes = routes
         self._observer = observer
         self._tenant_claim = tenant_claim
-        self._max_queries = max_queries
-        self._clock = clock
-        self._load = load or LoadSignal(clock)
+        self._bounds = bounds
 
     def handle(self, event: Mapping[str, Any], context: Any = None) -> Answer:
         """Answer one event of an HTTP API (payload format 2.0).
@@ -94,20 +90,14 @@ class App:
         return gateway_answer(self._answered(_Routed(event, context, method, path, self._routes.find(path))))
 
     def _answered(self, request: _Routed) -> Response[Any]:
-        """Answer a request within its time and its allowance, and leave its line in the log."""
-        started, request_id = self._clock(), request_id_of(request.event, request.context)
-        endpoint, left = request.endpoint, seconds_left(request.context)
-        expensive = endpoint is not None and endpoint.expensive and request.method in ("GET", "HEAD")
-        code, logged = None, None
-        with within(time_to_answer(left)), metered() as meter, allowing(self._max_queries, left * READING_SHARE):
-            try:
-                if expensive:
-                    self._load.refuse_expensive()
-                response = self._performed(request)
-            except Exception as error:  # noqa: BLE001 - the one place where every error becomes an answer
-                response, code, logged = self._refused(error, request_id)
-        seconds = self._clock() - started
-        self._load.observe(meter, seconds, expensive=expensive, code=code)
+        """Answer a request within its bounds, and leave its line in the log."""
+        endpoint, request_id = request.endpoint, request_id_of(request.event, request.context)
+        (response, code, logged), used = self._bounds.run(
+            lambda: self._performed(request),
+            lambda error: self._refused(error, request_id),
+            left=seconds_left(request.context),
+            expensive=endpoint is not None and endpoint.expensive and request.method in ("GET", "HEAD"),
+        )
         response.headers["X-Request-Id"] = request_id
         if request.method == "HEAD":
             response.body = ""
@@ -118,8 +108,8 @@ class App:
                 route=UNKNOWN if endpoint is None else endpoint.template,
                 status=response.status_code,
                 tenant=self._tenant_of(request.event),
-                milliseconds=seconds * 1000,
-                meter=meter,
+                milliseconds=used.seconds * 1000,
+                meter=used.meter,
                 code=code,
                 error=logged,
                 items=response.items,
@@ -130,20 +120,19 @@ class App:
         )
         return response
 
-    def _performed(self, request: _Routed) -> Response[Any]:
+    def _performed(self, request: _Routed) -> _Performed:
         handler = None if request.endpoint is None else request.endpoint.handler(request.method)
         if handler is None:
             raise self._routes.refusal(request.method, request.path)
-        return handler(request.event, request.path, request.context)
+        return _Performed(handler(request.event, request.path, request.context))
 
-    def _refused(self, error: Exception, request_id: str) -> tuple[Response[Any], str, str | None]:
-        """Return the response, its code, and the error for the log if the fault is on our side."""
+    def _refused(self, error: Exception, request_id: str) -> _Performed:
         (refusal, headers), logged = problem_of(error), None
         if refusal.status >= _INTERNAL_ERROR:
             logged = one_line(error)
             if not expected(error):
                 self._observer.failed(request_id, error)
-        return problem_response(refusal, headers, request_id), refusal.code, logged
+        return _Performed(problem_response(refusal, headers, request_id), refusal.code, logged)
 
     def _tenant_of(self, event: Mapping[str, Any]) -> str | None:
         try:
@@ -181,11 +170,11 @@ def build_app(
         clock=runtime.clock,
     )
     load = LoadSignal(runtime.clock, runtime.random)
-    routes = Routes(makers_of(parts))
-    return App(routes, observer, settings.tenant, runtime.clock, max_queries=settings.max_queries, load=load)
+    bounds = RequestBounds(runtime.clock, load, max_queries=settings.max_queries)
+    return App(Routes(makers_of(parts)), observer, settings.tenant, bounds)
 
 
-def _idempotent_creates(settings: Settings, transport: Transport, clock: Clock) -> "IdempotentCreates":
+def _idempotent_creates(settings: Settings, transport: Transport, clock: Callable[[], float]) -> "IdempotentCreates":
     from dynashard_serving.idempotency import IdempotentCreates  # noqa: PLC0415 - only for writes
 
     return IdempotentCreates(settings.idempotency_table, transport, clock=clock)

@@ -4,10 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dynashard.errors import AnswerTooLargeError, InputError
-from dynashard.reads import allowing
 from dynashard.service import Dynashard
-from dynashard.transport.deadline import within
-from dynashard.transport.interface import metered
 from dynashard_serving.commands.items import Entities
 from dynashard_serving.commands.request import NAMES, Asked, Members, mapping, tenant_in
 from dynashard_serving.commands.served import find
@@ -15,11 +12,12 @@ from dynashard_serving.commands.systems import systems
 from dynashard_serving.documents import written
 from dynashard_serving.domain import Domain
 from dynashard_serving.idempotency import IdempotentCreates
-from dynashard_serving.limits import LONGEST_SECONDS, MAX_ANSWER_BYTES, MAX_QUERIES, READING_SHARE, time_to_answer
+from dynashard_serving.limits import LONGEST_SECONDS, MAX_ANSWER_BYTES
 from dynashard_serving.operations.outcomes import Outcome, done, refused
 from dynashard_serving.operations.served import OperationError, Served, served_by_name
 from dynashard_serving.refusals import refusal_of
-from dynashard_serving.shedding import LoadSignal, is_expensive
+from dynashard_serving.request_bounds import RequestBounds
+from dynashard_serving.shedding import is_expensive
 from dynashard_serving.tenants import TenantRule
 
 _UNABLE: Final = "{} is not served with {}; it is with {}."
@@ -37,13 +35,10 @@ class Commands:
         clock: Callable[[], float],
         *,
         tenants: TenantRule,
-        max_queries: int = MAX_QUERIES,
-        load: LoadSignal | None = None,
+        bounds: RequestBounds,
     ) -> None:
-        self._max_queries = max_queries
+        self._bounds = bounds
         self._tenants = tenants
-        self._load = load or LoadSignal(clock)
-        self._clock = clock
         self._entities = served_by_name(domain.entities)
         self._systems = systems(backend, domain.declarations.served)
         self._log_error = log_error
@@ -68,24 +63,21 @@ class Commands:
 
         Cost: what the operation costs.
         """
-        code, started = None, self._clock()
-        expensive = is_expensive(event)
-        reading = seconds * READING_SHARE
-        with within(time_to_answer(seconds)), metered() as meter, allowing(self._max_queries, reading):
-            try:
-                if expensive:
-                    self._load.refuse_expensive()
-                answer = _fitting(done(self._result(mapping(event), seconds)))
-            except Exception as error:  # noqa: BLE001 -- the one place where every error becomes an answer
-                refusal = refusal_of(error)
-                if refusal.ours:
-                    self._log_error(error)
-                answer, code = refused(error), refusal.code
-        if meter.undecodable:
-            keys = [{"partition_key": place, "sort_key": sort} for place, sort in meter.undecodable_keys]
-            answer = {**answer, "undecodable": {"number": meter.undecodable, "keys": keys}}
-        self._load.observe(meter, self._clock() - started, expensive=expensive, code=code)
+        answer, used = self._bounds.run(
+            lambda: _fitting(done(self._result(mapping(event), seconds))),
+            self._refused,
+            left=seconds,
+            expensive=is_expensive(event),
+        )
+        if number := used.meter.undecodable:
+            keys = [{"partition_key": place, "sort_key": sort} for place, sort in used.meter.undecodable_keys]
+            answer = {**answer, "undecodable": {"number": number, "keys": keys}}
         return answer
+
+    def _refused(self, error: Exception) -> Outcome:
+        if refusal_of(error).ours:
+            self._log_error(error)
+        return refused(error)
 
     def _result(self, event: Mapping[str, Any], seconds: float) -> Any:
         operation = event.get("operation")

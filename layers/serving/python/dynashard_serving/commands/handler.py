@@ -21,6 +21,7 @@ with uncollected():
     from dynashard_serving.domain import Domain, declared
     from dynashard_serving.idempotency import IdempotentCreates
     from dynashard_serving.limits import seconds_left
+    from dynashard_serving.request_bounds import RequestBounds
     from dynashard_serving.settings import ServingSettings
     from dynashard_serving.shedding import LoadSignal
     from dynashard_serving.telemetry import metric_names as names
@@ -66,8 +67,9 @@ def build_commands(
         observer.failed,
         runtime.clock,
         tenants=settings.tenants,
-        max_queries=settings.max_queries,
-        load=LoadSignal(runtime.clock, runtime.random),
+        bounds=RequestBounds(
+            runtime.clock, LoadSignal(runtime.clock, runtime.random), max_queries=settings.max_queries
+        ),
     )
 
 

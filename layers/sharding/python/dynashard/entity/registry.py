@@ -32,7 +32,10 @@ class Registry(dict[str, EntityDefinition[Any]]):
         if entity.name in self:
             yield "another entity has this name; write another, such as one with v2"
         if family and entity.separator != DEFAULT_SEPARATOR:
-            yield f"the keys of {family[0].name} use the separator {entity.separator!r} already"
+            yield (
+                f"the keys of {family[0].name} use the separator {entity.separator!r} already; if this entity is "
+                "stored in another table, give it a registry of its own: registry=Registry()"
+            )
         for member in family:
             if entity.partition.shape() != member.partition.shape():
                 yield (

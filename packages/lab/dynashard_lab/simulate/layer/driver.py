@@ -1,4 +1,4 @@
-"""Carries out changes of shard counts, as the state machine of a deployment does."""
+"""Carries out resizes, as the state machine of a deployment does."""
 
 from collections import deque
 from typing import Final

@@ -67,7 +67,7 @@ def open_process(world: World, layer: LayerSpec, models: Sequence[type[Entity]],
 
 
 def open_resharder(world: World, layer: LayerSpec, models: Sequence[type[Entity]], limits: LimitSettings) -> Resharder:
-    """Return what carries out changes of counts: the controller and the mover. `limits` are those of a partition."""
+    """Return what carries out resizes: the controller and the mover. `limits` are those of a partition."""
     return Resharder(
         VirtualTransport(world, request_seconds=layer.request_seconds, operation_seconds=layer.operation),
         table=TABLE,

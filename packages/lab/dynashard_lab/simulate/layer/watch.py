@@ -1,4 +1,4 @@
-"""Watches a run of the layer: its points, the changes of its counts, and when throttled operations have gone."""
+"""Watches a run of the layer: its points, the resizes, and when throttled operations have gone."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
