@@ -1,5 +1,7 @@
 """The rules of the protocol, each by what would go wrong without it: no key is ever placed by two counts."""
 
+from dataclasses import replace
+
 import pytest
 
 from dynashard.errors import (
@@ -12,15 +14,18 @@ from dynashard.errors import (
 )
 from dynashard.key_time import KSUID
 from dynashard.resharding import Status
+from dynashard.resharding.resize import Resize
 from dynashard.runtime import Runtime
-from dynashard.testing.faults import Late, lost_answer
+from dynashard.testing.faults import FaultyTransport, Late, lost_answer
 from dynashard.topology import EpochState, TopologyTable
 from dynashard.topology.epochs import MOST_EPOCHS
+from dynashard.topology.records import first_record
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.direct.choice import transport_for
 from dynashard.transport.interface import Settings
 from dynashard.transport.sdk import SdkTransport
 from tests.engine.epochs.epochs_world import CLOCKS, LEASE, TIMING, Epochs, Event, partition, whole
+from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
@@ -421,6 +426,38 @@ def test_growing_costs_few_requests_whatever_the_partition_holds(world: Epochs) 
     assert sent[0] == sent[1]
     assert sent[0][1] <= 3
     assert sent[0][2:] == [2, 0]
+
+
+def test_a_partition_of_a_hundred_million_items_grows_like_one_of_a_thousand(world: Epochs) -> None:
+    """The large one has its items by its record alone: what a former resize has counted and moved there."""
+    small, large = partition("small"), partition("large")
+    for number in range(10):
+        world.process().collection(Event).batch_write(
+            [Event(tenant="small", id=world.id(), n=number) for _ in range(100)]
+        )
+    counted = Resize("former", 8, 1, tasks=8, total=10**8, moved=10**8, write_units=5e8).stored()
+    sent: list[list[tuple[str, str]]] = []
+    took: list[float] = []
+    for scope in (small, large):
+        world.process().collection(Event).find(tenant=str(scope.partition).rpartition(":")[2], id=world.id())
+        record = first_record(scope.key, 1, now=world.clock() - 1000, lease=LEASE).revised(world.clock() - 900)
+        TopologyTable(world.inner, world.topology).create(record if scope is small else replace(record, resize=counted))
+        recording, begun = RecordingTransport(world.inner), world.clock()
+        resharder = world.resharder(wire=FaultyTransport(recording))
+        estimate = resharder.estimate(scope, 16)
+        resharder.start(scope, 16)
+        world.finish(scope, resharder)
+        requests = zip(recording.operations, map(str, recording.requests), strict=True)
+        sent.append([(operation, world.table) for operation, text in requests if world.table in text])
+        sent.append([(operation, "") for operation in recording.operations])
+        took += [world.clock() - begun, estimate.seconds, estimate.write_units + estimate.read_units]
+
+    assert sent[0] == sent[2] == []
+    assert sent[1] == sent[3]
+    assert len(sent[1]) <= 20
+    assert took[:3] == took[3:]
+    assert took[2] == 0
+    assert world.counts(large.key) == world.counts(small.key) == [(1, "confirmed"), (16, "confirmed")]
 
 
 def test_a_family_does_not_change_while_one_of_its_partitions_has_no_record_yet(world: Epochs) -> None:

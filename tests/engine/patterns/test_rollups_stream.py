@@ -10,6 +10,7 @@ from domain.samples.pings import Ping
 from domain.samples.plays import PLAYS
 from dynashard import Dynashard
 from dynashard.errors import AlreadyExistsError
+from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_patterns.changes import DeadLetter, Dispatcher
@@ -49,7 +50,8 @@ def test_each_change_of_the_stream_is_counted_once(
     wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB
 ) -> None:
     stream = Streamed(engine_url, dynamodb).on(table)
-    db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
+    later = Runtime((DAY + timedelta(days=1)).timestamp)
+    db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, runtime=later)
     stored, letters = [ping(number) for number in range(60)], list[DeadLetter]()
     pings = db.collection(Ping)
 

@@ -67,9 +67,14 @@ class Followed:
         self.letters: list[DeadLetter] = []
         shard = stream(table)
         ping = Ping(**EPISODE, at=AT, id="p1", session_id="s", seconds=40)
-        Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS).collection(Ping).create(
-            ping
+        db = Dynashard(
+            transport,
+            table=table,
+            topology=DeclaredTopology(),
+            cursor_keys=CURSOR_KEYS,
+            runtime=Runtime(AT.timestamp),
         )
+        db.collection(Ping).create(ping)
         self.records = records_of(shard)
 
     def follower(self, *, below: bool, mode: Any = "on") -> Dispatcher:

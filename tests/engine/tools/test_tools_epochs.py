@@ -17,6 +17,7 @@ pytestmark = pytest.mark.engine
 
 FILE = "/shared/menu.txt"
 PARTITION = Scope(definition(OrderedAccess), f"audit.v1.OrderedAccess:abc:{FILE}")
+FIELDS = {"tenant_id": "abc", "path": FILE}
 NAMED = ("ordered-accesses", f"abc:{FILE}")
 
 
@@ -136,3 +137,24 @@ def test_a_load_that_is_throttled_says_what_growth_cannot_do_for_it(
 
     assert loaded.status == 1
     assert "an import of old keys needs its shards from the start" in loaded.err
+
+
+def test_exports_and_purges_have_the_items_of_all_epochs(world: ReshardWorld, tmp_path: Path) -> None:
+    for count in (4, 16):
+        log(world, 5)
+        grow(world, count)
+        world.pass_by(1.0)
+    log(world, 5)
+    of_the_entity, of_the_account = tmp_path / "log.jsonl", tmp_path / "account.jsonl"
+
+    exported = world.run("export", "ordered-accesses", "--to", of_the_entity, "--json")
+    account = world.run("account", "export", "abc", "--to", of_the_account, "--json")
+    shards = {shard.partition_key for shard in world.layer().collection(OrderedAccess).shards(FIELDS) if shard.items}
+    purged = world.run("account", "purge", "abc", "--confirm", "abc", "--json")
+
+    stored = sorted(json.loads(line)["accessed_at"] for line in of_the_entity.read_text().splitlines())
+    assert (exported.status, len(set(stored))) == (0, 15)
+    assert account.summary["entities"] == {"audit.v1.OrderedAccess": 15}
+    assert len(shards) > 4
+    assert purged.summary["types"]["audit.v1.OrderedAccess"] == 15
+    assert world.layer().collection(OrderedAccess).count(FIELDS) == 0

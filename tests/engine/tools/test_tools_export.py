@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from domain.samples.pings import Ping
 from dynashard import Dynashard, Entity, Key, Registry
+from dynashard.runtime import Runtime
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
@@ -30,7 +31,10 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture
 def pings(wire: Transport, local_table: str) -> Collection[Ping]:
-    return Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS).collection(Ping)
+    # A process in December, so that the tests may be run on any day.
+    later = Runtime((DAY + timedelta(days=30)).timestamp)
+    db = Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, runtime=later)
+    return db.collection(Ping)
 
 
 @pytest.fixture

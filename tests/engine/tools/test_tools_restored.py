@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from domain.samples.audit import AccessAction, OrderedAccess
 from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Scope
@@ -124,3 +126,87 @@ def test_one_restored_table_without_the_other_is_refused(world: ReshardWorld) ->
 
     assert ended.status == 1
     assert "set both RESTORED_TABLE and RESTORED_TOPOLOGY, or neither" in ended.err
+
+
+LOG = Scope(definition(OrderedAccess), f"audit.v1.OrderedAccess:{TENANT}:/a")
+LOG_FIELDS = {"tenant_id": TENANT, "path": "/a"}
+
+
+def log(world: ReshardWorld, *ids: str) -> list[str]:
+    """Write accesses to a file, of now; return their ids."""
+    items = world.layer().collection(OrderedAccess)
+    for each in ids:
+        at = datetime.fromtimestamp(world.clock(), UTC)
+        items.create(**LOG_FIELDS, accessed_at=at, id=each, action=AccessAction.READ, user_id="ada")
+    return list(ids)
+
+
+def found(world: ReshardWorld) -> list[str]:
+    """Return the ids of all accesses that a listing has, and that are found by their keys as well."""
+    items = world.layer().collection(OrderedAccess)
+    listed = [item for page in items.pages(LOG_FIELDS, order="ordered", limit=7) for item in page.items]
+    assert items.batch_get(listed) == listed
+    return [item.id for item in listed]
+
+
+def grow(world: ReshardWorld, to: int) -> None:
+    world.resharder().start(LOG, to)
+    world.bring_to(LOG, "stable")
+    world.pass_by(1.0)
+
+
+def test_a_table_of_an_earlier_moment_is_right_under_a_later_history_of_epochs(world: ReshardWorld) -> None:
+    before = log(world, *BEFORE[:10])
+    grow(world, 4)
+    before += log(world, *BEFORE[10:20])
+    copied(world, world.table)
+    grow(world, 16)
+    log(world, "written-later")
+    copied(world, world.topology_table)
+    back = restored(world)
+
+    assert found(back) == before
+    verified = back.run("verify", "ordered-accesses", f"{TENANT}:/a")
+    assert (verified.status, verified.err) == (0, "")
+    assert found(back) + log(back, "after") == found(back)
+
+
+@pytest.mark.parametrize("stage", ["pending", "confirmed"])
+def test_tables_of_a_moment_before_an_epoch_begins_continue_its_resize(world: ReshardWorld, stage: str) -> None:
+    before = log(world, *BEFORE[:10])
+    grow(world, 4)
+    before += log(world, *BEFORE[10:20])
+    world.resharder().start(LOG, 16)
+    world.bring_to(LOG, stage)
+    before += log(world, *BEFORE[20:])
+    copied(world, world.table)
+    copied(world, world.topology_table)
+    world.bring_to(LOG, "stable")
+    log(world, "written-later")
+    back = restored(world)
+
+    assert found(back) == before
+    back.bring_to(LOG, "stable")
+    back.pass_by(1.0)
+    before += log(back, *(f"after{number}" for number in range(20)))
+
+    assert found(back) == before
+    assert back.run("verify", "ordered-accesses", f"{TENANT}:/a").status == 0
+    assert back.resharder().status(LOG).count == 16
+    assert "written-later" in found(world)
+
+
+def test_a_history_that_lacks_epochs_of_the_table_is_reported_and_repaired(world: ReshardWorld) -> None:
+    before = log(world, *BEFORE[:10])
+    copied(world, world.topology_table)
+    grow(world, 16)
+    before += log(world, *BEFORE[10:])
+    copied(world, world.table)
+    back = restored(world)
+
+    reported = back.run("verify")
+    repaired = back.run("verify", "--mend")
+
+    assert (reported.status, repaired.status) == (4, 0)
+    assert back.resharder().status(LOG).count == 1
+    assert found(back) == before

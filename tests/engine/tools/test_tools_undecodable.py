@@ -41,7 +41,9 @@ class Stored:
 
     def __init__(self, wire: Transport, table: str) -> None:
         self.wire, self.table, self.tenant = wire, table, uuid4().hex
-        self.db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
+        # A process of the next day, so that the tests may be run on any day.
+        later = Runtime((NOON + timedelta(days=1)).timestamp)
+        self.db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, runtime=later)
         of = {"tenant_id": self.tenant}
         users = [User(**of, id=f"u{n:03}", email=f"u{n}@b", display_name="U", department="eng") for n in range(SIZE)]
         incidents = [

@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from email.utils import formatdate
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dynashard_checks.verify_aws.check import Outcome, Verdict, compare
+from dynashard_checks.verify_aws.checks import clocks
 from dynashard_checks.verify_aws.checks.api import forged, judge_header_sizes
 from dynashard_checks.verify_aws.checks.capacity import judge_much, judge_switches, judge_together
 from dynashard_checks.verify_aws.checks.hot_keys import Measured, judge_rates
@@ -15,7 +18,7 @@ from dynashard_checks.verify_aws.checks.queues import judge_characters
 from dynashard_checks.verify_aws.checks.streams import judge_expiry, judge_order
 from dynashard_checks.verify_aws.checks.throttles import judge_reasons, judge_unexplained
 from dynashard_checks.verify_aws.checks.transactions import judge_conflicts, judge_moves, state_of
-from dynashard_checks.verify_aws.context import Answer
+from dynashard_checks.verify_aws.context import Answer, Clock, Context
 from dynashard_checks.verify_aws.load import Traffic, reasons_of
 
 pytestmark = pytest.mark.unit
@@ -265,3 +268,39 @@ def test_a_difference_names_what_was_expected_and_what_was_seen() -> None:
 
 def test_a_token_that_is_no_jwt_cannot_be_forged() -> None:
     assert forged("garbage") == {}
+
+
+def dates(*seconds: float | None) -> Outcome:
+    """Return what the check of dates says of a server that is so many seconds behind at each request; None: no date."""
+    time, behind = [1_800_000_000.25], iter(seconds)
+
+    def answered(**_: Any) -> dict[str, Any]:
+        time[0] += 0.1
+        late = next(behind)
+        headers = {} if late is None else {"date": formatdate(int(time[0] - late), usegmt=True)}
+        return {"ResponseMetadata": {"HTTPHeaders": headers}}
+
+    def passes(pause: float) -> None:
+        time[0] += pause
+
+    service = SimpleNamespace(list_tables=answered, list_streams=answered)
+    context = Context(lambda *_, **__: service, None, None, Clock(lambda: time[0], passes))  # type: ignore[arg-type]
+    return clocks.answer_dates(context)
+
+
+@pytest.mark.parametrize(
+    ("late", "verdict", "words"),
+    [
+        ([0.0] * 40, Verdict.HOLDS, "33 dates agree; this machine's clock is -0.15 to +0.05 s off"),
+        ([90.0] * 40, Verdict.HOLDS, "+89.85 to +90.05 s off"),
+        ([0.0] * 20 + [3.0] * 20, Verdict.DIFFERS, "contradict each other by 2.80 s"),
+        ([0.0] * 20 + [None] * 20, Verdict.DIFFERS, "an answer has no `Date`"),
+    ],
+)
+def test_dates_of_one_clock_agree_however_far_this_machine_is_off(
+    late: list[float | None], verdict: Verdict, words: str
+) -> None:
+    outcome = dates(*late)
+
+    assert outcome.verdict is verdict
+    assert words in outcome.seen

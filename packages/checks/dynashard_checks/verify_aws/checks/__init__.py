@@ -6,6 +6,7 @@ from dynashard_checks.verify_aws.check import Check
 from dynashard_checks.verify_aws.checks import (
     api,
     capacity,
+    clocks,
     hot_keys,
     items,
     logs,
@@ -19,6 +20,7 @@ from dynashard_checks.verify_aws.checks import (
 CHECKS: Final[tuple[Check, ...]] = (
     *api.CHECKS,
     *items.CHECKS,
+    *clocks.CHECKS,
     *reads.CHECKS,
     *transactions.CHECKS,
     *queues.CHECKS,
