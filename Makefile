@@ -141,7 +141,7 @@ test-deep: setup $(TESTED) .venv-clients/.done ## Run every test with many and r
 
 .PHONY: mutants
 mutants: setup .venv-mutants/.done ## Change the code of ROOM in one small way at a time, and list what its tests do not notice (minutes)
-	@.venv-mutants/bin/python -m tests.mutants $(ROOM)
+	@.venv-mutants/bin/python -m tests.mutants $(ROOM) $(if $(AGAIN),--again)
 
 .PHONY: check
 check: lint types ## Lint, formatting, types

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from zlib import crc32
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
@@ -19,6 +19,9 @@ VARIABLE: Final = "TEST_PROFILE"
 FEWEST: Final = 5
 FRACTION: Final = 24
 """By default a test draws a 24th of its examples, but at least five."""
+UNSHRUNK: Final = "dynashard-unshrunk"
+"""A profile of Hypothesis that reports a failing example as it was found, rather than a small one."""
+_OF_FAILURES: Final = {Phase.shrink, Phase.explain}
 
 
 def profile() -> Profile:
@@ -58,6 +61,8 @@ def load_profile() -> None:
         suppress_health_check=[HealthCheck.too_slow],
         derandomize=chosen == "default",
     )
+    # `make mutants` asks whether a test fails, not why.
+    settings.register_profile(UNSHRUNK, settings.get_profile(f"dynashard-{chosen}"), phases=set(Phase) - _OF_FAILURES)
     settings.load_profile(f"dynashard-{chosen}")
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,11 +31,12 @@ ROOT: Final = Path(__file__).parents[2]
 TABLE: Final = Path(__file__).with_name("rooms.toml")
 LIBRARY: Final = "layers/sharding/python/dynashard"
 SECONDS: Final = 60
+"""One test may take so many seconds. One that goes on for ever then fails, so its change counts as noticed."""
 TIMES: Final = 8
-"""A run of the tests may take so many seconds, or so many times as long as on unchanged code.
-
-A change that makes it run longer counts as noticed, as cosmic-ray counts it.
-"""
+"""A run of the tests may take so many times as long as on unchanged code; longer counts as noticed, too."""
+OPTIONS: Final = f"-n 0 -q -x -p no:cacheprovider --hypothesis-profile=dynashard-unshrunk --timeout={SECONDS}"
+Change = tuple[str, str, str]
+"""A module, an operator, and the place in the module, counted among those that the operator can change."""
 
 
 def copied(room: str) -> Path:
@@ -52,27 +54,31 @@ def copied(room: str) -> Path:
     return copy
 
 
-def choose(session: WorkDB, operators: list[str], size: int) -> int:
+def choose(session: WorkDB, operators: list[str], size: int, noticed: set[Change]) -> int:
     """Leave a sample of the changes by these operators to be tried, and return how many there were.
 
-    The sample depends on the code and the operators alone, so that two runs try the same changes.
+    The sample depends on the code and the operators alone, so that two runs try the same changes. Those that were
+    `noticed` before are not tried again.
     """
     wanted = re.compile("|".join(operators))
-    items = {tuple(map(str, vars_of(item.mutations[0]))): item for item in session.work_items}
+    items = {change_of(item.mutations[0]): item for item in session.work_items}
     kept = sorted(
         key
         for key, item in items.items()
         if wanted.fullmatch(key[1].removeprefix("core/")) and compiles(item.mutations[0])
     )
     sample = set(random.Random(27).sample(kept, min(size, len(kept))))
-    for key, item in items.items():
-        if key not in sample:
-            session.set_result(item.job_id, WorkResult(worker_outcome=WorkerOutcome.SKIPPED))
+    skipped = [item.job_id for key, item in items.items() if key not in sample]
+    session.set_multiple_results(skipped, WorkResult(worker_outcome=WorkerOutcome.SKIPPED))
+    killed = WorkResult(worker_outcome=WorkerOutcome.NORMAL, test_outcome=TestOutcome.KILLED)
+    session.set_multiple_results([items[key].job_id for key in sample & noticed], killed)
     return len(kept)
 
 
 def compiles(mutation: Any) -> bool:
     """Whether Python accepts the change. Any test notices one that it does not accept, such as `/` for a bare `*`."""
+    if "BinaryOperator" not in mutation.operator_name:
+        return True
     operator = get_operator(mutation.operator_name)()
     code = mutate_code(mutation.module_path.read_text("utf-8"), operator, mutation.occurrence)
     try:
@@ -82,17 +88,25 @@ def compiles(mutation: Any) -> bool:
     return True
 
 
-def vars_of(mutation: Any) -> tuple[Any, ...]:
+def change_of(mutation: Any) -> Change:
     """Return what names a change in the same way in each run."""
-    return mutation.module_path, mutation.operator_name, f"{mutation.occurrence:05}"
+    return str(mutation.module_path), mutation.operator_name, f"{mutation.occurrence:05}"
+
+
+def kept_of(name: str, modules: list[Path]) -> Path:
+    """Return the file that keeps which changes of this very code were noticed."""
+    code = sha256("\0".join(path.read_text("utf-8") for path in modules).encode()).hexdigest()
+    return ROOT / "build" / "mutants" / f"{name}-{code[:16]}.json"
 
 
 def main() -> None:
     """Try the changes of one room, and print how many were noticed and which were not."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("room")
+    parser.add_argument("--again", action="store_true", help="try what the last run on the same code left unnoticed")
     table = tomllib.loads(TABLE.read_text())
-    name = parser.parse_args().room
+    arguments = parser.parse_args()
+    name = arguments.room
     if name not in table["rooms"]:
         sys.exit(f"{name!r} is not a room of {TABLE.relative_to(ROOT)}. It has: {', '.join(table['rooms'])}.")
     room = table["rooms"][name]
@@ -102,17 +116,20 @@ def main() -> None:
     # The first run, on the unchanged copy, stores bytecode for the others. Changed files are newer: they are compiled
     # again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    tests = f"{ROOT}/.venv/bin/python -m pytest -n 0 -q -x -p no:cacheprovider {' '.join(room['tests'])}"
+    tests = f"{ROOT}/.venv/bin/python -m pytest {OPTIONS} {' '.join(room['tests'])}"
     begun = time.monotonic()
     subprocess.run(tests.split(), check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - an unchanged copy passes
     seconds = max(SECONDS, TIMES * (time.monotonic() - begun))
     modules = list(find_modules([Path(LIBRARY) / path for path in room["code"]]))
     config = ConfigDict({"test-command": tests, "timeout": seconds, "distributor": ConfigDict(name="local")})
+    kept = kept_of(name, modules)
+    before = set(map(tuple, json.loads(kept.read_text()))) if arguments.again and kept.exists() else set()
     with use_db(str(copy / "session.sqlite")) as session:
         init(modules, session, {})
-        found = choose(session, table["operators"], room["sample"])
+        found = choose(session, table["operators"], room["sample"], before)
         execute(session, config)
-        report(session, name, found)
+        noticed = report(session, name, found)
+    kept.write_text(json.dumps(sorted(noticed)))
 
 
 def code_of() -> dict[str, str]:
@@ -123,8 +140,8 @@ def code_of() -> dict[str, str]:
     return {"commit": commit, "date": date}
 
 
-def report(session: WorkDB, name: str, found: int) -> None:
-    """Print the figures for `rooms.toml`, and each change that no test noticed."""
+def report(session: WorkDB, name: str, found: int) -> set[Change]:
+    """Print the figures for `rooms.toml`, and each change that no test noticed. Return those that one noticed."""
     tried = [(item, result) for item, result in session.completed_work_items if result.test_outcome is not None]
     survived = [pair for pair in tried if pair[1].test_outcome == TestOutcome.SURVIVED]
     for item, result in survived:
@@ -135,6 +152,7 @@ def report(session: WorkDB, name: str, found: int) -> None:
     noticed = len(tried) - len(survived)
     figures = {"found": found, "tried": len(tried), "noticed": noticed, **code_of()}
     print(f"{name}: {json.dumps(figures)}, {noticed / max(len(tried), 1):.0%}")  # noqa: T201
+    return {change_of(item.mutations[0]) for item, result in tried if result.test_outcome == TestOutcome.KILLED}
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from dynashard.testing.faults import (
     repeated,
     unprocessed,
 )
-from dynashard.topology import Phase, Record, TopologyTable
+from dynashard.topology import EpochState, Phase, Record, TopologyTable
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
@@ -254,6 +254,46 @@ def test_a_change_that_lost_a_race_is_refused(wire: Transport, name: str, severa
     with pytest.raises(TopologyChangedError, match="read it again"):
         TopologyTable(faulty, name).save(*updates)
     assert stored(TopologyTable(wire, name), family.key) == theirs
+
+
+def pending(table: TopologyTable, key: str) -> Record:
+    """Store a record with an epoch that is not settled."""
+    was = table.create(first(key))
+    table.save((was, new := was.publishing(NOW, "k", 16)))
+    return new
+
+
+def change(table: TopologyTable, key: str) -> None:
+    """Change a record as somebody does who settles nothing."""
+    was = stored(table, key)
+    table.save((was, was.revised(NOW, swept=not was.swept)))
+
+
+@pytest.mark.parametrize("changes", [1, 2])
+def test_an_epoch_is_settled_although_others_change_its_record(wire: Transport, name: str, changes: int) -> None:
+    table, key = TopologyTable(wire, name), f"settled-{changes}"
+    pending(table, key)
+    faults = [meanwhile("PutItem", lambda: change(table, key), nth=nth + 1) for nth in range(changes)]
+
+    settled = TopologyTable(FaultyTransport(wire, faults), name).settle(key, "k", EpochState.CONFIRMED, now=NOW)
+
+    assert settled == stored(table, key)
+    assert settled is not None
+    assert (settled.count, settled.epochs[-1].state) == (16, EpochState.CONFIRMED)
+
+
+def test_an_epoch_of_a_record_that_always_changes_is_not_settled(wire: Transport, name: str) -> None:
+    table = TopologyTable(wire, name)
+    pending(table, "busy")
+    faulty = FaultyTransport(wire, [meanwhile("PutItem", lambda: change(table, "busy"), nth=None)])
+
+    with pytest.raises(TopologyChangedError, match="read it again"):
+        TopologyTable(faulty, name).settle("busy", "k", EpochState.VOID, now=NOW)
+    assert stored(table, "busy").epochs[-1].state is EpochState.PENDING
+
+
+def test_nothing_is_settled_in_a_record_that_does_not_exist(wire: Transport, name: str) -> None:
+    assert TopologyTable(wire, name).settle("nobody", "k", EpochState.VOID, now=NOW) is None
 
 
 def test_a_conflict_is_raised_as_a_changed_topology(wire: Transport, name: str) -> None:

@@ -90,9 +90,36 @@ def test_a_key_may_go_on_after_its_time() -> None:
     assert KSUID.matches("3MYWj5wCGeqGsnhAiFN7z43BwnY#x")
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_moments_beyond_a_form_are_its_first_or_last(form: TimeForm) -> None:
-    assert form.first(-1e9) <= form.first(1_500_000_000.0) <= form.first(1e11)
+@pytest.mark.parametrize(
+    ("form", "text", "moment"),
+    [
+        # The examples of segmentio/ksuid and of RFC 9562.
+        (KSUID, "0ujtsYcgvSTl8PAuAdqWYSMnLOv", "2017-10-10T04:00:47Z"),
+        (UUID7, "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "2022-02-22T19:22:22Z"),
+        (ULID, "01ARYZ6S41TSV4RRFFQ69G5FAV", "2016-07-30T22:36:16.385Z"),
+        (PLAIN, "2026-11-24T13:48:32.675431Z", "2026-11-24T13:48:32.675431Z"),
+        (COMPACT, "20261124T134833Z", "2026-11-24T13:48:33Z"),
+    ],
+)
+def test_known_keys_have_their_moments(form: TimeForm, text: str, moment: str) -> None:
+    assert form.moment(text) == pytest.approx(datetime.fromisoformat(moment).timestamp(), abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("form", "least", "most"),
+    [
+        (KSUID, "0" * 27, "aWgEPTl1tmebfsQzFP4bxwgy80V"),
+        (ULID, "0" * 10, "7ZZZZZZZZZ"),
+        (UUID7, "00000000-0000", "ffffffff-ffff"),
+        (PLAIN, "1000-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"),
+        (COMPACT, "10000101T000000Z", "99991231T235959Z"),
+    ],
+)
+def test_moments_beyond_a_form_are_its_first_or_last(form: TimeForm, least: str, most: str) -> None:
+    assert form.first(-1e12) == least
+    # All keys of the last moment are valid, and the last one begins with it.
+    assert form.moment_of(form.first(1e12)) == form.moment_of(most)
+    assert form.first(-1e12) <= form.first(1_500_000_000.0) <= form.first(1e12) <= most
 
 
 @pytest.mark.parametrize(

@@ -335,6 +335,12 @@ def test_the_longest_number_that_a_key_takes_is_written_in_full(number: int) -> 
         key_text("n", number + (1 if number > 0 else -1))
 
 
+def test_a_text_is_free_unless_its_field_is_said_to_be_a_number() -> None:
+    assert parse("{name}{n:02d}").render({"name": "a1", "n": 2}) == "a102"
+    with pytest.raises(TemplateError, match="unclear where name ends"):
+        parse("{name}{n:02d}", numeric=lambda _: True)
+
+
 def test_a_number_after_a_text_may_not_contain_what_starts_it() -> None:
     template = parse("{name}-{n}", numeric=lambda name: name == "n")
 

@@ -31,3 +31,29 @@ def test_the_first_throttle_within_a_cooldown_after_the_wait_ends_it(seconds: fl
     now[0] += seconds
 
     assert cooldowns.waits("users:abc") is waits
+
+
+def test_a_cooldown_lasts_until_its_end_and_not_at_a_clock_that_was_set_back() -> None:
+    now = [1000.0]
+    cooldowns = Cooldowns(SETTINGS, Runtime(lambda: now[0], random=lambda: 0.5))
+
+    claimed = []
+    for at in (1000.0, 1000.0, 1059.9, 1060.0, 1119.9, 1059.9):
+        now[0] = at
+        claimed.append(cooldowns.claim("a", 60))
+
+    assert claimed == [True, False, False, True, False, True]
+    assert (cooldowns.began("a"), cooldowns.began("b")) == (1059.9, None)
+
+
+def test_another_wait_follows_one_that_is_over() -> None:
+    now = [1000.0]
+    cooldowns = Cooldowns(SETTINGS, Runtime(lambda: now[0], random=lambda: 0.5))
+    assert cooldowns.waits("a")
+    now[0] += WAIT
+
+    cooldowns.wait_again("a")
+
+    assert cooldowns.waits("a")
+    now[0] += WAIT
+    assert not cooldowns.waits("a")

@@ -232,6 +232,62 @@ def test_counting_ends_a_minute_after_the_last_throttle() -> None:
     assert (world.demand.active, world.demand.seconds()) == (True, 0.0)
 
 
+@pytest.mark.parametrize(("seconds", "active"), [(25.0, True), (59.9, True), (60.0, False), (-5.0, False)])
+def test_counting_goes_on_for_a_minute_of_a_clock_that_is_not_set_back(seconds: float, *, active: bool) -> None:
+    world = Counted()
+
+    world.now += seconds
+    world.transport.call("PutItem", PUT)
+
+    assert world.demand.active is active
+
+
+def test_a_throttle_before_the_minute_is_over_prolongs_the_count() -> None:
+    world = Counted()
+    world.now += 30
+    world.demand.throttled(WRITES, "a")
+
+    world.now += 59
+    world.transport.call("PutItem", PUT)
+
+    assert (world.demand.active, world.demand.seconds(), world.admitted()) == (True, 89.0, {"a:1": 1})
+
+
+def test_requests_that_were_executed_after_throttles_are_counted_over_two_windows() -> None:
+    world = Counted(active=False)
+
+    counts = [world.demand.retried(WRITES, "a:1", "a") for _ in range(2)]
+    world.now += 20
+    counts += [world.demand.retried(WRITES, "a:1", "a"), world.demand.retried(WRITES, "b:0", "b")]
+    world.now += 20
+    counts.append(world.demand.retried(WRITES, "a:1", "a"))
+
+    assert counts == [1, 2, 3, 1, 2]
+    refused = [tally.refused for tally in world.demand.tallies(WRITES)]
+    assert refused == [{"a:1": 1, "b:0": 1}, {"a:1": 1}]
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_", "created"),
+    [
+        ("PutItem", PUT, {"a:1": 1}),
+        ("PutItem", {**PUT, "ConditionExpression": "attribute_not_exists(PK)"}, {"a:1": 1}),
+        ("PutItem", {**PUT, "ConditionExpression": "attribute_exists(PK)"}, {}),
+        ("PutItem", {**PUT, "TableName": "another"}, {}),
+        ("UpdateItem", GET, {}),
+        ("TransactWriteItems", {"TransactItems": [{"Put": PUT}, {"Delete": GET}]}, {"a:1": 1}),
+        ("BatchWriteItem", {"RequestItems": {"table": [{"PutRequest": {"Item": ITEM}}] * 2}}, {"a:1": 2}),
+        ("BatchWriteItem", {"RequestItems": {"table": [{"DeleteRequest": {"Key": KEY}}]}}, {}),
+    ],
+)
+def test_what_may_have_created_an_item_is_counted(operation: str, request_: Wire, created: dict[str, int]) -> None:
+    world = Counted()
+
+    world.transport.call(operation, request_)
+
+    assert [tally.created for tally in world.demand.tallies(WRITES)] == [created]
+
+
 def test_throttles_are_counted_by_scope_and_place() -> None:
     world = Counted()
 

@@ -373,12 +373,30 @@ def test_many_threads_make_one_request() -> None:
         {"quiet_seconds": 10},
         {"wait_low": -1},
         {"wait_low": 5, "wait_high": 4},
+        {"most_minutes": 0},
+        {"mover_share": 0},
+        {"mover_share": 1.01},
+        {"cooldown_seconds": 60, "quiet_seconds": 59.9},
     ],
     ids=str,
 )
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="growth"):
         GrowthSettings(**wrong)
+
+
+@pytest.mark.parametrize(
+    "extreme",
+    [
+        {"cooldown_seconds": 0.5, "quiet_seconds": 0.5},
+        {"wait_low": 0, "wait_high": 0},
+        {"most_minutes": 0.5, "mover_share": 1},
+        {"mover_share": 0.01},
+    ],
+    ids=str,
+)
+def test_extreme_settings_are_accepted(extreme: dict[str, Any]) -> None:
+    assert GrowthSettings(**extreme).mode == "on"
 
 
 class Log(Entity, name="log.v1.Line", key=Key("{tenant}", "{id}", prefix="fam"), shards=Shards(2), registry=Registry()):

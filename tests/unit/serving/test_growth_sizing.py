@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dynashard import Index, Shards, definition
 from dynashard.growth.demand import Demand, Place
-from dynashard.growth.sizing import Evidence, Supply, enough, evidence_of, target_count
+from dynashard.growth.sizing import Evidence, Supply, creating_share, enough, evidence_of, target_count
 from dynashard.resharding.scope import Scope
 from tests.declaring import declare
 from tests.depth import examples
@@ -37,6 +37,7 @@ def seen(*shards: int, throttled: int, refusing: int = 0, others: int = 0, most:
         (seen(0, throttled=1000), 2),
         (seen(1, throttled=1000), 4),
         (seen(2, throttled=1000), 8),
+        (seen(3, throttled=1000), 8),
         (seen(*[1000] * 4, throttled=12_000), 32),
         (seen(*[1000] * 4, throttled=100_000), 64),
     ],
@@ -59,6 +60,8 @@ def test_a_target_leaves_a_quarter_of_each_shard_free_and_trusts_few_requests_li
         (seen(*[1000] * 8, throttled=20, refusing=6), False),
         (seen(1000, 1000, throttled=200), False),
         (seen(1000, 1000, throttled=50), True),
+        (seen(1000, 1000, throttled=99), True),
+        (seen(1000, 1000, throttled=101), False),
         # Two of eight shards share a physical partition.
         (seen(*[1000] * 6, 500, 500, throttled=1000), True),
         (seen(*[1000] * 8, throttled=1000), False),
@@ -126,6 +129,9 @@ def test_what_the_table_gives_bounds_the_shards(units: float | None, place: Plac
         (seen(20, throttled=80, others=90_000, most=100), True, True),
         (seen(0, throttled=2, others=60, most=2), True, False),
         (seen(0, throttled=3, others=300, most=3), True, True),
+        # From an 80th of all requests on, less the root of their number, a scope may be what is hot.
+        (seen(100, throttled=0, others=7_100, most=90), False, False),
+        (seen(100, throttled=0, others=7_101, most=89), True, True),
     ],
     ids=str,
 )
@@ -135,6 +141,29 @@ def test_a_scope_with_a_small_part_of_the_requests_is_not_what_is_hot(
     supply = Supply(40_000.0, WRITES)
 
     assert (supply.bystander(evidence), supply.spread(evidence)) == (bystander, spread)
+
+
+@pytest.mark.parametrize(
+    ("executed", "created", "share"), [(100, 25, 0.25), (100, 100, 1.0), (100, 130, 1.0), (0, 0, 1.0)]
+)
+def test_the_share_of_creates_is_that_of_what_was_executed(executed: int, created: int, share: float) -> None:
+    evidence = Evidence((executed,), 0, 1, executed + 1, 1, created=created)
+
+    assert creating_share(evidence, WRITES) == share
+    assert creating_share(None, WRITES) == 1.0
+    assert creating_share(evidence, READS) == 0.0
+
+
+@pytest.mark.parametrize(("executed", "conclusive"), [(15, False), (16, True)])
+def test_sixteen_executed_requests_are_enough_to_decide(executed: int, *, conclusive: bool) -> None:
+    assert seen(executed - 6, 6, throttled=1000).conclusive is conclusive
+
+
+@pytest.mark.parametrize(("retried", "is_enough"), [(9, True), (10, False)])
+def test_a_tenth_of_the_requests_executed_after_throttles_shows_that_shards_are_too_few(
+    retried: int, *, is_enough: bool
+) -> None:
+    assert enough(Evidence((100,), 1, 0, 100, retried, retried)) is is_enough
 
 
 def test_the_remedy_says_what_there_is() -> None:

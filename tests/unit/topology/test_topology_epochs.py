@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard.placement import UNSHARDED
-from dynashard.topology.epochs import MOST_EPOCHS, Epoch, EpochState, epochs_of, published, read, settled, stored
+from dynashard.topology.epochs import (
+    MOST_EPOCHS,
+    Epoch,
+    Epochs,
+    EpochState,
+    epochs_of,
+    published,
+    read,
+    settled,
+    stored,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -28,8 +38,9 @@ def test_a_history_begins_with_what_stands() -> None:
     ("before", "first", "problem"),
     [
         (history(("", 1, CONFIRMED), ("k", 4, PENDING)), "m", "not settled"),
-        (TWO, "k", "which is not before k"),
-        (TWO, "b", "which is not before b"),
+        (TWO, "k", "the last entry begins at k, which is not before k"),
+        (TWO, "b", "the last entry begins at k, which is not before b"),
+        ((*TWO, Epoch("m", 8, CONFIRMED)), "l", "the last entry begins at m, which is not before l"),
         (history(("", 1, CONFIRMED), ("k", 4, VOID)), "k", "which is not before k"),
         (history(*((f"{n:03}" * (n > 0), 1, CONFIRMED) for n in range(MOST_EPOCHS))), "m", "64 entries"),
     ],
@@ -101,6 +112,18 @@ def test_every_shard_of_a_key_spans_the_key(of: list[int], bare: bool, pending: 
                 low, high = epochs.spans[shard]
                 assert low <= sort
                 assert high is None or sort < high
+
+
+def test_a_history_that_was_read_again_places_keys_alike() -> None:
+    one, other = (Epochs("r", TWO, settle=lambda _: None) for _ in range(2))
+
+    assert one == other
+    assert one != Epochs("r", TWO[:1])
+
+
+def test_nothing_but_a_view_of_a_table_settles_an_epoch() -> None:
+    with pytest.raises(RuntimeError, match="cannot settle the epoch from k on"):
+        Epochs("r", TWO).settle(TWO[1])
 
 
 def test_void_epochs_place_nothing() -> None:

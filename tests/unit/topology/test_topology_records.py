@@ -69,6 +69,7 @@ def test_a_record_with_only_key_and_count_is_complete() -> None:
         ("number_of_shards", {"N": "2048"}),
         ("phase", {"S": "resting"}),
         ("phase", {"S": "move"}),
+        ("phase", {"S": "epochs"}),
         ("last_updated", {"S": "yesterday"}),
         ("swept", {"N": "1"}),
         ("shard_history", {"N": "1"}),
@@ -82,6 +83,16 @@ def test_an_invalid_record_is_refused_with_its_key(attribute: str, value: Any) -
 
     with pytest.raises(UndecodableItemError, match="the topology record thing:abc cannot be used"):
         decode(wire)
+
+
+def test_a_record_with_epochs_has_a_phase_of_its_own_or_none() -> None:
+    record = first_record("a", 1, now=EPOCH, lease=30).publishing(EPOCH, "k", 4)
+    wire = encode(record)
+
+    assert decode(wire) == record
+    assert decode({**wire, "phase": {"S": "stable"}}) == record
+    with pytest.raises(UndecodableItemError, match="'resting' is not a valid Phase"):
+        decode({**wire, "phase": {"S": "resting"}})
 
 
 @pytest.mark.parametrize("phase", Phase)

@@ -175,7 +175,7 @@ def moment_form(spec: str = "") -> TimeForm:
         least = (datetime(1000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=unit)
         return (_EPOCH + timedelta(microseconds=unit * min(max(units, least), most))).strftime(spec or _PLAIN)
 
-    return TimeForm(f"a moment as {spec}" if spec else "a moment", pattern, unit, units_of, text_of)
+    return TimeForm(f"moment as {spec}" if spec else "moment", pattern, unit, units_of, text_of)
 
 
 def _shown(letters: str) -> str:
