@@ -92,7 +92,7 @@ class Settings(Section):
     topology_skew_seconds: int = Field(default=1, ge=0, le=60)
     """Most that two clocks may differ."""
     topology_clock_seconds: int = Field(default=5, ge=2, le=60)
-    """How far a clock may be off, where counts depend on the time of keys; a `Date` tells it to a second or two."""
+    """How far a clock may be off, where counts depend on the time of keys; a `Date` shows it to a second or two."""
     topology_ahead_seconds: int = Field(default=5, ge=1, le=3600)
     """How far the time of such a key may be ahead of the clock of the process that writes it."""
     account_concurrency: int = Field(default=1000, ge=1)
