@@ -16,7 +16,7 @@ from dynashard_cdk.canary import Canary
 from dynashard_cdk.data import DataStack
 from dynashard_cdk.encryption import customer_key
 from dynashard_cdk.function import PythonFunction, acknowledge, log_group
-from dynashard_cdk.permissions import ITEM_ACTIONS, serving_statements
+from dynashard_cdk.permissions import ITEM_ACTIONS
 from dynashard_cdk.sections import AuthSettings
 from dynashard_cdk.settings import Settings
 from dynashard_cdk.stack import FunctionStack
@@ -115,7 +115,7 @@ class ApiStack(FunctionStack):
                 **serving_variables(settings, self.data, self.cursor_secret),
                 "TENANT_CLAIM": settings.auth.tenant_claim,
             },
-            statements=serving_statements(self.data, self.cursor_secret, ITEM_ACTIONS),
+            statements=self.data.allow_serving(self.cursor_secret, ITEM_ACTIONS),
             memory_mb=settings.api.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
             concurrency=settings.concurrency["api"],

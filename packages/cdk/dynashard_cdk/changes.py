@@ -6,7 +6,7 @@ from aws_cdk import CfnOutput, Duration
 from constructs import Construct
 
 from dynashard_cdk.function import PythonFunction
-from dynashard_cdk.permissions import ITEM_ACTIONS, STREAM_ACTIONS, allow, writing_statements
+from dynashard_cdk.permissions import ITEM_ACTIONS, STREAM_ACTIONS, allow
 from dynashard_cdk.stack import FunctionStack
 
 BATCH: Final = 100
@@ -43,7 +43,7 @@ class ChangesStack(FunctionStack):
             "changes",
             environment={**self.data.variables, "DEAD_LETTER_QUEUE": self.dead.queue_url},
             statements=[
-                *writing_statements(self.data, ITEM_ACTIONS),
+                *self.data.allow_writing(ITEM_ACTIONS),
                 allow(STREAM_ACTIONS, [self.data.stream_arn]),
                 allow(["sqs:SendMessage"], [self.dead.queue_arn]),
             ],

@@ -8,7 +8,7 @@ from constructs import Construct
 
 from dynashard_cdk.api import serving_variables
 from dynashard_cdk.canary import Canary
-from dynashard_cdk.permissions import BATCH_ACTIONS, serving_statements
+from dynashard_cdk.permissions import BATCH_ACTIONS
 from dynashard_cdk.stack import FunctionStack
 
 JUDGES = ("function-failing-commands", "outcome-unknown-commands")
@@ -26,7 +26,7 @@ class CommandsStack(FunctionStack):
             "commands",
             "direct invocation",
             environment=serving_variables(settings, self.data, cursor_secret),
-            statements=serving_statements(self.data, cursor_secret, BATCH_ACTIONS),
+            statements=self.data.allow_serving(cursor_secret, BATCH_ACTIONS),
             memory_mb=settings.commands.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
             concurrency=settings.concurrency["commands"],

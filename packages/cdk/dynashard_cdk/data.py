@@ -3,17 +3,20 @@
 It has everything that must outlive a deployment of the code.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
 from dynashard import schema
 from dynashard_cdk.capacity import CapacitySteps, billing, index_capacity
 from dynashard_cdk.encryption import customer_key
 from dynashard_cdk.function import ENVIRONMENT_NAMES
+from dynashard_cdk.permissions import IDEMPOTENCY_ACTIONS, TOPOLOGY_ACTIONS, allow, metrics_read
 from dynashard_cdk.sections import ProvisionedPrewarm, UserPoolAuth
 from dynashard_cdk.settings import Settings
 from dynashard_cdk.sharded_table import ShardedTable, string
@@ -78,6 +81,26 @@ class DataStack(Stack):
             **({"TRACE_CALLS": "true"} if self.settings.trace_calls else {}),
             **self.settings.growth.variables,
         }
+
+    def allow_writing(self, actions: Sequence[str]) -> list[iam.PolicyStatement]:
+        """Return the statements that allow these actions on items under a view of the topology."""
+        return [
+            allow(actions, [self.table.table_arn]),
+            allow(TOPOLOGY_ACTIONS, [self.topology.table_arn]),
+            # Explain a throttle without a reason by the load of the table and its limit.
+            metrics_read(),
+            allow(["dynamodb:DescribeTable"], [self.table.table_arn]),
+        ]
+
+    def allow_serving(self, cursor_secret: secrets.ISecret, actions: Sequence[str]) -> list[iam.PolicyStatement]:
+        """Return the statements that allow to serve items to callers by these actions."""
+        indexes = [f"{self.table.table_arn}/index/{slot}" for slot in schema.INDEX_SLOTS]
+        return [
+            *self.allow_writing(actions),
+            allow(["dynamodb:Query"], indexes),
+            allow(IDEMPOTENCY_ACTIONS, [self.idempotency.table_arn]),
+            allow(["secretsmanager:GetSecretValue"], [cursor_secret.secret_arn]),
+        ]
 
     def _in_use(
         self, table: dynamodb.TableV2, topology: dynamodb.TableV2

@@ -1,15 +1,9 @@
 """Statements of the functions' roles: exactly the actions that a function needs, on exactly its resources."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_secretsmanager as secrets
-
-from dynashard import schema
-
-if TYPE_CHECKING:
-    from dynashard_cdk.data import DataStack
 
 # Each list is exactly what its function calls: tests/engine/serving/test_roles.py and tests/infra/test_reshard_run.py
 # fail if one lacks an action, and if one has an action that nothing needs.
@@ -61,27 +55,3 @@ def metrics_read() -> iam.PolicyStatement:
 def mappings_read() -> iam.PolicyStatement:
     """Allow to list the event source mappings of a stream; Lambda has no resources for that."""
     return allow(["lambda:ListEventSourceMappings"], ["*"])
-
-
-def writing_statements(data: "DataStack", actions: Sequence[str]) -> list[iam.PolicyStatement]:
-    """Allow these actions on items under a view of the topology."""
-    return [
-        allow(actions, [data.table.table_arn]),
-        allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
-        # Explain a throttle without a reason by the load of the table and its limit.
-        metrics_read(),
-        allow(["dynamodb:DescribeTable"], [data.table.table_arn]),
-    ]
-
-
-def serving_statements(
-    data: "DataStack", cursor_secret: secrets.ISecret, actions: Sequence[str]
-) -> list[iam.PolicyStatement]:
-    """Allow to serve items to callers by these actions."""
-    indexes = [f"{data.table.table_arn}/index/{slot}" for slot in schema.INDEX_SLOTS]
-    return [
-        *writing_statements(data, actions),
-        allow(["dynamodb:Query"], indexes),
-        allow(IDEMPOTENCY_ACTIONS, [data.idempotency.table_arn]),
-        allow(["secretsmanager:GetSecretValue"], [cursor_secret.secret_arn]),
-    ]

@@ -9,7 +9,7 @@ from constructs import Construct
 
 from dynashard_cdk.encryption import queue_encryption
 from dynashard_cdk.function import PythonFunction, acknowledge
-from dynashard_cdk.permissions import RECEIVE_ACTIONS, WRITE_ACTIONS, allow, writing_statements
+from dynashard_cdk.permissions import RECEIVE_ACTIONS, WRITE_ACTIONS, allow
 from dynashard_cdk.stack import DEAD_LETTER_DAYS, DEAD_LETTERS_STAY, FunctionStack
 
 RECEIVES: Final = 50
@@ -92,7 +92,7 @@ class WriterStack(FunctionStack):
                 "TENANT_PATTERN": settings.auth.tenant_pattern,
             },
             statements=[
-                *writing_statements(self.data, WRITE_ACTIONS),
+                *self.data.allow_writing(WRITE_ACTIONS),
                 allow(RECEIVE_ACTIONS, [self.intake.queue_arn, self.operations.queue_arn]),
                 allow(["sqs:SendMessage"], [self.intake_dead.queue_arn, self.operations_dead.queue_arn]),
             ],

@@ -32,15 +32,24 @@ class ModelSchema(NamedTuple):
 
     Attributes:
         outer: what is around its fields, the outermost first; the last is the model itself.
-        fields: the schemas of its fields by name, each with what says how it is validated.
+        inner: the schema of all its fields together.
         definitions: schemas that others refer to, by reference.
-        computed: whether it has computed fields.
     """
 
     outer: list[Schema]
-    fields: Mapping[str, Schema]
+    inner: Schema
     definitions: dict[str, Schema]
-    computed: bool
+
+    @property
+    def fields(self) -> Mapping[str, Schema]:
+        """The schemas of its fields by name, each with what says how it is validated."""
+        found: Mapping[str, Schema] = self.inner["fields"]
+        return found
+
+    @property
+    def computed(self) -> bool:
+        """Whether it has computed fields."""
+        return bool(self.inner.get("computed_fields"))
 
     @property
     def config(self) -> Any:
@@ -74,7 +83,7 @@ def model_schema(model: type[BaseModel]) -> ModelSchema:
         else:
             outer.append(schema)
         schema = schema["schema"]
-    return ModelSchema(outer, schema["fields"], definitions, bool(schema.get("computed_fields")))
+    return ModelSchema(outer, schema, definitions)
 
 
 def value_schema(schema: Schema) -> Schema:

@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator, core_schema
 
+from dynashard.compiled.schemas import model_schema
 from dynashard.entity.serialization import NOT_SCHEMAS
 from dynashard.record import Record
 from dynashard.schema import REV, TYPE
@@ -128,23 +129,18 @@ class Tolerance(Generic[T]):
 
 
 def _relaxed_validator(model: type[Record], names: frozenset[str]) -> SchemaValidator:
-    schema: Any = model.__pydantic_core_schema__
-    outer: list[Any] = []
-    definitions: dict[str, Any] = {}
-    while schema["type"] != "model-fields":
-        if schema["type"] == "definitions":
-            definitions |= {each["ref"]: each for each in schema["definitions"]}
-        elif schema["type"] == "definition-ref":
-            schema = definitions[schema["schema_ref"]]
-            continue
-        elif schema["type"] not in _AROUND:
-            outer.append({name: part for name, part in schema.items() if name not in ("ref", "frozen")})
-        schema = schema["schema"]
-    made = {**schema, "fields": {n: _relaxed(f) if n in names else f for n, f in schema["fields"].items()}}
+    whole = model_schema(model)
+    outer = [
+        {name: part for name, part in each.items() if name not in ("ref", "frozen")}
+        for each in whole.outer
+        if each["type"] not in _AROUND
+    ]
+    fields = {name: _relaxed(field) if name in names else field for name, field in whole.fields.items()}
+    made: Any = {**whole.inner, "fields": fields}
     for each in reversed(outer):
         made = {**each, "schema": made}
-    if definitions:
-        known = list(definitions.values())
+    if whole.definitions:
+        known = list(whole.definitions.values())
         made = {"type": "definitions", "schema": made, "definitions": [*known, *map(_relaxed, known)]}
     # Prebuilt validators are those of the models' own classes, which tolerate nothing.
     return SchemaValidator(made, None, _use_prebuilt=False)

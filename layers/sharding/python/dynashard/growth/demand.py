@@ -17,6 +17,7 @@ from dynashard.transport.interface import (
     Resend,
     Transport,
     Wire,
+    answers_of,
     forget_throttles,
     throttle_reasons,
 )
@@ -217,12 +218,7 @@ class CountingTransport:
         """Send several requests at once; see `Transport.call_all`."""
         if not self._demand.active:
             return self._inner.call_all(calls, concurrency=concurrency)
-        answers: list[Wire] = []
-        for answer in self.try_all(calls, concurrency=concurrency):
-            if isinstance(answer, DynashardError):
-                raise answer
-            answers.append(answer)
-        return answers
+        return answers_of(self.try_all(calls, concurrency=concurrency))
 
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
         """Send several requests at once; see `Transport.try_all`."""

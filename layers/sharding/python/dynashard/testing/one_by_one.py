@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from dynashard.errors import DynashardError
-from dynashard.transport.interface import Call, Resend, Wire
+from dynashard.transport.interface import Call, Resend, Wire, answers_of
 
 
 class OneByOne:
@@ -18,12 +18,7 @@ class OneByOne:
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         """See `Transport.call_all`."""
-        answers: list[Wire] = []
-        for answer in self.try_all(calls, concurrency=concurrency):
-            if isinstance(answer, DynashardError):
-                raise answer
-            answers.append(answer)
-        return answers
+        return answers_of(self.try_all(calls, concurrency=concurrency))
 
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
         """See `Transport.try_all`."""

@@ -3,7 +3,7 @@
 Requests and answers are DynamoDB JSON as it goes over HTTP: `{"PK": {"S": "a"}}`, binary values as base64 text.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -126,6 +126,16 @@ class Transport(Protocol):
     def close(self) -> None:
         """Close sockets and threads. Later calls are refused."""
         ...
+
+
+def answers_of(outcomes: Iterable[Wire | DynashardError]) -> list[Wire]:
+    """Return the answers of `Transport.try_all`; raises the first error among them."""
+    answers: list[Wire] = []
+    for outcome in outcomes:
+        if isinstance(outcome, DynashardError):
+            raise outcome
+        answers.append(outcome)
+    return answers
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from dynashard.transport.direct.fallback import sdk_transport
 from dynashard.transport.direct.operations import OPERATIONS
 from dynashard.transport.direct.sending import Channel, prepare_call, read_answer
 from dynashard.transport.forks import own_lock
-from dynashard.transport.interface import Call, Reader, Resend, Settings, Wire, record
+from dynashard.transport.interface import Call, Reader, Resend, Settings, Wire, answers_of, record
 
 if TYPE_CHECKING:
     from dynashard.transport.sdk import SdkTransport
@@ -78,12 +78,7 @@ class DirectTransport:
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         """Send several requests at once, on this thread; see `Transport.call_all`."""
-        answers = []
-        for answer in self.try_all(calls, concurrency=concurrency):
-            if isinstance(answer, DynashardError):
-                raise answer
-            answers.append(answer)
-        return answers
+        return answers_of(self.try_all(calls, concurrency=concurrency))
 
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
         """Send several requests at once, on this thread; see `Transport.try_all`."""
