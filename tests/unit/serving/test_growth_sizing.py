@@ -53,7 +53,7 @@ def test_a_target_leaves_a_quarter_of_each_shard_free_and_trusts_few_requests_li
     ("evidence", "target"),
     [
         (seen(1000, throttled=15_000), 32),
-        # 10 of 160 executed, 26 of 276, and 6 of 100: what processes with a part of the traffic see of 16 times too much.
+        # What processes with a part of the traffic see of 16 times what a shard takes.
         (seen(10, throttled=150), 32),
         (seen(26, throttled=250), 32),
         (seen(6, throttled=94), 32),
