@@ -13,8 +13,8 @@ from time import monotonic
 import httpx
 import pytest
 
-from domain.samples.audit import Access
-from dynashard import definition
+from domain.samples.audit import Access, OrderedAccess
+from dynashard import Entity, definition
 from dynashard.resharding import Resharder, Scope
 from dynashard.transport import Transport, connect
 from tests.e2e.local_process import ROOT, LocalProcess
@@ -35,7 +35,6 @@ REST = 1.0
 PAUSE = 0.3
 """Seconds between looks, so that they take no time from the stack."""
 BODY = {"path": "/hot.txt", "action": "read", "user_id": "ada"}
-SCOPE = Scope(definition(Access), "audit.v1.Access:abc:/hot.txt")
 
 
 @dataclass
@@ -43,6 +42,7 @@ class Load:
     """Callers that create items, one after the other with a short pause, also after a 429."""
 
     stack: LocalProcess
+    path: str
     ending: Event = field(default_factory=Event)
     answers: list[tuple[float, int]] = field(default_factory=list)
     """When each answer came, and its status."""
@@ -53,7 +53,7 @@ class Load:
         client = self.stack.client()
         while not self.ending.is_set():
             self.ending.wait(REST)
-            answer = client.post("/v1/accesses", json=BODY)
+            answer = client.post(self.path, json=BODY)
             self.answers.append((monotonic(), answer.status_code))
             if answer.status_code == httpx.codes.CREATED:
                 self.created.append(answer.json()["id"])
@@ -74,8 +74,8 @@ class Load:
 
 
 @contextmanager
-def loading(stack: LocalProcess) -> Iterator[Load]:
-    load = Load(stack)
+def loading(stack: LocalProcess, path: str) -> Iterator[Load]:
+    load = Load(stack, path)
     threads = [Thread(target=load.work) for _ in range(CALLERS)]
     for thread in threads:
         thread.start()
@@ -109,24 +109,31 @@ def stored_ids(wire: Transport) -> set[str]:
         request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
 
-def test_429s_come_and_go_while_the_count_grows_by_itself(start_local: Callable[..., LocalProcess]) -> None:
+@pytest.mark.parametrize(
+    ("model", "path"), [(Access, "/v1/accesses"), (OrderedAccess, "/v1/ordered-accesses")], ids=["random", "epochs"]
+)
+def test_429s_come_and_go_while_the_count_grows_by_itself(
+    start_local: Callable[..., LocalProcess], model: type[Entity], path: str
+) -> None:
+    name = definition(model).name
+    scope = Scope(definition(model), f"{name}:abc:/hot.txt")
     stack = start_local(SIMULATE="hot-tenant").ready()
     wire = connect(stack.engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
-    control = Resharder(wire, table=TABLE, topology_table=TOPOLOGY, entities=[Access])
+    control = Resharder(wire, table=TABLE, topology_table=TOPOLOGY, entities=[model])
 
-    with loading(stack) as load:
+    with loading(stack, path) as load:
         until(lambda: bool(load.throttled()), PAUSE)
         shown = hot(stack)
         named = monotonic()
-        until(lambda: control.status(SCOPE).count >= 4, PAUSE)
+        until(lambda: control.status(scope).count >= 4, PAUSE)
         until(load.calm, PAUSE)
 
     assert named - load.throttled()[0] < 60
     assert "table writes: " in shown
-    assert "audit.v1.Access abc:/hot.txt: " in shown
+    assert f"{name} abc:/hot.txt: " in shown
     assert "    dynashard " in shown
     assert load.unexpected == []
     assert set(load.created) <= stored_ids(wire)
-    status = control.status(SCOPE)
+    status = control.status(scope)
     assert (status.cause, status.paused) == ("throttle", False)
     wire.close()

@@ -11,10 +11,12 @@ from dynashard_local.root import backend_root
 
 SIMULATED: Final[Mapping[str, str]] = {
     "topology_lease_seconds": "3",
+    "topology_clock_seconds": "2",
+    "topology_ahead_seconds": "2",
     "growth_cooldown_seconds": "10",
     "growth_most_minutes": "60",
 }
-"""Defaults if `SIMULATE` is set: shorter than usual, so that counts grow while one watches. Changes of any length that
+"""Defaults if `SIMULATE` is set: shorter than usual, so that counts grow while one watches. Resizes of any length that
 the real limits suggest may start, because the simulated ones let callers store little."""
 
 

@@ -148,3 +148,30 @@ def test_the_bounds_of_a_database_are_those_of_its_resizes(world: Epochs) -> Non
 
     begins = KSUID.moment_of(world.record().epochs[-1].first)
     assert begins == pytest.approx(now + LEASE + 2 * 20.0 + 100.0 + 4 * 20.0 + 5.0, abs=1)
+
+
+def test_the_first_write_of_a_process_whose_clock_is_off_is_refused(world: Epochs) -> None:
+    wire = Dated(world, 60.0)
+    events = world.process(60.0, transport=wire).collection(Event)
+
+    with pytest.raises(ClockOffError):
+        events.create(tenant="abc", id=world.id())
+
+    assert world.raw() == {}
+
+
+def test_a_process_that_only_writes_learns_that_its_clock_is_right_again(world: Epochs) -> None:
+    wire = Dated(world, 60.0)
+    events = world.process(transport=wire).collection(Event)
+    for _ in range(5):
+        with pytest.raises(ClockOffError):
+            events.create(tenant="abc", id=world.id())
+    asked = len(wire.calls)
+
+    wire.off = 0.0
+    world.clock.now += 1.0
+    created = events.create(tenant="abc", id=world.id())
+
+    # While it is refused it asks about once a second, not with each write.
+    assert asked <= 4
+    assert set(world.raw()) == {created.id}

@@ -1,10 +1,12 @@
 """Runs of the real layer in virtual time."""
 
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from dynashard_lab.simulate.command import run_scenario
 from dynashard_lab.simulate.layer.operations import Stored
 from dynashard_lab.simulate.layer.readback import read_back
 from dynashard_lab.simulate.layer.run import run_layer
@@ -78,7 +80,7 @@ def test_count_that_an_operator_changes_under_load_loses_nothing() -> None:
 
     assert result.layer is not None
     assert result.layer.shards == {"users": 4}
-    assert result.layer.changes[-1][1] == "users: stable, 4 shards"
+    assert result.layer.phases[-1][1] == "users: stable, 4 shards"
     assert (result.layer.lost, result.layer.doubled) == (0, 0)
     assert result.layer.acknowledged == result.admitted > 1_500
 
@@ -100,6 +102,60 @@ def test_growth_reaches_16_times_what_a_shard_takes_within_a_factor_of_two_and_l
     assert (result.layer.lost, result.layer.doubled) == (0, 0)
 
 
+def test_growth_by_epochs_is_followed_within_a_lease_and_the_bounds_of_clocks_and_moves_nothing() -> None:
+    # Limits are a 125th of DynamoDB's: 128 writes a second are what 16 shards take.
+    units = {"partition_write_units": 8.0, "on_demand_write_units": 32.0, "table_write_quota": 320.0}
+    demand = {"item_bytes": 900, "rate": [[0.0, 1.0], [60.0, 1.0], [61.0, 128.0]]}
+    layer = {"growth": "on", "placement": "epochs", "clocks_off": 4.8, "lease": 4.0, "operation": 5.0, "processes": 4}
+
+    result = ran(demand, layer, seconds=130.0, settings=units, table={"warm_write_units": 320.0})
+
+    assert result.layer is not None
+    assert result.layer.shards["users"] >= 16
+    assert [point.admitted >= 0.7 * 128 for point in result.points[-8:]].count(False) <= 1
+    assert result.layer.growth_units <= 20
+    assert (result.layer.moved, result.layer.lost, result.layer.doubled) == (0, 0, 0)
+    # The first answers may leave it open whether a clock is off by more than allowed.
+    assert sum(result.layer.failed.values()) < 20
+    assert result.layer.failed.keys() <= {"ClockOffError"}
+
+
+def test_processes_whose_clocks_are_off_by_more_than_allowed_write_nothing() -> None:
+    layer = {"placement": "epochs", "clocks_off": 60.0, "processes": 2}
+
+    result = ran({"item_bytes": 900}, layer, seconds=20.0)
+
+    assert result.layer is not None
+    assert (result.admitted, result.layer.acknowledged) == (0, 0)
+    assert result.layer.failed == {"ClockOffError": result.asked}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("variant", ["epochs", "epochs, 1 process", "epochs, 50 processes"])
+def test_epochs_serve_16_times_as_much_within_100_seconds_at_20_units_and_never_less_than_without_growth(
+    variant: str,
+) -> None:
+    variants = load("layer-growth", ["seconds=190"])
+    off = run_scenario(variants["growth off"])
+
+    on = run_scenario(variants[variant])
+
+    assert on.layer is not None
+    assert on.layer.adapted_seconds is not None
+    assert on.layer.adapted_seconds <= 100
+    assert on.layer.growth_units <= 20
+    assert (on.layer.moved, on.layer.lost, on.layer.doubled, on.layer.stale) == (0, 0, 0, 0)
+    served, without = (_served_after(each, 70.0) for each in (on, off))
+    # Both meet the same demand, but not at the same instants.
+    assert all(mine >= 0.98 * others for mine, others in zip(served, without, strict=True))
+
+
+def _served_after(result: Result, seconds: float) -> list[float]:
+    """Return what was admitted until each point after a time, in operations a point."""
+    every = accumulate(point.admitted for point in result.points)
+    return [served for point, served in zip(result.points, every, strict=True) if point.seconds > seconds]
+
+
 @pytest.mark.deep
 def test_log_that_grew_keeps_its_shards_while_it_is_quiet_and_grows_again_as_fast() -> None:
     rate = [[0, 1], [60, 1], [61, 32], [160, 32], [161, 0.1], [7_500, 0.1], [7_501, 128]]
@@ -112,9 +168,9 @@ def test_log_that_grew_keeps_its_shards_while_it_is_quiet_and_grows_again_as_fas
     first, second = (at for at, text in layer.growth if text.startswith("asked: "))
     assert first - 61 < 30
     assert second - 7_501 < 30
-    assert [text for at, text in layer.changes if 300 < at < 7_500] == []
-    assert layer.changes[-1][0] - second < 150
-    assert layer.changes[-1][1] == f"log: stable, {layer.shards['log']} shards"
+    assert [text for at, text in layer.phases if 300 < at < 7_500] == []
+    assert layer.phases[-1][0] - second < 150
+    assert layer.phases[-1][1] == f"log: stable, {layer.shards['log']} shards"
     assert layer.shards["log"] >= 16
     assert (layer.lost, layer.doubled) == (0, 0)
 

@@ -126,15 +126,25 @@ def test_large_tenants_of_a_month_get_the_shards_that_they_need() -> None:
     warm = "table.warm_write_units=40000"
     found = {name: run_scenario(each) for name, each in load("growing-pains", [*quick, warm]).items()}
 
-    stays, grows = found["counts stay"], found["counts grow"]
+    stays, epochs = found["counts stay"], found["epochs"]
+    declined, moved = found["calculated placement"], found["calculated placement, by an operator"]
 
     assert stays.growing is not None
-    assert grows.growing is not None
     assert stays.growing.counts == {}
-    # The largest tenant has 13% of 33,600 writes a second.
-    assert max(grows.growing.counts) in {4, 8, 16}
-    assert sum(grows.growing.counts.values()) < 10
-    assert grows.throttled < stays.throttled / 2
+    for grows in (moved.growing, epochs.growing):
+        assert grows is not None
+        # The largest tenant has 13% of 33,600 writes a second.
+        assert max(grows.counts) in {4, 8, 16}
+        assert sum(grows.counts.values()) < 10
+    assert moved.throttled < stays.throttled / 2
+    assert epochs.throttled <= moved.throttled
+    assert epochs.growing is not None
+    assert (epochs.growing.moved, epochs.growing.declined) == (0, 0)
+    assert moved.growing is not None
+    assert moved.growing.moved > 1_000_000
+    assert declined.growing is not None
+    assert declined.growing.declined > 0
+    assert declined.throttled > moved.throttled
 
 
 def test_the_same_scenario_gives_the_same_result() -> None:

@@ -29,6 +29,16 @@ def test_a_demand_of_16000_units_is_met_within_five_minutes_and_never_by_64_shar
     assert loop.admitted_share(60) > 0.6
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_one_resize_is_enough_for_16000_units_where_nothing_moves(seed: int) -> None:
+    loop = Loop({HOT: 16_000.0}, processes=10, shards=Shards(1, max=1024, placement="random"), seed=seed)
+
+    loop.run(30)
+
+    [(_, target)] = loop.world.asked
+    assert target in {32, 64}
+
+
 def test_requests_that_are_sent_again_count_once() -> None:
     loop = Loop({HOT: 6_000.0}, processes=2, pauses=(0.5, 1.0, 2.0))
 

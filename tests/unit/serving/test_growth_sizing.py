@@ -50,6 +50,27 @@ def test_a_target_leaves_a_quarter_of_each_shard_free_and_trusts_few_requests_li
 
 
 @pytest.mark.parametrize(
+    ("evidence", "target"),
+    [
+        (seen(1000, throttled=15_000), 32),
+        # What processes with a part of the traffic see of 16 times what a shard takes.
+        (seen(10, throttled=150), 32),
+        (seen(26, throttled=250), 32),
+        (seen(6, throttled=94), 32),
+        (seen(1000, throttled=4_000), 8),
+        (seen(1000, throttled=20), 2),
+        (seen(0, throttled=1000), 2),
+        (seen(1, throttled=1000), 16),
+        (seen(1, throttled=2), 4),
+        (seen(*[1000] * 4, throttled=12_000), 32),
+    ],
+    ids=str,
+)
+def test_a_target_that_moves_nothing_is_large_enough_even_by_few_requests(evidence: Evidence, target: int) -> None:
+    assert target_count(evidence, ceiling=64, moves=False) == target
+
+
+@pytest.mark.parametrize(
     ("evidence", "is_enough"),
     [
         (seen(0, throttled=1), False),
@@ -88,6 +109,7 @@ def test_a_target_is_a_power_of_two_from_twice_the_count_to_the_ceiling(
     assert target.bit_count() == 1
     assert 2 * count <= target <= ceiling
     assert target <= target_count(seen(*shards, throttled=2 * throttled), ceiling=ceiling)
+    assert target <= target_count(seen(*shards, throttled=throttled), ceiling=ceiling, moves=False) <= ceiling
 
 
 @hypothesis_settings(max_examples=examples(100), deadline=None)

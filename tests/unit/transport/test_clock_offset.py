@@ -50,6 +50,14 @@ def test_a_clock_that_is_further_off_than_allowed_is_noticed_at_the_first_answer
     assert after(off, (START + 0.5, 0.01)).exceeds(5.0) is exceeds
 
 
+@pytest.mark.parametrize("off", [-4.8, 4.8])
+def test_steady_answers_clear_a_clock_that_is_off_by_nearly_what_is_allowed(off: float) -> None:
+    # The first answer of each second is always as early in it. The later ones make the difference.
+    steady = ((START + second + fraction / 100, 0.005) for second in range(3) for fraction in range(1, 100, 3))
+
+    assert not after(off, *steady).exceeds(5.0)
+
+
 def test_a_clock_that_was_set_is_measured_anew() -> None:
     offset = after(0.0, (START, 0.01), (START + 1.5, 0.01))
 

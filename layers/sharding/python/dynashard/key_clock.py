@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition, ItemKey
@@ -49,12 +50,23 @@ class ClockBounds:
 
 
 DEFAULT_BOUNDS: Final = ClockBounds()
+_LEARNING_PAUSE: Final = 0.7
+"""Seconds between two answers that are asked for to learn about a clock. Dates have whole seconds, so answers at
+different fractions of a second together say more."""
 
 
 def _log_warning(message: str) -> None:
     import logging  # noqa: PLC0415 - rare
 
     logging.getLogger("dynashard.clock").warning("%s", message)
+
+
+Learn = Callable[[EntityDefinition[Any], ItemKey], None]
+"""Sends a request whose answer says how far the clock is off, on behalf of a key that is to be written."""
+
+
+def _learn_nothing(_entity: EntityDefinition[Any], _key: ItemKey) -> None:
+    """Send nothing: what is known is all that will be known."""
 
 
 class _Bound(NamedTuple):
@@ -84,9 +96,13 @@ class KeyClock:
         self._clock = clock
         self._writable: dict[TimeForm, _Bound] = {}
         self._readable: dict[TimeForm, _Bound] = {}
+        self._learned = -inf
 
-    def require_writable(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
+    def require_writable(self, entity: EntityDefinition[Any], key: ItemKey, learn: Learn = _learn_nothing) -> None:
         """Refuse a key that may not be written now; keys of other placements always may.
+
+        `learn` is called if nothing is known about the clock yet, and about once a second while it seems to be off: a
+        process that only writes learns nothing otherwise, because it refuses its writes.
 
         Raises:
             InvalidKeyError: it does not begin with a time in the form that the entity declares.
@@ -96,10 +112,20 @@ class KeyClock:
         self.require_form(entity, key)
         if entity.time is not None:
             # First, because a clock that is behind finds keys of now too far ahead, which is not their callers' fault.
+            if not self.offset.date:
+                learn(entity, key)
             if self.offset.exceeds(self.bounds.off):
-                raise self._off(entity)
+                self._learn_again(entity, key, learn)
+                if self.offset.exceeds(self.bounds.off):
+                    raise self._off(entity)
             self._warned = False
             self._require_not_ahead(entity, key, entity.time)
+
+    def _learn_again(self, entity: EntityDefinition[Any], key: ItemKey, learn: Learn) -> None:
+        now = self._clock()
+        if not 0 <= now - self._learned < _LEARNING_PAUSE:
+            self._learned = now
+            learn(entity, key)
 
     def require_timely(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
         """Refuse a key that may not be written now by its own time; raises as `require_writable`, for the key alone."""

@@ -68,9 +68,19 @@ class Router:
         return self.places(entity, key, view)
 
     def require_writable(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
-        """Refuse a key that may not be written now; raises as `KeyClock.require_writable`."""
+        """Refuse a key that may not be written now; raises as `KeyClock.require_writable`.
+
+        Cost: that of a view, whose answer has a date, if nothing is known about this process's clock, and about once a
+        second while it seems to be off.
+        """
         if entity.time is not None:
-            self.key_clock.require_writable(entity, key)
+            self.key_clock.require_writable(entity, key, self._learn_clock)
+
+    def _learn_clock(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
+        if self.key_clock.offset.date:
+            # Else the view that the write needs is read anyway, and tells the first.
+            self.topology.refresh(entity, key.partition)
+        self.topology.view(entity, key.partition)
 
     def may_exist(self, entity: EntityDefinition[Any], key: ItemKey, view: View) -> bool:
         """Whether an item can have been written under this key by now: not if its time is too far in the future.

@@ -1,8 +1,9 @@
 """A long time with many tenants: their rates, the model of partitions, and the decisions of the growth policy.
 
-A month has too many operations for the layer, so requests are decided about by the tick, and processes, waits and moves
-are left out. Placement and the policy's decisions are the layer's own: whether a throttle calls for shards, and how
-many. A change takes effect at the next tick.
+A month has too many operations for the layer, so requests are decided about by the tick, and processes are left out.
+Placement, the policy's decisions and the estimate of a resize are the layer's own: whether a throttle calls for shards,
+how many, what moving items takes, and whether that is too long to start by itself. A resize takes effect when it is
+expected to be complete, but not before the next tick. The units that it takes from hot shards are left out.
 """
 
 from collections import Counter
@@ -14,7 +15,11 @@ from typing import Final
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.growth.demand import Place
 from dynashard.growth.sizing import Evidence, Supply, enough, target_count
-from dynashard.placement import CALCULATED
+from dynashard.placement import PLACEMENTS
+from dynashard.resharding.estimate import EffortInputs, Estimate, Stored, estimate
+from dynashard.resharding.rates import Course
+from dynashard.resharding.share import Share
+from dynashard.resharding.timing import Timing
 from dynashard.routing import shard_keys
 from dynashard_lab.simulate.capacity import DAY
 from dynashard_lab.simulate.model import TABLE, Access
@@ -27,11 +32,16 @@ _TAIL: Final = 256
 _POINTS: Final = 240
 _MONTH_SECONDS: Final = 730 * 3_600
 _WRITES: Final = Place(None, writing=True)
+_WORKERS: Final = 4
+"""Tasks of a resize that are worked on at a time."""
 
 
 @dataclass(slots=True)
 class _Tenant:
-    """A tenant with its share of all requests, its shards, and its requests in a tick."""
+    """A tenant with its share of all requests, its shards, its items, and its requests in a tick.
+
+    `growing` is when a resize takes effect, and its target; None without one.
+    """
 
     partition: str
     share: float
@@ -40,6 +50,8 @@ class _Tenant:
     admitted: list[int] = field(default_factory=list)
     throttled: int = 0
     refusing: int = 0
+    stored: int = 0
+    growing: tuple[float, int] | None = None
 
     @property
     def requests(self) -> int:
@@ -60,11 +72,16 @@ class _Run:
         self._model = build(scenario)
         self._random = Random(scenario.settings.seed)
         self._units = units_of(self._demand, scenario.settings)
+        self._placement = PLACEMENTS[growing.placement]
         self._hottest, self._tail = self._tenants()
         self._reasons: Counter[str] = Counter()
         self._totals = [0, 0]
         """Requests, and those that were admitted."""
-        self._changes = 0
+        self._moves = self._placement.fixed and not self._placement.by_time
+        self._timing = Timing()
+        self._share = Share(growing.mover_share, scenario.settings.partition_write_units)
+        self._resizes: list[Estimate] = []
+        self._declined: set[str] = set()
 
     def _tenants(self) -> tuple[list[_Tenant], list[_Tenant]]:
         demand = self._demand
@@ -78,7 +95,7 @@ class _Run:
         return hottest, [_Tenant(each, share, [each]) for each in rest] if share else []
 
     def _keys(self, tenant: _Tenant, count: int) -> list[str]:
-        return list(shard_keys(CALCULATED, tenant.partition, DEFAULT_SEPARATOR, count))
+        return list(shard_keys(self._placement, tenant.partition, DEFAULT_SEPARATOR, count))
 
     def result(self) -> Result:
         scenario, points = self._scenario, list[Point]()
@@ -98,6 +115,9 @@ class _Run:
         wave = 1.0 + self._growing.daily * sin(2 * pi * now / DAY)
         requests = self._demand.rate_at(now) * wave * self._scenario.tick
         everyone = [*self._hottest, *self._tail]
+        for tenant in self._hottest:
+            if tenant.growing is not None and tenant.growing[0] < now:
+                tenant.keys, tenant.growing = self._keys(tenant, tenant.growing[1]), None
         self._random.shuffle(everyone)
         for tenant in everyone:
             self._send(tenant, now, requests * tenant.share)
@@ -107,8 +127,8 @@ class _Run:
         if self._growing.grows:
             most = max(tenant.throttled for tenant in everyone)
             for tenant in self._hottest:
-                if tenant.throttled:
-                    self._grow(tenant, asked, most)
+                if tenant.throttled and tenant.growing is None:
+                    self._grow(tenant, now, asked, most)
 
     def _send(self, tenant: _Tenant, now: float, requests: float) -> None:
         tenant.admitted, tenant.throttled, tenant.refusing = [], 0, 0
@@ -121,20 +141,43 @@ class _Run:
             access = Access(key, sort, self._units, size=size)
             admitted, throttle = self._model.admit_many(now, count, [access])
             tenant.admitted.append(admitted)
+            tenant.stored += admitted
             if throttle is not None:
                 tenant.throttled += count - admitted
                 tenant.refusing += 1
                 self._reasons.update({each.reason: count - admitted for each in throttle.reasons})
 
-    def _grow(self, tenant: _Tenant, asked: int, most: int) -> None:
+    def _grow(self, tenant: _Tenant, now: float, asked: int, most: int) -> None:
         """Let the policy decide about a tenant by what all processes have seen of it."""
         evidence = Evidence(tuple(tenant.admitted), tenant.refusing, tenant.throttled, asked, most)
         supply = Supply(self._model.resources[TABLE].writes.capacity.units, _WRITES)
         ceiling = min(self._growing.most_shards, supply.most_shards)
         if len(tenant.keys) >= ceiling or supply.bystander(evidence) or enough(evidence):
             return
-        tenant.keys = self._keys(tenant, target_count(evidence, ceiling=ceiling))
-        self._changes += 1
+        expected = self._estimate(tenant, target_count(evidence, ceiling=ceiling, moves=self._moves))
+        if self._moves and expected.seconds > 60 * self._growing.growth_minutes:
+            self._declined.add(tenant.partition)
+            return
+        tenant.growing = now + expected.seconds - self._scenario.tick, expected.target
+        self._resizes.append(expected)
+
+    def _estimate(self, tenant: _Tenant, target: int) -> Estimate:
+        """Return what a resize takes whose callers create what they were admitted to create in the last tick."""
+        origin, timing, lease = len(tenant.keys), self._timing, self._timing.lease
+        course = Course(origin, target, _WORKERS)
+        if not self._moves:
+            waits = timing.ahead(lease) if self._placement.by_time else 2 * timing.wait(lease)
+            return estimate(EffortInputs(course, 0, waits=waits), Stored(), self._share)
+        created = sum(tenant.admitted) / self._scenario.tick * self._units
+        effort = EffortInputs(
+            course,
+            origin,
+            waits=5 * timing.wait(lease) + 2 * timing.lag,
+            creating=min(1.0, created / (origin * self._share.write_units)),
+            creating_seconds=2 * timing.wait(lease) + lease,
+        )
+        size = float(self._demand.item_bytes)
+        return estimate(effort, Stored(tenant.stored, tenant.stored * size), self._share)
 
     def _point(self, now: float, length: float, before: tuple[int, int]) -> Point:
         table = self._model.resources[TABLE]
@@ -163,6 +206,10 @@ class _Run:
             growing=GrowingResult(
                 tenants=self._demand.partitions,
                 counts={count: counts[count] for count in sorted(counts) if count > 1},
-                changes=self._changes,
+                resizes=len(self._resizes),
+                declined=len(self._declined),
+                moved=sum(each.items for each in self._resizes),
+                dollars=sum(each.dollars for each in self._resizes),
+                longest_seconds=max((each.seconds for each in self._resizes), default=0.0),
             ),
         )

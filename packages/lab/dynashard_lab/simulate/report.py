@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from dynashard.resharding.estimate import lasting
 from dynashard_lab.simulate.run import GrowingResult, LayerResult, Result
 from dynashard_lab.simulate.scenario import Scenario
 
@@ -27,7 +28,7 @@ def lines(scenario: Scenario, results: Mapping[str, Result]) -> Iterator[str]:
         if result.layer is not None:
             yield from (f"{title}: {line}" for line in _layer_lines(result, result.layer))
         if result.growing is not None:
-            yield f"{title}: {_growing_line(result.growing)}"
+            yield from (f"{title}: {line}" for line in _growing_lines(result.growing))
 
 
 def _layer_lines(result: Result, layer: LayerResult) -> Iterator[str]:
@@ -42,24 +43,39 @@ def _layer_lines(result: Result, layer: LayerResult) -> Iterator[str]:
             f"{layer.acknowledged:,} items were acknowledged; {layer.lost:,} are lost, {layer.doubled:,} listed twice, "
             f"{layer.stale:,} without their last update"
         )
-    if layer.moved:
-        yield f"{layer.moved:,} items were moved"
+    yield from _growth_lines(layer)
+
+
+def _growth_lines(layer: LayerResult) -> Iterator[str]:
     for at, event in layer.growth:
         yield f"{at:,.0f} s: growth {event}"
-    for at, change in layer.changes[1:]:
-        yield f"{at:,.0f} s: {change}"
+    for at, phase in layer.phases[1:]:
+        yield f"{at:,.0f} s: {phase}"
+    if layer.growth_units:
+        yield (
+            f"resizes moved {layer.moved:,} items and took {layer.growth_units:,.0f} units; after the first throttle, "
+            f"processes read the topology with {layer.topology_read_units:,.0f} units"
+        )
     if layer.adapted_seconds is None:
-        yield "operations were throttled until the end"
+        yield "a tenth of operations or more was throttled until the end"
     elif layer.adapted_seconds:
-        yield f"less than a fifth of operations was throttled after {layer.adapted_seconds:,.0f} s"
+        yield f"less than a tenth of operations was throttled after {layer.adapted_seconds:,.0f} s"
 
 
-def _growing_line(growing: GrowingResult) -> str:
+def _growing_lines(growing: GrowingResult) -> Iterator[str]:
     sharded = sum(growing.counts.values())
-    if not sharded:
-        return f"all of {growing.tenants:,} tenants have 1 shard"
     counts = ", ".join(f"{tenants} with {count}" for count, tenants in growing.counts.items())
-    return f"{sharded} of {growing.tenants:,} tenants have more than 1 shard after {growing.changes} changes: {counts}"
+    if sharded:
+        yield f"{sharded} of {growing.tenants:,} tenants have more than 1 shard: {counts}"
+    else:
+        yield f"all of {growing.tenants:,} tenants have 1 shard"
+    if growing.declined:
+        yield f"{growing.declined} tenants had a resize declined, because it would have taken too long"
+    if growing.resizes:
+        yield (
+            f"{growing.resizes} resizes moved {growing.moved:,} items for ${growing.dollars:,.0f}, the longest one in "
+            f"{lasting(growing.longest_seconds)}"
+        )
 
 
 def _row(name: str, result: Result) -> tuple[str, ...]:

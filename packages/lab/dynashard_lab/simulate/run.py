@@ -49,12 +49,20 @@ class GrowingResult:
     Attributes:
         tenants: how many there are.
         counts: how many tenants have each shard count above 1 at the end.
-        changes: how often a count has grown.
+        resizes: how often a count was to grow.
+        declined: how many tenants had a resize that would have taken too long to start by itself.
+        moved: items that the resizes move.
+        dollars: what the resizes cost on demand.
+        longest_seconds: how long the longest of them takes.
     """
 
     tenants: int
     counts: dict[int, int]
-    changes: int
+    resizes: int
+    declined: int
+    moved: int
+    dollars: float
+    longest_seconds: float
 
 
 @dataclass(slots=True)
@@ -78,15 +86,17 @@ class LayerResult:
         shards: the shard count of each demand's first logical partition at the end.
         optimum: the least power of two that carries its greatest rate, 1,000 write units and 3,000 read units a second
             for each shard.
-        adapted_seconds: from the first throttled operation until less than a fifth was throttled for good; None if that
-            did not happen; 0 if none was.
+        adapted_seconds: from the first throttled operation until less than a tenth was throttled, for good; None if
+            that did not happen; 0 if none was.
         acknowledged: items that were certainly stored.
         lost: those among them that were not found in the end; None if nothing was read back.
         doubled: items that a listing has returned twice.
         stale: acknowledged items whose value is not the one that was acknowledged last.
         moved: items that resizes have moved.
+        growth_units: read and write units of requesting resizes and of carrying them out, with what moves items.
+        topology_read_units: those with which processes have read the topology table since the first throttle.
         growth: events of the growth policy: their seconds, and what they say, the first of each kind.
-        changes: resizes: their seconds, and the phase and the counts from then on.
+        phases: phases of resizes: their seconds, and the phase and the counts from then on.
         real_seconds: the CPU that the run took.
     """
 
@@ -102,8 +112,10 @@ class LayerResult:
     doubled: int | None
     stale: int | None
     moved: int
+    growth_units: float
+    topology_read_units: float
     growth: list[tuple[float, str]]
-    changes: list[tuple[float, str]]
+    phases: list[tuple[float, str]]
     real_seconds: float
 
 

@@ -130,7 +130,7 @@ class DemandSpec(_Part):
 
 
 class Resize(_Part):
-    """A resize that an operator starts.
+    """A resize of a shard count that an operator starts.
 
     Attributes:
         at: when, in seconds.
@@ -155,14 +155,16 @@ class LayerSpec(_Part):
         request_seconds: how long a request takes.
         loaders: how many batches of 400 items a load writes at the same time.
         growth: whether counts grow by themselves.
-        growth_minutes: how long a change may be expected to take that starts by itself and moves items.
+        growth_minutes: how long a resize may be expected to take that starts by itself and moves items.
         quiet: how many seconds a count must be unchanged before it is halved; not below the cooldown of 300.
         mover_share: the part of each shard's units that moving items may take.
         placement: the placement that the entities declare; see `Shards`.
         most_shards: the ceiling of growth that they declare.
         lease: how long a view of the shard counts may be used.
         operation: the longest operation that resizes wait for.
-        resizes: resizes by an operator.
+        clocks_off: by how many seconds the wall clocks of processes are off at most. They are off evenly, from the
+            most behind to the most ahead; the worker's is the most ahead.
+        resizes: those that an operator starts.
         read_back: whether all acknowledged items are read after the run.
     """
 
@@ -173,10 +175,11 @@ class LayerSpec(_Part):
     growth_minutes: PositiveFloat = 10.0
     quiet: float = Field(86_400.0, ge=300)
     mover_share: float = Field(0.2, gt=0, le=1)
-    placement: Literal["calculated", "random"] = "calculated"
+    placement: Literal["calculated", "random", "epochs"] = "calculated"
     most_shards: PositiveInt = 1024
     lease: PositiveFloat = 30.0
     operation: PositiveFloat = 30.0
+    clocks_off: NonNegativeFloat = 0.0
     resizes: list[Resize] = []
     read_back: bool = True
 
@@ -191,12 +194,19 @@ class GrowingSpec(_Part):
         hottest: how many tenants have shards of their own; the others share 256 stored partition keys.
         daily: by which part of the mean the rate rises and falls in a day.
         most_shards: the ceiling of a count.
+        placement: the placement of their items, which decides whether a resize moves them.
+        growth_minutes: how long a resize may be expected to take that starts by itself and moves items; `inf` if an
+            operator starts longer ones at once.
+        mover_share: the part of each shard's units that moving items may take.
     """
 
     grows: bool = True
     hottest: PositiveInt = 300
     daily: float = Field(0.4, ge=0, lt=1)
     most_shards: PositiveInt = 1024
+    placement: Literal["calculated", "random", "epochs"] = "calculated"
+    growth_minutes: PositiveFloat = 10.0
+    mover_share: float = Field(0.2, gt=0, le=1)
 
 
 class Scenario(_Part):

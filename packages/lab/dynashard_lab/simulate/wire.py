@@ -6,6 +6,7 @@ Retries, deadlines, the classification of errors and the meters are the layer's 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from itertools import chain
 from math import inf
 from random import Random
@@ -15,6 +16,7 @@ from dynashard.errors import DynashardError
 from dynashard.runtime import Runtime
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import Refusal, classify, throttle_names
+from dynashard.transport.clock_offset import ClockOffset
 from dynashard.transport.deadline import LONGEST_OPERATION, within
 from dynashard.transport.interface import METERED, Call, Resend, Wire, consumed_of, meters, record_throttle
 from dynashard_lab.plan.limits import TRANSACTION_FACTOR
@@ -53,12 +55,11 @@ class World:
         self.actors = Actors()
         self._begin = begin
         random = Random(seed)
-        clock = self.actors.clock
-        with within(inf, clock):
+        with within(inf, self.actors.clock):
             # Deadlines inside take their clock from this one.
             self.actors.keep_context()
-        self.runtime = Runtime(clock=clock, monotonic=clock, sleep=self.actors.sleep, random=random.random)
         self.random = random
+        self.runtime = self.runtime_ahead(0.0)
         self.traffic = Traffic()
         self._engine = engine
         self._models = models
@@ -70,6 +71,12 @@ class World:
             "TransactWriteItems": self._transact_write,
             "TransactGetItems": self._transact_get,
         }
+
+    def runtime_ahead(self, seconds: float) -> Runtime:
+        """Return the time and randomness of a process whose wall clock is ahead; below 0 it is behind."""
+        now, monotonic = self.actors, self.actors.clock
+        wall = (lambda: now.now + seconds) if seconds else monotonic
+        return Runtime(clock=wall, monotonic=monotonic, sleep=self.actors.sleep, random=self.random.random)
 
     def send(self, operation: str, request: Mapping[str, Any]) -> Wire:
         """Decide about a request and execute it.
@@ -250,6 +257,10 @@ def _capacities(plans: Sequence[Plan], *, transactional: bool = False) -> list[W
     return [_capacity(table, sum_) for table, sum_ in units.items()]
 
 
+Executed = Callable[[str, Mapping[str, Any], Wire], None]
+"""Receives an executed request: its operation, the request and its answer."""
+
+
 class VirtualTransport:
     """A `Transport` of one process in a world. Each has retries of its own.
 
@@ -257,15 +268,32 @@ class VirtualTransport:
         world: where requests are sent.
         request_seconds: how long a request takes; those of `call_all` and `try_all` are under way at the same time.
         operation_seconds: as of `dynashard.transport.connect`.
+        ahead: by how many seconds the wall clock of the process is ahead; below 0 it is behind.
+        executed: receives each request that was executed, with its answer.
+
+    Attributes:
+        runtime: time and randomness of the process.
+        clock_offset: what it has learned about its wall clock from the dates of answers, each of which has one.
     """
 
     def __init__(
-        self, world: World, *, request_seconds: float = 0.0, operation_seconds: float = LONGEST_OPERATION
+        self,
+        world: World,
+        *,
+        request_seconds: float = 0.0,
+        operation_seconds: float = LONGEST_OPERATION,
+        ahead: float = 0.0,
+        executed: Executed | None = None,
     ) -> None:
         self._world = world
         self._request_seconds = request_seconds
         self._operation_seconds = operation_seconds
-        self._attempts = Attempts(runtime=world.runtime)
+        self._executed = executed
+        self.runtime = world.runtime_ahead(ahead)
+        self.clock_offset = ClockOffset()
+        self._dated = 0
+        """The second that the last answer had as its date."""
+        self._attempts = Attempts(runtime=self.runtime)
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
@@ -306,10 +334,21 @@ class VirtualTransport:
 
     def _first(self, call: Call) -> Wire | DynashardError:
         try:
-            answer = self._world.send(call.operation, _asking(call.operation, call.request))
+            answer = self._answer(call.operation, _asking(call.operation, call.request))
         except DynashardError as error:
             return error
         _meter(call.operation, answer)
+        return answer
+
+    def _answer(self, operation: str, asking: Mapping[str, Any]) -> Wire:
+        """Send a request once, and learn from the date of its answer, which an error has too."""
+        second, now = int(self._world.actors.now), self.runtime.clock()
+        if second != self._dated or now >= self.clock_offset.again:
+            self._dated = second
+            self.clock_offset.observe(formatdate(second, usegmt=True), now, now)
+        answer = self._world.send(operation, asking)
+        if self._executed is not None:
+            self._executed(operation, asking, answer)
         return answer
 
     def _go_on(self, calls: Sequence[Call], answers: list[Wire | DynashardError], at: int) -> None:
@@ -331,7 +370,7 @@ class VirtualTransport:
                 raise failed
             if attempt > 1:
                 self._take([asking])
-            return self._world.send(operation, asking)
+            return self._answer(operation, asking)
 
         with within(self._operation_seconds):
             answer = self._attempts.run(once, operation, resend or resend_of(operation, request))

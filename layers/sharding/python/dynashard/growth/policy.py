@@ -266,7 +266,8 @@ class Growth:
         if evidence is not None:
             self._recheck(scope.key)
             ceiling = scope.shards.max if scope.shards else target
-            target = target_count(evidence, ceiling=min(ceiling, supply.most_shards))
+            moves = scope.moves and scope.time is None
+            target = target_count(evidence, ceiling=min(ceiling, supply.most_shards), moves=moves)
             why += f", {evidence.throttled:,} of {evidence.requests:,} requests were throttled"
             why += f", and {evidence.retried:,} executed after retries" if evidence.retried else ""
         self._resize(scope, target, why, creating_share(evidence, place))

@@ -33,6 +33,8 @@ _LEAST_HEAT: Final = 0.5
 """The share of a shard's units that a scope must be able to consume, else it is not what makes a key range hot."""
 _BOLDNESS: Final = 2.0
 """The excess that each executed request can prove. Without any, a count only doubles."""
+_MOST_BOLDNESS: Final = 8.0
+"""The excess that each executed request can make possible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,14 @@ class Evidence:
         executed = sum(self.shards)
         capacity = self.full_shard * len(self.shards)
         return min(self.requests / (capacity + 1 + math.sqrt(executed + 1) / 2), _BOLDNESS * executed)
+
+    @property
+    def possible_excess(self) -> float:
+        """The same by a bold estimate: of few requests, chance may have executed too many."""
+        executed = sum(self.shards)
+        capacity = self.full_shard * len(self.shards)
+        chance = math.sqrt(executed + 1) - 1
+        return min(self.requests / max(capacity - chance, 1.0), _MOST_BOLDNESS * executed)
 
 
 def evidence_of(demand: Demand, scope: Scope, place: Place, count: int | None = None) -> Evidence:
@@ -205,10 +215,15 @@ def enough(evidence: Evidence) -> bool:
     return not widespread and evidence.excess < 1 + _TOLERATED
 
 
-def target_count(evidence: Evidence, *, ceiling: int) -> int:
-    """Return the count for a demand that a count is too small for: at least its double, but at most the ceiling."""
+def target_count(evidence: Evidence, *, ceiling: int, moves: bool = True) -> int:
+    """Return the count for a demand that a count is too small for: at least its double, but at most the ceiling.
+
+    If the resize `moves` items, the estimate is cautious, because it takes units from the shards that are hot. Else it
+    is bold, because new shards cost next to nothing, and missing ones take another resize with its waits.
+    """
     count = len(evidence.shards)
-    return min(max(2 * count, _power_of_two(count * evidence.proven_excess / _FULL)), ceiling)
+    excess = evidence.proven_excess if moves else max(evidence.proven_excess, evidence.possible_excess)
+    return min(max(2 * count, _power_of_two(count * excess / _FULL)), ceiling)
 
 
 def _power_of_two(number: float) -> int:

@@ -1,7 +1,8 @@
 """How far this machine's clock is off from DynamoDB's, learned from the `Date` of answers.
 
 A `Date` has whole seconds. An answer that was requested at `sent` and arrived at `received` was dated in between. So
-the clock is ahead by between `sent - date - 1` and `received - date` seconds. Each answer narrows what is known.
+the clock is ahead by between `sent - date - 1` and `received - date` seconds. Each answer narrows what is known: the
+first one of a second says best how far the clock is ahead at most, and the last one how far it is at least.
 """
 
 from datetime import UTC, datetime
@@ -11,6 +12,8 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 _RESOLUTION: Final = 1.0
 _PRECISE: Final = 2.0
 """Seconds between what is known at least and at most, up to which both are taken for possible."""
+_LATER: Final = 0.9
+"""Seconds after an answer from which on another one of the same second tells more."""
 _DRIFT: Final = 0.001
 """Seconds by which a clock may change in a second: clocks that are kept in time are slewed by less."""
 
@@ -30,18 +33,20 @@ class Range(NamedTuple):
 class ClockOffset:
     """What is known about one clock. Safe to share between threads: what is known is replaced as a whole.
 
-    `date` is the one observed last. Another one of the same text would tell nothing new.
+    `date` is the one observed last, and `again` the time of this clock from which on another answer of the same date
+    tells more.
     """
 
     def __init__(self) -> None:
         self.date = ""
+        self.again = 0.0
         self._known: tuple[Range, float] | None = None
 
     def observe(self, date: str, sent: float, received: float) -> None:
         """Take the date of an answer, and the times by this clock between which it was answered, in epoch seconds."""
-        if date == self.date:
+        if date == self.date and sent < self.again:
             return
-        self.date = date
+        self.date, self.again = date, sent + _LATER
         at = _epoch_seconds(date)
         if at is None or received < sent:
             return

@@ -119,7 +119,7 @@ class SdkTransport:
         except BotoCoreError as error:
             raise failure_of(operation, error) from error
         date = answer["ResponseMetadata"]["HTTPHeaders"].get("date", "")
-        if date != self.clock_offset.date:
+        if date != self.clock_offset.date or began >= self.clock_offset.again:
             self.clock_offset.observe(date, began, clock())
         return accepted(operation, answer, attempt)
 

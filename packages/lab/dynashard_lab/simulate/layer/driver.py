@@ -1,6 +1,7 @@
-"""Carries out resizes, as the state machine of a deployment does."""
+"""Carries out resizes of shard counts, as the state machine of a deployment does."""
 
 from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from dynashard.errors import DynashardError
@@ -10,7 +11,7 @@ from dynashard.resharding import Resharder
 from dynashard_lab.simulate.actors import Actors
 
 _POLL: Final = 1.0
-"""Seconds between polls, about as long as the stream of the topology table takes to start a change."""
+"""Seconds between polls, about as long as the stream of the topology table takes to start a resize."""
 _HOUR: Final = 3_600.0
 """Seconds between two looks for counts that are quiet."""
 _SLICE: Final = 10.0
@@ -20,17 +21,21 @@ _AGAIN: Final = 2.0
 
 
 class Driver:
-    """Follows the topology table, and carries out each change in actors of its own."""
+    """Polls for unfinished resizes, and carries out each in actors of its own.
 
-    def __init__(self, actors: Actors, resharder: Resharder) -> None:
+    `poll` returns their keys. It stands for the stream of the topology table, which costs no units.
+    """
+
+    def __init__(self, actors: Actors, resharder: Resharder, poll: Callable[[], Iterable[str]]) -> None:
         self._actors = actors
         self._resharder = resharder
+        self._poll = poll
         self._driven: set[str] = set()
 
     def run(self) -> None:
-        """Poll for changes for ever."""
+        """Poll for ever."""
         while True:
-            for key in self._resharder.poll():
+            for key in self._poll():
                 if key not in self._driven:
                     self._driven.add(key)
                     self._actors.spawn(lambda key=key: self._carry_out(key))  # type: ignore[misc]

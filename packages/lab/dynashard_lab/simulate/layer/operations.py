@@ -10,6 +10,13 @@ from dynashard_lab.simulate.layer.entities import FIRST_VERSION, Item, Items
 from dynashard_lab.simulate.scenario import DemandSpec, OperationKind
 
 
+class Caller(NamedTuple):
+    """What a process sends operations with: its collection of the items, and its wall clock, in epoch seconds."""
+
+    collection: Collection[Any]
+    clock: Callable[[], float]
+
+
 class Version(NamedTuple):
     """The last acknowledged value of an item: the number in its data, and its revision."""
 
@@ -35,14 +42,12 @@ class Operations:
         spec: the demand.
         items: makes its items.
         random: draws the kind of an operation, and its item.
-        clock: returns the time in seconds.
     """
 
-    def __init__(self, spec: DemandSpec, items: Items, random: Random, clock: Callable[[], float]) -> None:
+    def __init__(self, spec: DemandSpec, items: Items, random: Random) -> None:
         self._spec = spec
         self._items = items
         self._random = random
-        self._clock = clock
         self._kinds: Final = list(spec.shares)
         self._shares: Final = list(accumulate(spec.shares.values()))
         self._weights = list(accumulate(1.0 / rank**spec.skew for rank in range(1, len(items.tenants) + 1)))
@@ -52,7 +57,7 @@ class Operations:
         """The last acknowledged value of each known item; empty if no operation changes items."""
         self._numbers = FIRST_VERSION
         self._cursors: dict[tuple[int, str], str | None] = {}
-        self._sending: dict[OperationKind, Callable[[Collection[Any]], None]] = {
+        self._sending: dict[OperationKind, Callable[[Caller], None]] = {
             "create": self._create,
             "get": self._get,
             "update": self._update,
@@ -78,13 +83,13 @@ class Operations:
         kinds = self._kinds
         return kinds[0] if len(kinds) == 1 else self._random.choices(kinds, cum_weights=self._shares)[0]
 
-    def send(self, kind: OperationKind, collection: Collection[Any]) -> None:
+    def send(self, kind: OperationKind, caller: Caller) -> None:
         """Do one operation; raises as the collection does."""
-        self._sending[kind](collection)
+        self._sending[kind](caller)
 
-    def new_item(self) -> Item:
-        """Return an item that was never stored."""
-        return self._items.make(self._tenant(), self._clock())
+    def new_item(self, caller: Caller) -> Item:
+        """Return an item that was never stored, whose id a process makes now, by its clock."""
+        return self._items.make(self._tenant(), caller.clock())
 
     def acknowledge(self, item: Item) -> None:
         """Remember an item that was certainly stored for the first time, as it is stored."""
@@ -101,36 +106,36 @@ class Operations:
         number = self._random.randrange(len(self._known))
         return number, *self._known[number]
 
-    def _create(self, collection: Collection[Any]) -> None:
-        self.acknowledge(collection.create(self.new_item()))
+    def _create(self, caller: Caller) -> None:
+        self.acknowledge(caller.collection.create(self.new_item(caller)))
 
-    def _get(self, collection: Collection[Any]) -> None:
+    def _get(self, caller: Caller) -> None:
         _, tenant, id_ = self._any_item()
-        collection.get({"tenant_id": tenant, "id": id_}, consistent=self._spec.consistent)
+        caller.collection.get({"tenant_id": tenant, "id": id_}, consistent=self._spec.consistent)
 
-    def _update(self, collection: Collection[Any]) -> None:
+    def _update(self, caller: Caller) -> None:
         number, tenant, id_ = self._any_item()
         version, before = self._next_version(), self._versions[number].revision
         change = {"data": self._items.data(version)}
-        after = collection.update({"tenant_id": tenant, "id": id_}, set=change, if_match=before)
+        after = caller.collection.update({"tenant_id": tenant, "id": id_}, set=change, if_match=before)
         self._versions[number] = Version(version, after.revision)
 
-    def _put(self, collection: Collection[Any]) -> None:
+    def _put(self, caller: Caller) -> None:
         number, tenant, id_ = self._any_item()
         version, before = self._next_version(), self._versions[number].revision
         item = self._items.model(tenant_id=tenant, id=id_, data=self._items.data(version))
-        after = collection.replace(item, if_match=before)
+        after = caller.collection.replace(item, if_match=before)
         self._versions[number] = Version(version, after.revision)
 
     def _next_version(self) -> int:
         self._numbers += 1
         return self._numbers
 
-    def _list(self, collection: Collection[Any]) -> None:
+    def _list(self, caller: Caller) -> None:
         """Read the next page. Each process reads through each tenant's items again and again."""
         spec, tenant = self._spec, self._tenant()
-        walk = id(collection), tenant
-        page = collection.list(
+        walk = id(caller.collection), tenant
+        page = caller.collection.list(
             {"tenant_id": tenant},
             cursor=self._cursors.get(walk),
             limit=spec.page,

@@ -7,7 +7,8 @@ from random import Random
 from typing import Final
 
 from dynashard.growth.settings import GrowthSettings
-from dynashard.resharding import Scope
+from dynashard.resharding import Resharder, Scope
+from dynashard.service import Dynashard
 from dynashard.topology import Phase, Record, family_of, partition_key
 from dynashard.topology.records import decode
 from dynashard_lab.simulate.engine.engine import Engine
@@ -18,7 +19,9 @@ from dynashard_lab.simulate.layer.process import (
     TABLE,
     TOPOLOGY,
     GrowthEvents,
-    collection_of,
+    GrowthUnits,
+    caller_of,
+    clocks_off,
     open_process,
     open_resharder,
 )
@@ -29,7 +32,7 @@ from dynashard_lab.simulate.model import TABLE as OWN
 from dynashard_lab.simulate.run import LayerResult, Result, build, dollars_of, rehearse, settled_rate
 from dynashard_lab.simulate.scenario import LayerSpec, Resize, Scenario
 from dynashard_lab.simulate.traffic import flows, mean_units
-from dynashard_lab.simulate.wire import Traffic, World
+from dynashard_lab.simulate.wire import Executed, Traffic, World
 
 _POINTS: Final = 240
 _MONTH_SECONDS: Final = 730 * 3_600
@@ -56,22 +59,30 @@ class _Run:
         random = self._world.random
         made = {name: Items(name, spec, layer, random) for name, spec in scenario.demands.items()}
         self._entities = [items.model for items in made.values()]
-        processes = [open_process(self._world, layer, self._entities, self._events) for _ in range(layer.processes)]
+        self._units = GrowthUnits(counting=lambda: bool(self._world.traffic.throttled))
+        processes = [self._open_process(ahead) for ahead in clocks_off(layer)]
         self._demands = {
             name: Demand(
                 self._world.actors,
                 scenario.demands[name],
                 items,
-                [collection_of(process, items) for process in processes],
+                [caller_of(process, items) for process in processes],
                 tally=self._tally,
                 random=random,
                 on_end=self._load_ended,
             )
             for name, items in made.items()
         }
-        self._resharder = open_resharder(self._world, layer, self._entities, scenario.settings)
+        self._resharder = self._open_resharder(self._units.of_worker)
         self._watch = Watch(self._point, self._notes)
         self._store()
+
+    def _open_process(self, ahead: float) -> Dynashard:
+        counted = self._units.of_process
+        return open_process(self._world, self._layer, self._entities, self._events, ahead=ahead, executed=counted)
+
+    def _open_resharder(self, executed: Executed | None = None) -> Resharder:
+        return open_resharder(self._world, self._layer, self._entities, self._scenario.settings, executed)
 
     def _store(self) -> None:
         """Store what exists before the run, without limits and in no time."""
@@ -82,7 +93,7 @@ class _Run:
 
         def store() -> None:
             for demand in self._demands.values():
-                demand.store(collection_of(process, demand.items))
+                demand.store(caller_of(process, demand.items))
 
         limited = dict(self._models)
         self._models.clear()
@@ -96,7 +107,7 @@ class _Run:
         actors, tick = self._world.actors, self._scenario.tick
         for demand in self._demands.values():
             demand.start(self._layer.loaders)
-        driver = Driver(actors, self._resharder)
+        driver = Driver(actors, self._resharder, self._open_resharder().poll)
         actors.spawn(driver.run)
         actors.spawn(lambda: driver.narrow(GrowthSettings(self._layer.growth, quiet_seconds=self._layer.quiet)))
         for resize in self._layer.resizes:
@@ -129,6 +140,7 @@ class _Run:
 
     def _layer_result(self, traffic: Traffic, real_seconds: float) -> LayerResult:
         shards = {name: self._count(name) for name in self._demands}
+        units = replace(self._units)
         # What follows reads without limits.
         self._models.clear()
         moved = self._moved()
@@ -146,8 +158,10 @@ class _Run:
             doubled=None if found is None else found.doubled,
             stale=None if found is None else found.stale,
             moved=moved,
+            growth_units=units.resizes,
+            topology_read_units=units.reads,
             growth=self._events.first(),
-            changes=self._watch.changes,
+            phases=self._watch.phases,
             real_seconds=real_seconds,
         )
 
@@ -158,8 +172,9 @@ class _Run:
         items = self._demands[resize.demand].items
         scope = Scope(items.entity, partition=self._partition(items))
         budget, share = resize.budget, resize.share
-        expected = self._resharder.estimate(scope, resize.to, budget=budget, share=share)
-        self._events.note(f"operator: {expected.origin} -> {expected.target} shards {expected.text}")
+        if items.entity.time is None:
+            expected = self._resharder.estimate(scope, resize.to, budget=budget, share=share)
+            self._events.note(f"operator: {expected.origin} -> {expected.target} shards {expected.text}")
         self._resharder.start(scope, resize.to, budget=budget, share=share, survey=False)
 
     def _partition(self, items: Items) -> str:
@@ -176,10 +191,13 @@ class _Run:
         return None
 
     def _count(self, name: str) -> int:
-        """The count under which a demand's new items are stored."""
+        """The count under which a demand's new items are stored, by the true time."""
         record = self._record(name)
         if record is None:
             return self._scenario.demands[name].shards
+        form = self._demands[name].items.entity.time
+        if form is not None:
+            return record.count_of(form.first(self._world.actors.now))
         moving = record.phase in (Phase.MOVE, Phase.SETTLE)
         return record.target if moving and record.target is not None else record.count
 
@@ -203,7 +221,8 @@ class _Run:
             record = self._record(name)
             if record is not None:
                 target = "" if record.target is None else f" to {record.target}"
-                notes.append(f"{name}: {record.phase}, {record.count}{target} shards")
+                phase = f"epoch {record.epochs[-1].state}" if target and record.epochs else record.phase
+                notes.append(f"{name}: {phase}, {record.count}{target} shards")
         return notes
 
     def _point(self) -> Moment:
@@ -217,7 +236,7 @@ class _Run:
         )
 
     def _moved(self) -> int:
-        """Return how many items the last change of each demand has moved."""
+        """Return how many items the last resize of each demand has moved."""
         scopes = [Scope(each.items.entity, partition=self._partition(each.items)) for each in self._demands.values()]
         moved: list[int] = []
         self._world.actors.spawn(lambda: moved.extend(self._resharder.status(scope).moved for scope in scopes))
@@ -233,7 +252,7 @@ class _Run:
 
         def read() -> None:
             found.extend(
-                read_back(collection_of(process, demand.items), demand.operations.stored())
+                read_back(caller_of(process, demand.items).collection, demand.operations.stored())
                 for demand in self._demands.values()
             )
 

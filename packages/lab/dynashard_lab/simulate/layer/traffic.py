@@ -12,7 +12,7 @@ from dynashard.errors import DynashardError, ThrottledError, UnprocessedError
 from dynashard.service import Collection
 from dynashard_lab.simulate.actors import Actors
 from dynashard_lab.simulate.layer.entities import Item, Items
-from dynashard_lab.simulate.layer.operations import Operations
+from dynashard_lab.simulate.layer.operations import Caller, Operations
 from dynashard_lab.simulate.run import OperationCounts
 from dynashard_lab.simulate.scenario import DemandSpec, OperationKind
 
@@ -67,7 +67,7 @@ class Demand:
         actors: Actors,
         spec: DemandSpec,
         items: Items,
-        collections: Sequence[Collection[Any]],
+        callers: Sequence[Caller],
         *,
         tally: Tally,
         random: Random,
@@ -76,11 +76,11 @@ class Demand:
         self._actors = actors
         self._spec = spec
         self._items = items
-        self._collections = cycle(collections)
+        self._callers = cycle(callers)
         self._tally = tally
         self._random = random
         self._on_end = on_end
-        self.operations = Operations(spec, items, random, lambda: actors.seconds)
+        self.operations = Operations(spec, items, random)
         self._at = 0.0
         self._left = spec.items or 0
         self._loaders = 0
@@ -97,10 +97,10 @@ class Demand:
         """Its items."""
         return self._items
 
-    def store(self, collection: Collection[Any]) -> None:
+    def store(self, caller: Caller) -> None:
         """Store the items that exist before the run."""
         for _ in range(self._spec.stored):
-            self.operations.send("create", collection)
+            self.operations.send("create", caller)
 
     def start(self, loaders: int) -> None:
         """Add its actors."""
@@ -129,10 +129,10 @@ class Demand:
         self._at += self._random.expovariate(rate)
 
     def _operate(self) -> None:
-        collection, kind = next(self._collections), self.operations.draw()
+        caller, kind = next(self._callers), self.operations.draw()
         self._tally.begun(kind)
         try:
-            self.operations.send(kind, collection)
+            self.operations.send(kind, caller)
         except DynashardError as error:
             self._tally.refused(kind, error)
         else:
@@ -141,11 +141,11 @@ class Demand:
     # Loads.
 
     def _load(self) -> None:
-        collection = next(self._collections)
-        for batch in self._batches():
+        caller = next(self._callers)
+        for batch in self._batches(caller):
             left = batch
             while left:
-                left = self._write(collection, left)
+                left = self._write(caller.collection, left)
         self._loaders -= 1
         if not self._loaders:
             self.ended = self._actors.seconds
@@ -169,8 +169,8 @@ class Demand:
         self._tally.ended("create", len(batch) - len(left))
         return left
 
-    def _batches(self) -> Iterator[list[Item]]:
+    def _batches(self, caller: Caller) -> Iterator[list[Item]]:
         while self._left > 0:
             size = min(BATCH, self._left)
             self._left -= size
-            yield [self.operations.new_item() for _ in range(size)]
+            yield [self.operations.new_item(caller) for _ in range(size)]

@@ -1,4 +1,4 @@
-"""Watches a run of the layer: its points, the resizes, and when throttled operations have gone."""
+"""Watches a run of the layer: its points, the phases of its resizes, and when throttled operations have gone."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -8,7 +8,7 @@ from dynashard_lab.simulate.run import Point
 
 WINDOW: Final = 10.0
 """Seconds over which the share of throttled operations is taken."""
-_BAD_SHARE: Final = 0.2
+_BAD_SHARE: Final = 0.1
 _ROUNDING: Final = 1e-6
 
 
@@ -33,7 +33,7 @@ class Watch:
 
     Args:
         look: returns the state of the run.
-        notes: returns one text for each shard count; a change of a text is noted.
+        notes: returns one text for each shard count; a text that is new is noted.
     """
 
     def __init__(self, look: Callable[[], Moment], notes: Callable[[], list[str]]) -> None:
@@ -45,7 +45,7 @@ class Watch:
         self._windows: list[tuple[float, int, int]] = []
         """The end of each window, with the operations in it, and those that were throttled."""
         self.points: list[Point] = []
-        self.changes: list[tuple[float, str]] = []
+        self.phases: list[tuple[float, str]] = []
 
     def run(self, actors: Actors, *, tick: float, every: float) -> None:
         """Look after each tick, and take a point after each `every` seconds, for ever."""
@@ -53,7 +53,7 @@ class Watch:
             actors.sleep(tick)
             now = actors.seconds
             notes = self._notes()
-            self.changes += [(round(now, 3), note) for note in notes if note not in self._known]
+            self.phases += [(round(now, 3), note) for note in notes if note not in self._known]
             self._known = set(notes)
             if now - self._window[0] >= WINDOW - _ROUNDING:
                 self._end_window(now)
@@ -79,7 +79,7 @@ class Watch:
         self._window = now, counted
 
     def adapted(self) -> float | None:
-        """Return the seconds from the first throttled operation until less than a fifth was throttled, for good.
+        """Return the seconds from the first throttled operation until less than a tenth was throttled, for good.
 
         None if that did not happen; 0 if it was never otherwise. To the nearest 10 seconds.
         """

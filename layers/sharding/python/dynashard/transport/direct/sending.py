@@ -89,7 +89,7 @@ class Channel:
         The answer's date says how far the clock is off.
         """
         date = answer.headers.get("date", "")
-        if date != self.clock_offset.date:
+        if date != self.clock_offset.date or exchange.began >= self.clock_offset.again:
             self.clock_offset.observe(date, exchange.began, self.clock())
         if answer.reusable:
             self.pool.release(connection)
