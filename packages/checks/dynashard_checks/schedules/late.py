@@ -83,12 +83,12 @@ class LateDatabase(Database):
 
     delay: Callable[[Actor], None] | None = None
 
-    def _draw_fault(self, operation: str, check: Check | None) -> str:
-        """See `Database._drawn`."""
+    def _draw_fault(self, operation: str, request: Mapping[str, Any], check: Check | None) -> str:
+        """See `Database._draw_fault`."""
         strays = isinstance(self.faults, LateFaults) and self.faults.strays
         if strays and (check is None or operation not in _PLAIN_WRITES):
             return ""
-        return super()._draw_fault(operation, check)
+        return super()._draw_fault(operation, request, check)
 
     def _inject(
         self, fault: str, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None

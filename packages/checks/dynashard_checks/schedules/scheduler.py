@@ -13,7 +13,8 @@ from threading import Lock, Thread
 from typing import Final
 
 MOST_STEPS: Final = 6000
-_EPOCH: Final = 1_900_000_000.0
+START: Final = 1_900_000_000.0
+"""The time at which schedules begin, in epoch seconds."""
 
 
 class Killed(BaseException):
@@ -55,7 +56,7 @@ class Scheduler:
     """
 
     def __init__(self, random: Random, *, operation: float, ticked: Callable[[], None]) -> None:
-        self.now = _EPOCH
+        self.now = START
         self.trace: list[str] | None = None
         self.steps = 0
         self.failure: BaseException | None = None
@@ -123,7 +124,7 @@ class Scheduler:
         """Add a line to the trace, if there is one. A text that costs time to write is only made then."""
         if self.trace is not None:
             line = text if isinstance(text, str) else text()
-            self.trace.append(f"{self.now - _EPOCH:8.2f}  {actor.name if actor else '':<12}{line}")
+            self.trace.append(f"{self.now - START:8.2f}  {actor.name if actor else '':<12}{line}")
 
     def fail(self, failure: BaseException) -> None:
         """End the schedule. Only the first failure is kept."""
