@@ -119,13 +119,23 @@ class KeyClock:
                 field=field,
             )
 
-    def readable(self, form: TimeForm, key: ItemKey) -> bool:
-        """Whether anybody can have written a key by now, by its time."""
+    def readable(self, entity: EntityDefinition[Any], key: ItemKey) -> bool:
+        """Whether anybody can have written a key by now, by its time; keys of other placements always may exist.
+
+        Raises `ClockOffError` if it seems not, and this process's clock is off, or may be, by more than is assumed.
+        """
+        form = entity.time
+        if form is None:
+            return True
         bound = self._readable.get(form)
         # As in `_ahead`, without a call.
         if bound is not None and key.sort < bound.first and bound.at <= self._clock():
             return True
-        return not self._ahead(self._readable, form, key, self.bounds.readable)
+        if not self._ahead(self._readable, form, key, self.bounds.readable):
+            return True
+        if self.offset.exceeds(self.bounds.off):
+            raise self._off(entity)
+        return False
 
     def _require_not_ahead(self, entity: EntityDefinition[Any], key: ItemKey, form: TimeForm) -> None:
         if self._ahead(self._writable, form, key, self.bounds.ahead):

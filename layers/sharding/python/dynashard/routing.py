@@ -56,7 +56,10 @@ class Router:
 
     def places_to_write(self, entity: EntityDefinition[Any], key: ItemKey, view: View | None = None) -> Places:
         """Return the places of an item to write now; raises as `KeyClock.require_writable`. Cost: that of `places`."""
-        self.require_writable(entity, key)
+        if entity.time is not None:
+            # The answer with its first view is the first that tells a new process how far its clock is off.
+            view = view or self.topology.view(entity, key.partition)
+            self.key_clock.require_writable(entity, key)
         return self.places(entity, key, view)
 
     def places_to_read(self, entity: EntityDefinition[Any], key: ItemKey) -> Places | None:
@@ -75,9 +78,10 @@ class Router:
     def may_exist(self, entity: EntityDefinition[Any], key: ItemKey, view: View) -> bool:
         """Whether an item can have been written under this key by now: not if its time is too far in the future.
 
-        The place of such a key is not known yet. It matters, and is looked at, only where there are epochs.
+        The place of such a key is not known yet. It matters, and is looked at, only where there are epochs. Raises as
+        `KeyClock.readable`.
         """
-        return view.epochs is None or entity.time is None or self.key_clock.readable(entity.time, key)
+        return view.epochs is None or self.key_clock.readable(entity, key)
 
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
         """Return the stored key of an item at its home, in DynamoDB JSON."""

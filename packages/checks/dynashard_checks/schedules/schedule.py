@@ -60,14 +60,11 @@ class Schedule:
         trace: gets a line for each request and event; None for no trace.
     """
 
-    longest_operation = OPERATION
-    """Seconds that may pass between an actor's read of the topology and a request that relies on it."""
-
     def __init__(self, wire: LeanWire, plan: Plan, trace: list[str] | None = None) -> None:
         self._wire = wire
         self._plan = plan
         self._random = Random(plan.seed ^ 0x5EED)
-        self._scheduler = Scheduler(Random(plan.seed ^ 0x7142), operation=self.longest_operation, ticked=self._tick)
+        self._scheduler = self._new_scheduler(Random(plan.seed ^ 0x7142))
         self._scheduler.trace = trace
         self._history = History(self._scheduler.clock, skew=SKEW, values_known=not plan.late)
         self._database = self._new_database(Random(plan.seed ^ 0xFA17))
@@ -117,6 +114,9 @@ class Schedule:
             kills=self._kills.struck,
             refused=tuple(self._resize.refused),
         )
+
+    def _new_scheduler(self, chance: Random) -> Scheduler:
+        return Scheduler(chance, operation=OPERATION, ticked=self._tick)
 
     def _new_database(self, chance: Random) -> Database:
         plan = self._plan
