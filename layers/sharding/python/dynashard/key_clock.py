@@ -159,17 +159,19 @@ class KeyClock:
         return key.sort >= bound.first
 
     def _off(self, entity: EntityDefinition[Any]) -> ClockOffError:
-        off = self.offset.seconds or 0.0
-        found = (
-            f"this process's clock is {abs(off):.1f} s {'ahead' if off > 0 else 'behind'}, and at most "
-            f"{self.bounds.off:g} s are allowed"
-        )
+        error = clock_off(self.offset, self.bounds, f"{entity.name} is placed by the time of its keys")
         with self._lock:
             first, self._warned = not self._warned, True
         if first:
-            _log_warning(f"{found}: items that are placed by the time of their keys are not written until it is right")
-        return ClockOffError(
-            f"{found}: {entity.name} is placed by the time of its keys. Correct the clock; another process can do the "
-            "same now",
-            off=round(off, 1),
-        )
+            _log_warning(f"{error}. Until then, items that are placed by the time of their keys are not written")
+        return error
+
+
+def clock_off(offset: ClockOffset, bounds: ClockBounds, why: str) -> ClockOffError:
+    """Return the error of a process whose clock is off; `why` says what depends on it."""
+    off = offset.seconds or 0.0
+    return ClockOffError(
+        f"this process's clock is {abs(off):.1f} s {'ahead' if off > 0 else 'behind'}, and at most {bounds.off:g} s are "
+        f"allowed: {why}. Correct the clock; another process can do the same now",
+        off=round(off, 1),
+    )
