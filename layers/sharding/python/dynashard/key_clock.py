@@ -163,7 +163,7 @@ class KeyClock:
         with self._lock:
             first, self._warned = not self._warned, True
         if first:
-            _log_warning(f"{error}. Until then, items that are placed by the time of their keys are not written")
+            _log_warning(f"{error}. Until it is right, items that are placed by the time of their keys are not written")
         return error
 
 
@@ -171,7 +171,7 @@ def clock_off(offset: ClockOffset, bounds: ClockBounds, why: str) -> ClockOffErr
     """Return the error of a process whose clock is off; `why` says what depends on it."""
     off = offset.seconds or 0.0
     return ClockOffError(
-        f"this process's clock is {abs(off):.1f} s {'ahead' if off > 0 else 'behind'}, and at most {bounds.off:g} s are "
-        f"allowed: {why}. Correct the clock; another process can do the same now",
+        f"this process's clock is {abs(off):.1f} s {'ahead' if off > 0 else 'behind'}, and at most {bounds.off:g} s "
+        f"are allowed: {why}. Correct the clock; another process can do the same now",
         off=round(off, 1),
     )

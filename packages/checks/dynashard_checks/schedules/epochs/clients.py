@@ -40,7 +40,7 @@ class TimedClient(Client):
         super().__init__(traffic, actor, process)
 
     def _router(self, topology: Topology) -> Router:
-        return WatchedRouter(topology, self.process, self._placements, lambda text: f"{self._actor.name} of {text}")
+        return WatchedRouter(topology, self.process, self._placements, self._actor.name)
 
     def _key(self) -> Key:
         random, traffic = self._random, self._traffic

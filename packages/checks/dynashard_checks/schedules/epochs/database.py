@@ -1,6 +1,6 @@
 """The database of schedules of epochs: it executes writes of topology records at any later time, or never."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -27,7 +27,12 @@ _LEAST_AHEAD: Final = (DEFAULT_BOUNDS.placed, DEFAULT_BOUNDS.placed + 15.0)
 
 @dataclass
 class RecordFaults(Faults):
-    """Draws the faults of writes of topology records: most are executed late, or never."""
+    """Draws the faults of writes of topology records: most are executed late, or never.
+
+    If views are to be `overtaken`, only publications are late.
+    """
+
+    overtaken: bool = False
 
     def draw(self, operation: str) -> str:
         """See `Faults.draw`."""
@@ -35,6 +40,8 @@ class RecordFaults(Faults):
         if not self.left or self.random.random() >= self.rate:
             return ""
         self.left -= 1
+        if self.overtaken:
+            return self.random.choice(("late", "slow"))
         return self.random.choice(("late", "late", "late", "slow", "slow", "slow", "lost", "answer_lost", "throttled"))
 
 
@@ -60,6 +67,8 @@ class EpochDatabase(LateDatabase):
         for record in records:
             for entry in decode(record).epochs[1:] if TOPOLOGY_COUNT in record else ():
                 self.beginnings.add(entry.first)
+        if self.record_faults.overtaken and not _begins(records):
+            return ""
         return self.record_faults.draw(operation)
 
     def _inject(
@@ -73,15 +82,24 @@ class EpochDatabase(LateDatabase):
 
     def _pass_time(self, actor: Actor, request: Mapping[str, Any]) -> None:
         random = self.record_faults.random
-        last = [decode(record).epochs[-1:] for record in _records(request) if TOPOLOGY_COUNT in record]
-        moments = [KSUID.moment_of(entry.first) for [entry] in filter(None, last) if not entry.settled]
+        moments = _begins(_records(request))
         late = moments[0] - random.uniform(*_LEAST_AHEAD) - self.scheduler.now if moments else 0.0
-        self.scheduler.sleep(actor, late if late > 0 and random.random() < _JUST_IN_TIME else random.choice(_DELAYS))
+        just = self.record_faults.overtaken or random.random() < _JUST_IN_TIME
+        delay = late if late > 0 and just else random.choice(_DELAYS)
+        if moments:
+            self.beginnings.published.append(self.scheduler.now + delay)
+        self.scheduler.sleep(actor, delay)
 
     def _record(self, key: StoredKey, item: Wire | None, check: Check | None) -> None:
         if key[0] == TOPOLOGY and item is not None and TOPOLOGY_COUNT in item:
             self.placements.stored(key[1], decode(item).epochs)
         super()._record(key, item, check)
+
+
+def _begins(records: Sequence[Wire]) -> list[float]:
+    """Return when pending epochs of records begin."""
+    last = [decode(record).epochs[-1:] for record in records if TOPOLOGY_COUNT in record]
+    return [KSUID.moment_of(entry.first) for [entry] in filter(None, last) if not entry.settled]
 
 
 def _records(request: Mapping[str, Any]) -> list[Wire]:

@@ -3,8 +3,9 @@
 Each is a process with a clock of its own. All may ask and act at the same time, and any may be killed.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from random import Random
 from typing import Any, Final, TypeVar
@@ -20,7 +21,8 @@ from dynashard.growth.requests import growth_of
 from dynashard.growth.settings import GrowthSettings
 from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.runtime import Runtime
-from dynashard.topology import family_of
+from dynashard.schema import TOPOLOGY_KEY
+from dynashard.topology import Epoch, family_of
 from dynashard.transport.interface import Wire
 from dynashard_checks.schedules.database import ActorTransport
 from dynashard_checks.schedules.epochs.database import EpochDatabase
@@ -37,7 +39,9 @@ _COUNTS: Final = (1, 2, 4, 8)
 _COOLDOWN: Final = 60.0
 _SLOW: Final = (*((0.0,) * 12), 1.0, 5.0, 20.0, 40.0)
 """By how many seconds a driver is late."""
+_MOST_FROZEN: Final = 60
 _FROZEN_SHARE: Final = 0.02
+_LATE_SHARE: Final = 0.8
 _FROZEN: Final = (5.0, 20.0, 40.0, 80.0, 120.0)
 """For how many seconds a process is frozen before it sends a request."""
 _MOST_STEPS: Final = 150
@@ -75,11 +79,11 @@ class Growing:
         plan, spawn = self.plan, self.scheduler.spawn
         self.asking = len(plan.of_policies) + plan.operator
         for number, clock in enumerate(plan.of_policies):
-            spawn(f"policy{number}", lambda actor, clock=clock: self._asks(actor, clock, self._grow))
+            spawn(f"policy{number}", partial(self._asks, clock, self._grow))
         if plan.operator:
-            spawn("operator", lambda actor: self._asks(actor, plan.of_drivers[0], self._operate))
+            spawn("operator", partial(self._asks, plan.of_drivers[0], self._operate))
         for number, clock in enumerate(plan.of_drivers):
-            spawn(f"driver{number}", lambda actor, number=number, clock=clock: self._drive(actor, clock, first=not number))
+            spawn(f"driver{number}", partial(self._drive, clock, not number))
 
     # What clients see of it.
 
@@ -104,7 +108,7 @@ class Growing:
 
     # Policies and operators.
 
-    def _asks(self, actor: Actor, clock: Clock, ask: Callable[[Actor, Process], None]) -> None:
+    def _asks(self, clock: Clock, ask: Callable[[Actor, Process], None], actor: Actor) -> None:
         """Run a process that asks for other counts now and then."""
         try:
             process = self._process(clock)
@@ -128,8 +132,14 @@ class Growing:
             self.scheduler.idle(actor, actor.random.choice((0.0, 5.0, 15.0)))
 
     def _operate(self, actor: Actor, process: Process) -> None:
-        """Abort a resize, or pause it and resume it later."""
+        """Abort a resize, or pause it and resume it later; or abort it and ask for another count."""
         resharder, scope = self._resharder(actor, process), self._scope(actor.random)
+        if self.plan.mind_changed:
+            scope, begins = self.plan.scope, max(self.database.beginnings.moments, default=0.0)
+            self.scheduler.idle(actor, max(0.0, begins - actor.random.choice((2.0, 8.0, 16.0)) - self.scheduler.now))
+            resharder.abort(scope)
+            resharder.start(scope, actor.random.choice(_COUNTS))
+            return
         if actor.random.random() < 0.5:
             resharder.abort(scope)
             return
@@ -143,7 +153,7 @@ class Growing:
 
     # Those who carry resizes out.
 
-    def _drive(self, actor: Actor, clock: Clock, *, first: bool) -> None:
+    def _drive(self, clock: Clock, first: bool, actor: Actor) -> None:  # noqa: FBT001 - partial takes it first
         """Run a driver, which is sometimes slow. The first one ends the schedule's resizes."""
         process, random = self._process(clock), actor.random
         for step in range(_MOST_STEPS):
@@ -152,14 +162,15 @@ class Growing:
                 self.over = True
             if self.over:
                 return
-            slow = random.choice(_SLOW) if step < _MOST_STEPS // 2 else 0.0
-            self.scheduler.idle(actor, (1.0 if busy is None else busy or random.choice((5.0, 20.0))) + slow)
+            punctual = self.plan.overtaken or step >= _MOST_STEPS // 2
+            slow = 0.0 if punctual else random.choice(_SLOW)
+            self.scheduler.idle(actor, (1.0 if busy is None else busy or random.choice((2.0, 5.0, 20.0))) + slow)
         if first:
             raise AnomalyError("resizes do not end")
 
     def _advance(self, actor: Actor, process: Process) -> float:
         """Take the next step of each resize; return the seconds to wait before the next look; 0 if nothing is left."""
-        resharder, waits = self._resharder(actor, process), []
+        resharder, waits = self._resharder(actor, process, confirms_late=self.plan.mind_changed), []
         for key in resharder.poll():
             step = resharder.advance(key)
             self.scheduler.note(actor, f"=== step of {key}: {step}")
@@ -172,10 +183,17 @@ class Growing:
     def _process(self, clock: Clock) -> Process:
         return Process(self.scheduler, clock.off, clock.dated)
 
-    def _resharder(self, actor: Actor, process: Process) -> Resharder:
+    def _resharder(self, actor: Actor, process: Process, *, confirms_late: bool = False) -> Resharder:
         """Return a resharder in a new process on the same machine."""
         return Resharder(
-            GrowthTransport(self.database, actor, process, kills=self.kills),
+            GrowthTransport(
+                self.database,
+                actor,
+                process,
+                kills=self.kills,
+                histories=self.database.placements.histories,
+                confirms_late=confirms_late,
+            ),
             table=TABLE,
             topology_table=TOPOLOGY,
             entities=[self.plan.model],
@@ -203,23 +221,44 @@ class Growing:
 
 @dataclass
 class GrowthTransport(ActorTransport):
-    """The transport of a policy, an operator or a driver, whose process may be killed at each request."""
+    """The transport of a policy, an operator or a driver, whose process may stand still or be killed at each request.
+
+    Attributes:
+        kills: kills its process.
+        histories: the epochs that are stored.
+        confirms_late: whether it often stands still between the decision to confirm an epoch and the request.
+        dead: whether its process was killed.
+    """
 
     kills: Kills = field(kw_only=True)
+    histories: Mapping[str, Sequence[Epoch]] = field(kw_only=True)
+    confirms_late: bool = False
     dead: bool = False
 
     def send_once(self, operation: str, request: Mapping[str, Any]) -> Wire:
         """See `ActorTransport.send_once`."""
+        if self.dead:
+            raise Killed
         try:
-            if self.dead:
-                raise Killed
-            if self.actor.random.random() < _FROZEN_SHARE:
-                self.database.scheduler.sleep(self.actor, self.actor.random.choice(_FROZEN))
+            self._freeze(request)
             self.kills.strike()
             return super().send_once(operation, request)
         except Killed:
             self.dead = True
             raise
+
+    def _freeze(self, request: Mapping[str, Any]) -> None:
+        """Stand still for a while; at times before an epoch is confirmed, until the record has another one."""
+        random, histories = self.actor.random, self.histories
+        keys = [key[TOPOLOGY_KEY]["S"] for key in request.get("RequestItems", {}).get(TOPOLOGY, {"Keys": ()})["Keys"]]
+        before = len(histories.get(keys[0], ())) if len(keys) == 1 else 0
+        if before and self.confirms_late and random.random() < _LATE_SHARE:
+            for _ in range(_MOST_FROZEN):
+                if len(histories[keys[0]]) > before:
+                    return
+                self.database.scheduler.sleep(self.actor, 3.0)
+        elif random.random() < _FROZEN_SHARE:
+            self.database.scheduler.sleep(self.actor, random.choice(_FROZEN))
 
 
 def records_of(plan: EpochPlan) -> list[str]:

@@ -28,9 +28,13 @@ def ksuid(at: float, payload: int) -> Key:
 
 @dataclass
 class Beginnings:
-    """When epochs begin, in epoch seconds; those as well that are not stored yet, or never will be."""
+    """When epochs begin, in epoch seconds; those as well that are not stored yet, or never will be.
+
+    `published` are moments at which late requests store epochs.
+    """
 
     moments: list[float] = field(default_factory=list)
+    published: list[float] = field(default_factory=list)
 
     def add(self, first: Key) -> None:
         """Add the first sort key of an epoch."""
@@ -58,12 +62,10 @@ class Beginnings:
 
     def next_critical(self, random: Random, now: float) -> float:
         """Draw a moment from now on at which a process with a right clock acts near the beginning of an epoch."""
-        later = [
-            moment + distance
-            for moment in self.moments[-4:]
-            for distance in _CRITICAL
-            if moment + distance > now
-        ]
+        later = [moment + distance for moment in self.moments[-4:] for distance in _CRITICAL if moment + distance > now]
+        overtaken = [moment - random.choice((0.1, 1.0, 3.0)) for moment in self.published if moment - 3.0 > now]
+        if overtaken and random.random() < 0.7:
+            return random.choice(overtaken)
         return random.choice(later) if later else now
 
 

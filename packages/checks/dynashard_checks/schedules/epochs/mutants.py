@@ -16,8 +16,7 @@ from dynashard.key_time import TimeForm
 from dynashard.resharding import epochs as controller
 from dynashard.resharding.context import Context
 from dynashard.routing import Router
-from dynashard.topology import Epoch, Epochs, EpochState, View
-from dynashard.topology import records
+from dynashard.topology import Epoch, Epochs, EpochState, View, records
 from dynashard.topology.leases import Leases
 from dynashard.transport.clock_offset import ClockOffset
 
@@ -87,13 +86,17 @@ def _trusted_clock(stack: ExitStack) -> None:
     stack.enter_context(patch.object(ClockOffset, "exceeds", lambda *_most: False))
 
 
+_UNSEEN: Final = "an epoch is confirmed before every view has it (wait)"
+_UNNAMED: Final = "whichever epoch is pending is settled (name)"
+EPOCH_SHAPES: Final = {_UNSEEN: "overtaken", _UNNAMED: "mind changed"}
+"""What is late in the schedules that show a mutant, if it takes more than anything."""
 EPOCH_MUTANTS: Final[Mapping[str, Apply]] = {
-    "an epoch is confirmed before every view has it (wait)": _no_wait,
+    _UNSEEN: _no_wait,
     "an epoch is confirmed too late (early)": _not_early,
     "a pending epoch is not settled (settle)": _not_settled,
     "a settled epoch is settled again (cas)": _settling(lambda entry, first: entry.first == first),
     "keys may be far ahead (ahead)": _far_ahead,
     "a view is used after its lease (lease)": _no_lease,
-    "whichever epoch is pending is settled (name)": _settling(lambda entry, _first: not entry.settled),
+    _UNNAMED: _settling(lambda entry, _first: not entry.settled),
     "a clock that is off is trusted": _trusted_clock,
 }

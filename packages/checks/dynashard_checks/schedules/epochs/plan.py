@@ -22,6 +22,8 @@ from dynashard_checks.schedules.scheduler import START
 EPOCHS: Final = "epochs"
 """The kind of these schedules."""
 BOUND: Final = DEFAULT_BOUNDS.off
+SHAPES: Final = ("any", "any", "any", "any", "overtaken", "mind changed")
+"""What is late: anything; publications; or publications, and confirmations of an epoch that was aborted."""
 _WITHIN: Final = (-BOUND, -BOUND, -2.0, 0.0, 0.0, 2.0, BOUND, BOUND)
 """How far clocks are off, in seconds: often by the bound."""
 _BEYOND: Final = (-600.0, -60.0, -45.0, 45.0, 60.0, 600.0)
@@ -43,10 +45,15 @@ class EpochPlan(Plan):
     Attributes:
         of_clients: their clocks.
         of_policies: the clocks of processes that ask for other counts.
-        of_drivers: the clocks of processes that carry resizes out; the first is within the bound.
+        of_drivers: the clocks of processes that carry resizes out; the first is within the bound
+            and believed.
         rounds: how often each policy asks.
         margin: how much more than necessary an epoch lies ahead, in seconds.
         controller_fault_rate: the share of writes of records that are lost or late.
+        overtaken: whether only publications are late, so late that views are read shortly before, which last until the
+            epoch begins.
+        mind_changed: whether an operator aborts each epoch and publishes another one while drivers stand still between
+            the decision to confirm the first and the request.
         one_partition: whether policies only change the count of the one partition, and never that of all.
     """
 
@@ -57,11 +64,16 @@ class EpochPlan(Plan):
     margin: float
     controller_fault_rate: float
     one_partition: bool
+    overtaken: bool
+    mind_changed: bool
 
 
-def planned_epochs(seed: int) -> EpochPlan:
-    """Draw the plan of a seed."""
+def planned_epochs(seed: int, shape: str | None = None) -> EpochPlan:
+    """Draw the plan of a seed. `shape` is one of `SHAPES`; drawn if None."""
     random = Random(seed ^ 0xE90C)
+    drawn = random.choice(SHAPES)
+    shape = drawn if shape is None else shape
+    overtaken, mind_changed = shape != "any", shape == "mind changed"
     model = random.choice((TimedNote, TimedNote, TimedNote, TimedAdoptedNote, TimedGuardedNote, TimedOnceNote))
     entity = definition(model)
     late, trusted = random.random() < 0.5, random.random() < 0.7
@@ -86,7 +98,7 @@ def planned_epochs(seed: int) -> EpochPlan:
         clients=len(clients),
         bursts=random.choice((6, 8, 12)),
         movers=0,
-        operator=random.random() < 0.3,
+        operator=random.random() < 0.3 or mind_changed,
         fault_rate=random.choice((0.05, 0.1, 0.2) if late else (0.0, 0.0, 0.02, 0.08)),
         kill_rate=random.choice((0.0, 0.0, 0.03, 0.1)),
         stages=None,
@@ -99,9 +111,11 @@ def planned_epochs(seed: int) -> EpochPlan:
         **{name: getattr(plain, name) for name in Plan.__slots__},
         of_clients=clients,
         of_policies=tuple(any_clock() for _ in range(random.choice((1, 2, 2)))),
-        of_drivers=(clock(), *(any_clock() for _ in range(random.choice((0, 1, 1, 2))))),
+        of_drivers=(Clock(random.choice(_WITHIN)), *(any_clock() for _ in range(random.choice((0, 1, 1, 2))))),
         rounds=random.choice((1, 2, 2, 3)),
         margin=random.choice((5.0, 10.0, 10.0, 30.0)),
         controller_fault_rate=random.choice((0.0, 0.1, 0.2, 0.4)),
         one_partition=random.random() < 0.7,
+        overtaken=overtaken,
+        mind_changed=mind_changed,
     )

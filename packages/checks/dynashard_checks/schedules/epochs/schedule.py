@@ -1,5 +1,6 @@
 """Run a schedule of epochs to its end, and check all answers, all placements, and the stored items."""
 
+from functools import partial
 from math import inf
 from random import Random
 from typing import Final
@@ -50,7 +51,11 @@ class EpochSchedule(Schedule):
             self._scheduler,
             self._history,
             (LateFaults if plan.late else Faults)(chance, plan.fault_rate),
-            record_faults=RecordFaults(Random(plan.seed ^ 0xFA18), plan.controller_fault_rate),
+            record_faults=RecordFaults(
+                Random(plan.seed ^ 0xFA18),
+                0.8 if plan.overtaken else plan.controller_fault_rate,
+                overtaken=plan.overtaken,
+            ),
             placements=self._placements,
             beginnings=self._beginnings,
         )
@@ -62,11 +67,11 @@ class EpochSchedule(Schedule):
 
     def _start(self) -> None:
         for number, clock in enumerate(self._epochs.of_clients):
-            self._scheduler.spawn(
-                f"client{number}",
-                lambda actor, clock=clock: self._new_client(actor, clock).run(self._plan.bursts, self._growing),
-            )
+            self._scheduler.spawn(f"client{number}", partial(self._run_client, clock))
         self._growing.start()
+
+    def _run_client(self, clock: Clock, actor: Actor) -> None:
+        self._new_client(actor, clock).run(self._plan.bursts, self._growing)
 
     # Final checks.
 
@@ -79,7 +84,7 @@ class EpochSchedule(Schedule):
         """Check that no resize is under way any more, except paused ones, and return the last count."""
         for record in self._records():
             # A request that is late may begin a resize that nobody carries out any more.
-            late = self._epochs.controller_fault_rate > 0
+            late = self._epochs.overtaken or self._epochs.controller_fault_rate > 0
             if record.target is not None and not record.resize.get("paused") and not late:
                 raise AnomalyError(f"a resize has not ended: {record}")
         return self._records()[0].count
@@ -103,10 +108,10 @@ class EpochSchedule(Schedule):
         return [kept[0], kept[-1]]
 
 
-def run_epochs(wire: LeanWire, seed: int, *, trace: list[str] | None = None) -> Outcome:
+def run_epochs(wire: LeanWire, seed: int, *, shape: str | None = None, trace: list[str] | None = None) -> Outcome:
     """Run the schedule of epochs of a seed.
 
     Raises:
         AnomalyError: the code under test broke a promise.
     """
-    return EpochSchedule(wire, planned_epochs(seed), trace).run()
+    return EpochSchedule(wire, planned_epochs(seed, shape), trace).run()
