@@ -244,6 +244,12 @@ check-reshard: setup ## Check 100,000 random schedules of resizes (50 minutes on
 check-truth: setup ## Check the answers of 100,000 operations of each write guarantee while the engine fails
 	$(BIN)/python -m dynashard_checks.truth
 	$(BIN)/python -m dynashard_checks.truth --batches 5000
+	$(BIN)/python -m dynashard_checks.truth --epochs 10000
+
+.PHONY: check-epochs
+check-epochs: setup ## Check 20,000 random schedules of counts that grow by epochs, and an entity that is declared so under traffic (20 minutes)
+	$(BIN)/python -m dynashard_checks.schedules --kind epochs --schedules 20000
+	$(BIN)/python -m dynashard_checks.redeclared
 
 .PHONY: check-late
 check-late: setup ## Change shard counts while the engine executes writes 9 seconds late

@@ -1,10 +1,11 @@
 """Entities placed by epochs, tables, and processes whose clocks are off, with time in the test's hands."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from itertools import count
 from typing import Any
 
@@ -18,6 +19,8 @@ from dynashard.schema import PK, SK
 from dynashard.testing.faults import Fault, FaultyTransport
 from dynashard.topology import Record, TopologyTable
 from dynashard.transport import Transport
+from dynashard.transport.clock_offset import ClockOffset
+from dynashard.transport.interface import Resend, Wire
 from tests.engine.topology.topology_world import Clock, topology_table_on
 
 REGISTRY = Registry()
@@ -81,6 +84,22 @@ def ksuid(at: float, payload: int) -> str:
     return str(Ksuid(datetime.fromtimestamp(int(at), UTC), payload.to_bytes(16)))
 
 
+class DatedTransport(FaultyTransport):
+    """Answers have dates, from which a process learns that its clock is off."""
+
+    def __init__(self, inner: Transport, clock: Callable[[], float], off: float) -> None:
+        super().__init__(inner)
+        self.clock_offset = ClockOffset()
+        self._clock, self._off = clock, off
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        answer = super().call(operation, request, resend=resend)
+        now = self._clock()
+        date = format_datetime(datetime.fromtimestamp(now, UTC), usegmt=True)
+        self.clock_offset.observe(date, now + self._off, now + self._off)
+        return answer
+
+
 @dataclass
 class Epochs:
     """Two tables, the true time, and processes on them."""
@@ -128,6 +147,10 @@ class Epochs:
             new_id=lambda: f"resize-{next(self._ids)}",
             **{"entities": ENTITIES, "timing": TIMING, **more},
         )
+
+    def dated(self, off: float) -> DatedTransport:
+        """Return the transport of a process that learns that its clock is off."""
+        return DatedTransport(self.inner, self.clock, off)
 
     def id(self, at: float | None = None) -> str:
         """Return a new id of a moment, by default of now."""

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import pytest
 
 from dynashard import Shards, definition
-from dynashard.entity import ItemKey
+from dynashard.entity import ItemKey, Ulid
 from dynashard.errors import ClockOffError, ConfigurationError, InvalidKeyError, KeyTooFarAheadError
 from dynashard.key_clock import DEFAULT_BOUNDS, ClockBounds, KeyClock
 from dynashard.key_time import ULID
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.unit
 NOW = 1_780_000_000.0
 BOUNDS = ClockBounds(off=2.0, ahead=3.0)
 PAPER = definition(declare({"at": datetime}, key=sorted_by("{at}"), shards=Shards(start=1, max=8, placement="epochs")))
+NUMBERED = definition(declare({"id": Ulid}, key=sorted_by("{id}"), shards=Shards(start=1, max=8, placement="epochs")))
 NOTE = definition(declare({"at": datetime}, key=sorted_by("{at}"), shards=Shards(8)))
 
 
@@ -61,9 +62,8 @@ def test_a_key_is_written_until_it_is_too_far_ahead_and_read_as_long_as_any_proc
     with pytest.raises(KeyTooFarAheadError) as refused:
         keys.require_writable(PAPER, key(3.0))
 
-    assert PAPER.time is not None
-    assert keys.readable(PAPER.time, key(6.999))
-    assert not keys.readable(PAPER.time, key(7.0))
+    assert keys.readable(PAPER, key(6.999))
+    assert not keys.readable(PAPER, key(7.0))
     assert (refused.value.ahead, refused.value.now) == (3.0, "2026-05-28T20:26:40.000+00:00")
     assert "is more than 3 seconds ahead of 2026-05-28T20:26:40.000+00:00; send it" in str(refused.value)
 
@@ -74,35 +74,33 @@ def test_the_latest_key_that_anybody_has_placed_is_off_by_a_writer_a_reader_and_
 
 def test_a_key_may_be_written_and_read_when_its_time_has_come() -> None:
     process = Process()
-    assert PAPER.time is not None
-    assert not process.keys.readable(PAPER.time, key(10))
+    assert not process.keys.readable(PAPER, key(10))
 
     process.now += 7.1
     process.keys.require_writable(PAPER, key(10))
 
-    assert process.keys.readable(PAPER.time, key(10))
+    assert process.keys.readable(PAPER, key(10))
 
 
 def test_a_clock_that_is_set_back_allows_less() -> None:
     process = Process()
-    assert PAPER.time is not None
     process.keys.require_writable(PAPER, key(2))
-    assert process.keys.readable(PAPER.time, key(6))
+    assert process.keys.readable(PAPER, key(6))
 
     process.now -= 5
 
-    assert not process.keys.readable(PAPER.time, key(6))
+    assert not process.keys.readable(PAPER, key(6))
     with pytest.raises(KeyTooFarAheadError):
         process.keys.require_writable(PAPER, key(2))
 
 
 def test_forms_do_not_share_what_is_allowed() -> None:
     keys = Process().keys
-    assert PAPER.time is not None
-    assert keys.readable(PAPER.time, key(6))
 
-    assert keys.readable(ULID, ulid(6))
-    assert not keys.readable(ULID, ulid(8))
+    assert keys.readable(PAPER, key(6))
+
+    assert keys.readable(NUMBERED, ulid(6))
+    assert not keys.readable(NUMBERED, ulid(8))
 
 
 def test_a_key_without_a_time_is_refused_with_its_field() -> None:

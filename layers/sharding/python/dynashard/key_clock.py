@@ -145,13 +145,23 @@ class KeyClock:
                 field=field,
             )
 
-    def readable(self, form: TimeForm, key: ItemKey) -> bool:
-        """Whether anybody can have written a key by now, by its time."""
+    def readable(self, entity: EntityDefinition[Any], key: ItemKey) -> bool:
+        """Whether anybody can have written a key by now, by its time; keys of other placements always may exist.
+
+        Raises `ClockOffError` if it seems not, and this process's clock is off, or may be, by more than is assumed.
+        """
+        form = entity.time
+        if form is None:
+            return True
         bound = self._readable.get(form)
         # As in `_ahead`, without a call.
         if bound is not None and key.sort < bound.first and bound.at <= self._clock():
             return True
-        return not self._ahead(self._readable, form, key, self.bounds.readable)
+        if not self._ahead(self._readable, form, key, self.bounds.readable):
+            return True
+        if self.offset.exceeds(self.bounds.off):
+            raise self._off(entity)
+        return False
 
     def _require_not_ahead(self, entity: EntityDefinition[Any], key: ItemKey, form: TimeForm) -> None:
         if self._ahead(self._writable, form, key, self.bounds.ahead):
@@ -175,17 +185,19 @@ class KeyClock:
         return key.sort >= bound.first
 
     def _off(self, entity: EntityDefinition[Any]) -> ClockOffError:
-        off = self.offset.seconds or 0.0
-        found = (
-            f"this process's clock is {abs(off):.1f} s {'ahead' if off > 0 else 'behind'}, and at most "
-            f"{self.bounds.off:g} s are allowed"
-        )
+        error = clock_off(self.offset, self.bounds, f"{entity.name} is placed by the time of its keys")
         with self._lock:
             first, self._warned = not self._warned, True
         if first:
-            _log_warning(f"{found}: items that are placed by the time of their keys are not written until it is right")
-        return ClockOffError(
-            f"{found}: {entity.name} is placed by the time of its keys. Correct the clock; another process can do the "
-            "same now",
-            off=round(off, 1),
-        )
+            _log_warning(f"{error}. Until it is right, items that are placed by the time of their keys are not written")
+        return error
+
+
+def clock_off(offset: ClockOffset, bounds: ClockBounds, why: str) -> ClockOffError:
+    """Return the error of a process whose clock is off; `why` says what depends on it."""
+    off = offset.seconds or 0.0
+    return ClockOffError(
+        f"this process's clock is {abs(off):.1f} s {'ahead' if off > 0 else 'behind'}, and at most {bounds.off:g} s "
+        f"are allowed: {why}. Correct the clock; another process can do the same now",
+        off=round(off, 1),
+    )

@@ -78,16 +78,17 @@ class Router:
 
     def _learn_clock(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
         if self.key_clock.offset.date:
-            # Else the view that the write needs is read anyway, and tells the first.
+            # Else the view that the write needs is read anyway, and says the first.
             self.topology.refresh(entity, key.partition)
         self.topology.view(entity, key.partition)
 
     def may_exist(self, entity: EntityDefinition[Any], key: ItemKey, view: View) -> bool:
         """Whether an item can have been written under this key by now: not if its time is too far in the future.
 
-        The place of such a key is not known yet. It matters, and is looked at, only where there are epochs.
+        The place of such a key is not known yet. It matters, and is looked at, only where there are epochs. Raises as
+        `KeyClock.readable`.
         """
-        return view.epochs is None or entity.time is None or self.key_clock.readable(entity.time, key)
+        return view.epochs is None or self.key_clock.readable(entity, key)
 
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
         """Return the stored key of an item at its home, in DynamoDB JSON."""

@@ -16,17 +16,20 @@ from dynashard.repository import Store
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.service import Collection
-from dynashard.topology import LeasedTopology
+from dynashard.topology import LeasedTopology, Topology
 from dynashard_checks.schedules.database import ActorTransport
 from dynashard_checks.schedules.entities import GROUP, TENANT
 from dynashard_checks.schedules.history import Key, Watch
 from dynashard_checks.schedules.operations import Operation, Session
+from dynashard_checks.schedules.processes import Process
 from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Killed
 from dynashard_checks.schedules.traffic import LEASE, Pace, TimedTopology, Traffic
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
 
 _CURSORS: Final = CursorCodec(["a secret of the schedules"])
 _RETRY_SECONDS: Final = 15.0
+_CHOOSING: Final = ("index", "filters", "prefix", "start", "end", "consistent")
+"""The arguments of a listing that choose items."""
 
 
 class Client:
@@ -35,21 +38,24 @@ class Client:
     Args:
         traffic: the state that all clients share.
         actor: takes its turns.
+        process: its clock; None for one that is right.
     """
 
-    def __init__(self, traffic: Traffic, actor: Actor) -> None:
+    def __init__(self, traffic: Traffic, actor: Actor, process: Process | None = None) -> None:
         self._traffic = traffic
         self._actor = actor
         self._random = actor.random
         self._scheduler = traffic.database.scheduler
         self._history = traffic.database.history
-        self.transport = ActorTransport(traffic.database, actor)
-        topology = LeasedTopology(self.transport, TOPOLOGY, lease=LEASE, runtime=Runtime(self._scheduler.clock))
+        self.process = process or Process(self._scheduler)
+        self.transport = ActorTransport(traffic.database, actor, self.process)
+        clock = self.process.clock
+        topology = LeasedTopology(self.transport, TOPOLOGY, lease=LEASE, runtime=Runtime(clock))
         store = Store(
             transport=self.transport,
             table=TABLE,
-            router=Router(TimedTopology(topology, actor, self._scheduler)),
-            runtime=Runtime(self._scheduler.clock, random=self._random.random),
+            router=self._router(TimedTopology(topology, actor, self._scheduler)),
+            runtime=Runtime(clock, random=self._random.random),
             new_revision=self._revision,
             retry_policy=RetryPolicy(
                 seconds=_RETRY_SECONDS,
@@ -62,6 +68,9 @@ class Client:
         self.collection: Collection[Any] = Collection(store, _CURSORS, traffic.model)
         self._revisions = count(1)
         self._known: dict[Key, Any] = {}
+
+    def _router(self, topology: Topology) -> Router:
+        return Router(topology, self.process.key_clock)
 
     def write(self) -> None:
         """Write a few items at once, before the resize continues."""
@@ -209,7 +218,7 @@ class Client:
     def _do_scan(self) -> None:
         asked = {**self._question(), "order": "none"}
         session = self._new_session(asked, shared=False)
-        chosen = {name: asked[name] for name in ("index", "filters", "prefix", "consistent") if name in asked}
+        chosen = {name: asked[name] for name in _CHOOSING if name in asked}
         with self._operation("scan") as operation, self._ending(session):
             session.receive(list(self.collection.scan(self._partition(session), workers=1, **chosen)), operation)
             session.finish()
@@ -218,7 +227,7 @@ class Client:
     def _do_count(self) -> None:
         asked = self._question()
         session = self._new_session(asked, shared=False)
-        chosen = {name: asked[name] for name in ("index", "filters", "prefix", "consistent") if name in asked}
+        chosen = {name: asked[name] for name in _CHOOSING if name in asked}
         with self._operation("count"), self._ending(session):
             session.count(self.collection.count(self._partition(session), **chosen))
 

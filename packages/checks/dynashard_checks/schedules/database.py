@@ -26,8 +26,10 @@ from dynashard.topology.records import Record, decode
 from dynashard.transactions.transaction import SETTLED
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import unanswered
+from dynashard.transport.clock_offset import ClockOffset
 from dynashard.transport.interface import Call, Resend, Wire, consumed_of, meters
 from dynashard_checks.schedules.history import Check, History
+from dynashard_checks.schedules.processes import Process
 from dynashard_checks.schedules.requests import (
     KEYS,
     StoredKey,
@@ -100,15 +102,15 @@ class Database:
     def call(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
         """Send a request in the actor's next turn."""
         self.scheduler.pause(actor)
-        fault = self._draw_fault(operation, check)
+        fault = self._draw_fault(operation, request, check)
         self.scheduler.note(actor, lambda: f"{fault + ' ' if fault else ''}{operation} {summary(request)}")
         if fault:
             return self._inject(fault, actor, operation, request, check)
         return self._send(actor, operation, request, check)
 
-    def _draw_fault(self, operation: str, check: Check | None) -> str:
+    def _draw_fault(self, operation: str, request: Mapping[str, Any], check: Check | None) -> str:
         """Draw the fault of a request. `check` is given if a client's operation sends it."""
-        del check
+        del request, check
         return self.faults.draw(operation)
 
     def _inject(
@@ -352,6 +354,7 @@ class ActorTransport(OneByOne):
 
     database: Database
     actor: Actor
+    process: Process
     check: Check | None = None
     calls: int = 0
     allowed: Callable[[str], None] = lambda _: None
@@ -373,7 +376,15 @@ class ActorTransport(OneByOne):
         """Send one attempt of a request."""
         self.calls += 1
         self.allowed(operation)
-        return self.database.call(self.actor, operation, request, self.check)
+        sent = self.process.clock()
+        answer = self.database.call(self.actor, operation, request, self.check)
+        self.process.observe(sent)
+        return answer
+
+    @property
+    def clock_offset(self) -> ClockOffset:
+        """What the process knows about its clock; see `Clocked`."""
+        return self.process.offset
 
     def _sleep(self, seconds: float) -> None:
         self.database.scheduler.sleep(self.actor, seconds)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from dynashard import Entity, Index, Key, Registry, Shards, created_at
+from dynashard import Entity, Index, Key, Registry, Shards, created_at, new_id
 
 TENANT = "t"
 GROUP = "g"
@@ -93,3 +93,55 @@ class Event(
     registry=Registry(),
 ):
     """As `Note`, with random placement: a key is created at most once."""
+
+
+class TimedNote(
+    NoteFields,
+    name="t.v1.Note",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(start=1, max=16, placement="epochs"),
+    indexes=_INDEXES,
+    registry=Registry(),
+):
+    """As `Note`, placed by epochs: keys begin with their time."""
+
+    id: str = new_id()
+
+
+class TimedGuardedNote(
+    NoteFields,
+    name="u.v1.Note",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(start=2, max=16, placement="epochs"),
+    handling="guarded",
+    registry=Registry(),
+):
+    """As `TimedNote`, with guarded writes and without indexes."""
+
+    id: str = new_id()
+
+
+class TimedOnceNote(
+    NoteFields,
+    name="v.v1.Note",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(start=1, max=16, placement="epochs"),
+    handling="exactly-once",
+    registry=Registry(),
+):
+    """As `TimedGuardedNote`, with exactly-once writes."""
+
+    id: str = new_id()
+
+
+class TimedAdoptedNote(
+    NoteFields,
+    name="w.v1.Note",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(4, max=16, adopt="unsharded", placement="epochs"),
+    indexes=_INDEXES,
+    registry=Registry(),
+):
+    """As `TimedNote`, adopted: the items of its first epoch are stored unsharded."""
+
+    id: str = new_id()

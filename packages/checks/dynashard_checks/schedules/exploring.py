@@ -21,9 +21,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from dynashard_checks.processors import pin
+from dynashard_checks.schedules.epochs.plan import EPOCHS, planned_epochs
+from dynashard_checks.schedules.epochs.schedule import run_epochs
 from dynashard_checks.schedules.mutants import MUTANTS, Mutant, broken
 from dynashard_checks.schedules.plan import planned
-from dynashard_checks.schedules.schedule import run_seed
+from dynashard_checks.schedules.schedule import Outcome, run_seed
 from dynashard_checks.schedules.scheduler import AnomalyError
 from dynashard_checks.schedules.wire import LeanWire, engine_in_memory
 
@@ -55,13 +57,20 @@ class Sum:
         self.anomalies += other.anomalies
 
 
+def _run(wire: LeanWire, seed: int, kind: str | None, trace: list[str] | None = None) -> Outcome:
+    """Run a schedule of a kind, which is drawn if it is None."""
+    if kind == EPOCHS:
+        return run_epochs(wire, seed, trace=trace)
+    return run_seed(wire, seed, kind=kind, late=kind in LEVELS or None, trace=trace)
+
+
 def explore(wire: LeanWire, seeds: Sequence[int], kind: str | None = None) -> Sum:
     """Run the schedules of some seeds on one engine, all of one kind if it is given."""
     found = Sum()
     for seed in seeds:
         found.schedules += 1
         try:
-            outcome = run_seed(wire, seed, kind=kind, late=kind in LEVELS or None)
+            outcome = _run(wire, seed, kind)
         except AnomalyError as anomaly:
             found.anomalies.append((seed, str(anomaly)))
             continue
@@ -82,13 +91,16 @@ class Catch:
 
 def run_mutant(wire: LeanWire, seed: int, mutant: Mutant) -> None:
     """Run a schedule of the kind that shows a mutant."""
-    run_seed(wire, seed, kind=mutant.kind, stages=mutant.stages, late=mutant.late)
+    if mutant.kind == EPOCHS:
+        run_epochs(wire, seed, shape=mutant.shape)
+    else:
+        run_seed(wire, seed, kind=mutant.kind, stages=mutant.stages, late=mutant.late)
 
 
 def caught(wire: LeanWire, mutant: str, seeds: Sequence[int]) -> Catch | None:
     """Return the first schedule that catches a mutant; None if none of these seeds does.
 
-    The schedules are of the kind that shows the mutant: races at a stage of a resize, or writers of one key.
+    The schedules are of the kind that shows the mutant: races at a stage of a resize, writers of one key, or epochs.
     """
     with broken(mutant):
         for number, seed in enumerate(seeds, 1):
@@ -107,20 +119,27 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--mutants", type=int, default=4000, help="schedules of each mutant at most")
     parser.add_argument("--levels", type=int, default=5000, help="further schedules of each write guarantee")
+    parser.add_argument("--epochs", type=int, default=20_000, help="further schedules of counts that grow by epochs")
     parser.add_argument("--seed", type=int, help="run one schedule only, and print what happened in it")
-    parser.add_argument("--kind", help="its kind; drawn from the seed if left out")
+    parser.add_argument("--kind", help="run schedules and mutants of this kind only")
     parser.add_argument("--json", type=Path, default=Path("build/reshard.json"))
     asked = parser.parse_args()
     if asked.seed is not None:
         return _traced(asked.seed, asked.kind)
     console, started = Console(), time.monotonic()
     found = Sum()
-    seeds = range(asked.first, asked.first + asked.schedules)
+    parts = [(asked.kind, range(asked.first, asked.first + asked.schedules))]
+    if asked.kind is None:
+        parts += [*((level, range(asked.levels)) for level in LEVELS), (EPOCHS, range(asked.epochs))]
     with ProcessPoolExecutor(asked.processes, initializer=_enter) as pool:
-        variants = [(name, pool.submit(_caught, name, asked.mutants)) for name in MUTANTS] if asked.mutants else []
+        variants = [
+            (name, pool.submit(_caught, name, asked.mutants))
+            for name, mutant in MUTANTS.items()
+            if asked.mutants and asked.kind in (None, mutant.kind)
+        ]
         with Progress(console=console) as progress:
-            task = progress.add_task("schedules", total=len(seeds) + len(LEVELS) * asked.levels)
-            for part in pool.map(_explored, _chunks(seeds, range(asked.levels))):
+            task = progress.add_task("schedules", total=sum(len(seeds) for _, seeds in parts))
+            for part in pool.map(_explored, _chunks(parts)):
                 found.add(part)
                 progress.update(task, advance=part.schedules)
                 for seed, what in part.anomalies:
@@ -156,9 +175,9 @@ def _report(found: Sum, mutants: dict[str, Catch | None], seconds: float) -> dic
 def _traced(seed: int, kind: str | None) -> int:
     trace: list[str] = []
     with engine_in_memory() as wire:
-        print(planned(seed, kind))
+        print(planned_epochs(seed) if kind == EPOCHS else planned(seed, kind))
         try:
-            run_seed(wire, seed, kind=kind, late=kind in LEVELS or None, trace=trace)
+            _run(wire, seed, kind, trace)
         except AnomalyError as anomaly:
             trace.append(f"anomaly: {anomaly}")
             return 1
@@ -167,9 +186,9 @@ def _traced(seed: int, kind: str | None) -> int:
     return 0
 
 
-def _chunks(seeds: range, of_levels: range) -> Iterator[tuple[range, str | None]]:
-    for kind, some in ((None, seeds), *((level, of_levels) for level in LEVELS)):
-        yield from ((some[at : at + _CHUNK], kind) for at in range(0, len(some), _CHUNK))
+def _chunks(parts: Sequence[tuple[str | None, range]]) -> Iterator[tuple[range, str | None]]:
+    for kind, seeds in parts:
+        yield from ((seeds[at : at + _CHUNK], kind) for at in range(0, len(seeds), _CHUNK))
 
 
 _ENGINE: list[Any] = []

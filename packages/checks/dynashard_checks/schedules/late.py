@@ -83,12 +83,12 @@ class LateDatabase(Database):
 
     delay: Callable[[Actor], None] | None = None
 
-    def _draw_fault(self, operation: str, check: Check | None) -> str:
-        """See `Database._drawn`."""
+    def _draw_fault(self, operation: str, request: Mapping[str, Any], check: Check | None) -> str:
+        """See `Database._draw_fault`."""
         strays = isinstance(self.faults, LateFaults) and self.faults.strays
         if strays and (check is None or operation not in _PLAIN_WRITES):
             return ""
-        return super()._draw_fault(operation, check)
+        return super()._draw_fault(operation, request, check)
 
     def _inject(
         self, fault: str, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None
@@ -98,7 +98,7 @@ class LateDatabase(Database):
             return super()._inject(fault, actor, operation, request, check)
         if fault == "slow":
             if not batch:
-                self._wait(actor)
+                self._wait(actor, request)
             return self._send(actor, operation, request, check)
         if fault == "answer_lost":
             self._send(actor, operation, request, check)
@@ -108,12 +108,13 @@ class LateDatabase(Database):
             self.scheduler.pause(actor)
         raise unanswered(operation, "ReadTimeoutError", f"The request was hit: {fault}")
 
-    def _wait(self, actor: Actor) -> None:
+    def _wait(self, actor: Actor, request: Mapping[str, Any]) -> None:
         """Let time pass before the engine executes a request, even beyond the end of the sender's view."""
         actor.topology_read_at = None
-        self._pass_time(actor)
+        self._pass_time(actor, request)
 
-    def _pass_time(self, actor: Actor) -> None:
+    def _pass_time(self, actor: Actor, request: Mapping[str, Any]) -> None:
+        del request
         if self.delay is not None:
             self.delay(actor)
         else:
@@ -121,7 +122,7 @@ class LateDatabase(Database):
 
     def _execute_deliver_late(self, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
         def arrive(ghost: Actor) -> None:
-            self._pass_time(ghost)
+            self._pass_time(ghost, request)
             self.scheduler.note(ghost, lambda: f"arrives: {operation} {summary(request)}")
             try:
                 self._send(ghost, operation, request, check)

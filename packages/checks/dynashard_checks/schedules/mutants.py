@@ -13,6 +13,8 @@ from dynashard.resharding import Timing, controller
 from dynashard.resharding.context import Context
 from dynashard.routing import Places
 from dynashard.topology import Phase
+from dynashard_checks.schedules.epochs.mutants import EPOCH_MUTANTS, EPOCH_SHAPES
+from dynashard_checks.schedules.epochs.plan import EPOCHS
 from dynashard_checks.schedules.outcome_mutants import LEVELS, OUTCOMES
 from tests.engine.repository.late_world import RULES
 
@@ -82,12 +84,14 @@ class Mutant:
         stages: the stage of a resize at which it is most likely to show; None if no count changes.
         kind: the kind of schedules.
         late: whether their requests may be executed at any later time.
+        shape: what is late in schedules of epochs; drawn if None.
     """
 
     apply: Callable[[ExitStack], None]
     stages: int | None = None
     kind: str = "race"
     late: bool = False
+    shape: str | None = None
 
 
 MUTANTS: Final[Mapping[str, Mutant]] = {
@@ -98,6 +102,10 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "no transactional confirmation": Mutant(_no_confirmation, stages=4),
     **{name: Mutant(apply, kind="calm", late=True) for name, apply in OUTCOMES.items()},
     **{name: Mutant(apply, kind=kind, late=True) for name, (kind, apply) in LEVELS.items()},
+    **{
+        name: Mutant(apply, kind=EPOCHS, late=True, shape=EPOCH_SHAPES.get(name))
+        for name, apply in EPOCH_MUTANTS.items()
+    },
     **{f"without rule {rule}": Mutant(apply, kind="strays", late=True) for rule, apply in RULES.items()},
 }
 

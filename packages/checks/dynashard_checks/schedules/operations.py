@@ -10,7 +10,9 @@ from typing import Any
 
 from dynashard.errors import (
     AlreadyExistsError,
+    ClockOffError,
     DynashardError,
+    KeyTooFarAheadError,
     NotFoundError,
     OutcomeUnknownError,
     RevisionMismatchError,
@@ -203,6 +205,10 @@ class Operation:
         [key] = self.keys if len(self.keys) == 1 else [""]
         if isinstance(error, OutcomeUnknownError) or self.kind == "batch_write":
             self.lost()
+        if isinstance(error, (ClockOffError, KeyTooFarAheadError)):
+            if self.applied:
+                raise AnomalyError(f"{self.kind} of {self.keys} was applied, and then refused: {error}")
+            return True
         if isinstance(error, NotFoundError) and self.kind in ("get", "update", "delete"):
             self.saw_existence(key, live=False)
         elif isinstance(error, AlreadyExistsError) and self.kind == "create":
@@ -289,9 +295,9 @@ class Session:
     def _keep(self) -> None:
         """Keep a listing of the whole table, which is compared with other answers at the end.
 
-        Filters and indexes are only checked in schedules whose stored items determine the values of keys.
+        Filters, ranges and indexes are only checked in schedules whose stored items determine the values of keys.
         """
-        if self.asked.get("filters") or self.asked.get("index"):
+        if any(self.asked.get(name) for name in ("filters", "index", "start", "end")):
             return
         keys = tuple(key for key, _ in self.received if key not in self.history.expiring_keys)
         now = self.history.recorder.now()

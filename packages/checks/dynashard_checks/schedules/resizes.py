@@ -14,6 +14,7 @@ from dynashard.runtime import Runtime
 from dynashard.topology import Phase, Record
 from dynashard.transport.interface import Wire
 from dynashard_checks.schedules.database import ActorTransport, Database
+from dynashard_checks.schedules.processes import Process
 from dynashard_checks.schedules.scheduler import Actor, AnomalyError, Killed, Scheduler
 from dynashard_checks.schedules.traffic import LEASE, OPERATION, SKEW
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
@@ -103,7 +104,7 @@ class Resize:
 
     def resharder(self, actor: Actor) -> Resharder:
         """Return a resharder in a new process."""
-        transport = ResharderTransport(self.database, actor, kills=self.kills)
+        transport = ResharderTransport(self.database, actor, Process(self.scheduler), kills=self.kills)
         return Resharder(
             transport,
             table=TABLE,

@@ -64,17 +64,10 @@ class Schedule:
         self._wire = wire
         self._plan = plan
         self._random = Random(plan.seed ^ 0x5EED)
-        self._scheduler = Scheduler(Random(plan.seed ^ 0x7142), operation=OPERATION, ticked=self._tick)
+        self._scheduler = self._new_scheduler(Random(plan.seed ^ 0x7142))
         self._scheduler.trace = trace
         self._history = History(self._scheduler.clock, skew=SKEW, values_known=not plan.late)
-        chance = Random(plan.seed ^ 0xFA17)
-        if plan.late:
-            strays = plan.kind == "strays"
-            late_faults = LateFaults(chance, 0.7 if strays else plan.fault_rate, left=16, strays=strays)
-            self._database: Database = LateDatabase(wire, self._scheduler, self._history, late_faults)
-        else:
-            faults = Faults(chance, plan.fault_rate)
-            self._database = Database(wire, self._scheduler, self._history, faults)
+        self._database = self._new_database(Random(plan.seed ^ 0xFA17))
         self._kills = Kills(Random(plan.seed ^ 0x4111), plan.kill_rate)
         entity = definition(plan.model)
         self._traffic = Traffic(
@@ -121,6 +114,20 @@ class Schedule:
             kills=self._kills.struck,
             refused=tuple(self._resize.refused),
         )
+
+    def _new_scheduler(self, chance: Random) -> Scheduler:
+        return Scheduler(chance, operation=OPERATION, ticked=self._tick)
+
+    def _new_database(self, chance: Random) -> Database:
+        plan = self._plan
+        if plan.late:
+            strays = plan.kind == "strays"
+            late_faults = LateFaults(chance, 0.7 if strays else plan.fault_rate, left=16, strays=strays)
+            return LateDatabase(self._wire, self._scheduler, self._history, late_faults)
+        return Database(self._wire, self._scheduler, self._history, Faults(chance, plan.fault_rate))
+
+    def _new_client(self, actor: Actor) -> Client:
+        return Client(self._traffic, actor)
 
     def _tick(self) -> None:
         self._history.ticked()
@@ -193,7 +200,7 @@ class Schedule:
             shards = shard_keys(entity.shards.rule, item_key.partition, entity.separator, plan.origin)  # type: ignore[union-attr]
             stored = random.choice(shards)
         wire: Wire = {PK: {"S": stored}, SK: {"S": key}}
-        if plan.kind != "adopt" or random.random() < 0.3:
+        if plan.origin != UNSHARDED or plan.kind == "strays" or random.random() < 0.3:
             wire |= {TYPE: {"S": entity.name}, REV: {"S": f"first.{number}"}}
         for index in entity.indexes.values():
             wire |= router.index_attributes(entity, index, item_key, item.__dict__)
@@ -218,12 +225,12 @@ class Schedule:
             scheduler.spawn("operator", self._resize.interfere)
 
     def _writer(self, actor: Actor) -> None:
-        client = Client(self._traffic, actor)
+        client = self._new_client(actor)
         client.write()
         client.run(self._plan.bursts, self._resize)
 
     def _client(self, actor: Actor) -> None:
-        Client(self._traffic, actor).run(self._plan.bursts, self._resize)
+        self._new_client(actor).run(self._plan.bursts, self._resize)
 
     # Final checks.
 
@@ -236,7 +243,7 @@ class Schedule:
         final = self._check_records()
         if not self._plan.late:
             self._check_places(final)
-        self._scheduler.spawn("finisher", lambda actor: Client(self._traffic, actor).finish())
+        self._scheduler.spawn("finisher", lambda actor: self._new_client(actor).finish())
         self._scheduler.run()
         self._check_answers()
 

@@ -6,14 +6,15 @@ a random delay is drawn, and never further than a running operation allows: a re
 `operation` seconds after its sender has last read the topology, as everywhere in the protocol.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from random import Random
 from threading import Lock, Thread
 from typing import Final
 
 MOST_STEPS: Final = 6000
-_EPOCH: Final = 1_900_000_000.0
+START: Final = 1_900_000_000.0
+"""The time at which schedules begin, in epoch seconds."""
 
 
 class Killed(BaseException):
@@ -52,16 +53,28 @@ class Scheduler:
         random: draws the next actor.
         operation: the longest time in seconds between an actor's read of the topology and a request that relies on it.
         ticked: called after the clock has moved.
+        hops: by how many seconds the clock sometimes moves although somebody could act before.
+        late: by how many seconds an actor wakes too late at most because others wake before.
     """
 
-    def __init__(self, random: Random, *, operation: float, ticked: Callable[[], None]) -> None:
-        self.now = _EPOCH
+    def __init__(
+        self,
+        random: Random,
+        *,
+        operation: float,
+        ticked: Callable[[], None],
+        hops: Sequence[float] = (1.0, 10.0, 30.0),
+        late: float = inf,
+    ) -> None:
+        self.now = START
         self.trace: list[str] | None = None
         self.steps = 0
         self.failure: BaseException | None = None
         self._random = random
         self._operation = operation
         self._ticked = ticked
+        self._hops = hops
+        self._late = late
         self._actors: list[Actor] = []
         self._sticky = random.choice((0.0, 0.3, 0.6, 0.9))
         self._hasty = random.choice((0.0, 0.0, 0.01, 0.05, 0.2))
@@ -123,7 +136,7 @@ class Scheduler:
         """Add a line to the trace, if there is one. A text that costs time to write is only made then."""
         if self.trace is not None:
             line = text if isinstance(text, str) else text()
-            self.trace.append(f"{self.now - _EPOCH:8.2f}  {actor.name if actor else '':<12}{line}")
+            self.trace.append(f"{self.now - START:8.2f}  {actor.name if actor else '':<12}{line}")
 
     def fail(self, failure: BaseException) -> None:
         """End the schedule. Only the first failure is kept."""
@@ -168,7 +181,8 @@ class Scheduler:
         )
         ready = [actor for actor in self._actors if actor.wake <= self.now]
         if not ready or random.random() < self._restless:
-            ready = [actor for actor in self._actors if actor.wake <= max(self.now, horizon)]
+            latest = min(horizon, max(self.now, min(actor.wake for actor in self._actors)) + self._late)
+            ready = [actor for actor in self._actors if actor.wake <= max(self.now, latest)]
         if len(ready) > 1:
             [chosen] = random.choices(ready, [actor.weight for actor in ready])
         else:
@@ -179,7 +193,7 @@ class Scheduler:
     def _advance_clock(self, wake: float, horizon: float) -> None:
         now = max(self.now, wake)
         if self._hasty and self._random.random() < self._hasty:
-            now = max(now, min(horizon, now + self._random.choice((1.0, 10.0, 30.0))))
+            now = max(now, min(horizon, now + self._random.choice(self._hops)))
         if now > self.now:
             self.now = now
             self._ticked()

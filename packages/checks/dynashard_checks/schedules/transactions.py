@@ -222,8 +222,8 @@ class TransactingSchedule(Schedule):
         super().__init__(wire, plan, trace)
         self._traffic.kinds = (_WRITERS, _READERS)
 
-    def _client(self, actor: Actor) -> None:
-        TransactingClient(self._traffic, actor).run(self._plan.bursts, self._resize)
+    def _new_client(self, actor: Actor) -> Client:
+        return TransactingClient(self._traffic, actor)
 
 
 def run_transactions(wire: LeanWire, seed: int, *, trace: list[str] | None = None) -> Outcome:

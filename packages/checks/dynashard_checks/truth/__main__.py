@@ -8,14 +8,17 @@ with the keys that existed throughout. See docs/proof.md.
 
 import argparse
 import json
+import logging
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from dynashard_checks.truth.batches import run_batches
 from dynashard_checks.truth.clients import LEVELS
+from dynashard_checks.truth.epochs import run_epochs
 from dynashard_checks.truth.judging import Verdict
 from dynashard_checks.truth.proxy import Rates
 from dynashard_checks.truth.running import Plan, run_in_process, run_over_http
@@ -51,6 +54,20 @@ def judged_batches(items: int, seed: int) -> int:
     return 1 if verdict.false else 0
 
 
+def judged_epochs(operations: int, levels: Sequence[str], seed: int) -> int:
+    """Run clients of items placed by epochs while counts change, print the verdicts, and return 0 if all is true."""
+    wrong = 0
+    for level in levels:
+        started = time.monotonic()
+        verdict = run_epochs(operations, level=level, seed=seed)
+        for each in (*verdict.violations, *verdict.strange)[:_MOST_SHOWN]:
+            print(each, flush=True)
+        shown = {**verdict.as_dict(), "seconds": round(time.monotonic() - started)}
+        print(json.dumps({level: shown}, indent=2), flush=True)
+        wrong += len(verdict.violations) + len(verdict.strange) + verdict.off_accepted
+    return 1 if wrong else 0
+
+
 def main() -> int:
     """Run, and return 0 if every answer was true."""
     parser = argparse.ArgumentParser(prog="python -m dynashard_checks.truth", description=__doc__)
@@ -62,11 +79,18 @@ def main() -> int:
     parser.add_argument("--lost", type=float, default=0.07, help="share of requests lost or late")
     parser.add_argument("--other", type=float, default=0.19, help="share of requests with other faults")
     parser.add_argument("--batches", type=int, metavar="ITEMS", help="instead, write this many items in batches")
+    parser.add_argument(
+        "--epochs", type=int, metavar="OPERATIONS", help="instead, use items placed by epochs while counts change"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=Path("build/truth.json"))
     asked = parser.parse_args()
     if asked.batches:
         return judged_batches(asked.batches, asked.seed)
+    if asked.epochs:
+        # What a process says in its log about its clock is counted.
+        logging.getLogger("dynashard.clock").setLevel(logging.ERROR)
+        return judged_epochs(asked.epochs, asked.levels, asked.seed)
     plan = Plan(
         asked.operations,
         processes=asked.processes,

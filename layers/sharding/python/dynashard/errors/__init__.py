@@ -245,9 +245,10 @@ class WriteContendedError(DynashardError, code="write_contended", status=409, re
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ClockOffError(DynashardError, code="clock_off", status=503, retryable=True):
-    """This process's clock is off, by `off` seconds, so it may not write items that are placed by their time.
+    """This process's clock is off, by `off` seconds, so it may not decide about items that are placed by their time.
 
-    Another process may serve the same request.
+    It neither writes them, nor says that one does not exist because its time has not come. Another process may serve
+    the same request.
     """
 
     off: float

@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from dynashard.errors import ConfigurationError, ReshardRefusedError
+from dynashard.key_clock import clock_off
 from dynashard.key_time import TimeForm
 from dynashard.resharding.context import Context
 from dynashard.resharding.resize import Resize
@@ -21,6 +22,7 @@ from dynashard.resharding.scope import Scope
 from dynashard.resharding.status import Step
 from dynashard.topology import Epoch, EpochState, Record
 from dynashard.topology.epochs import MOST_EPOCHS
+from dynashard.transport.clock_offset import clock_offset_of
 
 MOST_VOID: Final = 4
 """Entries in a row that were published too late to be confirmed, after which a resize is paused."""
@@ -29,8 +31,11 @@ MOST_VOID: Final = 4
 def publication(context: Context, scope: Scope, record: Record, family: Record, count: int, **fields: Any) -> Record:
     """Return a record with one more epoch, which is pending; `fields` are other fields of the record that are set.
 
-    Raises `ReshardRefusedError` (too_many_epochs) if its history is full.
+    Raises:
+        ReshardRefusedError: too_many_epochs: its history is full.
+        ClockOffError: this process's clock is off.
     """
+    _require_right_clock(context, record)
     form = form_of(scope, record)
     if len(record.epochs) >= MOST_EPOCHS:
         raise ReshardRefusedError(
@@ -48,6 +53,13 @@ def publication(context: Context, scope: Scope, record: Record, family: Record, 
     return record.publishing(now, first, count, **fields)
 
 
+def _require_right_clock(context: Context, record: Record) -> None:
+    """Refuse to decide by a clock that is off, or may be, by more than all processes assume."""
+    offset, bounds = clock_offset_of(context.transport), context.timing.clocks
+    if offset.exceeds(bounds.off):
+        raise clock_off(offset, bounds, f"it would decide when an epoch of {record.key} begins, and when views have it")
+
+
 def form_of(scope: Scope, record: Record) -> TimeForm:
     """Return the form of the time that places items; raises `ConfigurationError` if that is no longer declared."""
     if scope.time is None:
@@ -59,7 +71,10 @@ def form_of(scope: Scope, record: Record) -> TimeForm:
 
 
 def advance_epoch(context: Context, scope: Scope, record: Record, family: Record) -> Step:
-    """Take the next step of a resize whose epoch is published; raises `TopologyChangedError` if others were first."""
+    """Take the next step of a resize whose epoch is published; raises `TopologyChangedError` if others were first.
+
+    Raises `ClockOffError` if the step depends on this process's clock, and that is off.
+    """
     return _Controller(context, scope, record, family).step()
 
 
@@ -117,6 +132,7 @@ class _Controller:
 
     def _settle(self, resize: Resize, entry: Epoch, form: TimeForm) -> Step:
         """Confirm a pending epoch once every view has it, if no key in it can have been placed by then; or void it."""
+        _require_right_clock(self._context, self._record)
         now, clocks = self._now, self._context.timing.clocks
         seen = resize.seen
         if seen is None or seen > now + 2 * clocks.off:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dynashard.entity import Entity, EntityDefinition, definition
-from dynashard.errors import EngineError, ReshardRefusedError, TopologyChangedError
+from dynashard.errors import ClockOffError, EngineError, ReshardRefusedError, TopologyChangedError
 from dynashard.resharding import resize_requests
 from dynashard.resharding.checks import check_now, check_possible, under_way
 from dynashard.resharding.context import Context
@@ -117,6 +117,7 @@ class Resharder:
                 running, not_swept, unknown_partition, fixed_placement, too_many, unsharded, index_busy, table_busy,
                 family_busy, epochs, too_many_epochs.
             InvalidValueError: a budget that is not above 0, or a share that is not above 0 and up to 1.
+            ClockOffError: the count would depend on the time of keys, and this process's clock is off.
 
         Cost: 3 round trips, 3 read units, 4 write units.
         """
@@ -124,7 +125,7 @@ class Resharder:
         resize_requests.start(self._context, scope, to, options)
         if scope.time is not None:
             # The wait for an epoch begins when it is seen stored. What fails here, a driver does later.
-            with suppress(EngineError, TopologyChangedError):
+            with suppress(ClockOffError, EngineError, TopologyChangedError):
                 self.advance(scope.key)
         return self.status(scope)
 
@@ -206,7 +207,10 @@ class Resharder:
     def advance(self, key: str) -> Step:
         """Publish the next phase of a resize if its time has come, and return what to do next. Safe at any time.
 
-        Raises as `scope`. Cost: 1 round trip, 2 read units; 1 more and 1 write unit to publish; 1 more and a read unit
+        Raises as `scope`, and `ClockOffError` if an epoch depends on this process's clock, and that is off. Another
+        process can go on then.
+
+        Cost: 1 round trip, 2 read units; 1 more and 1 write unit to publish; 1 more and a read unit
         a task to read their progress.
         """
         return advance(self._context, self.scope(key))
