@@ -195,6 +195,18 @@ def test_a_log_that_is_hot_again_keeps_its_shards_at_the_first_throttle_and_grow
     assert world.clock.now - began <= 2 * WAIT + 2
 
 
+def test_a_log_that_grows_is_not_kept_from_it_by_throttles(world: Moving) -> None:
+    scope, reports = partition(Event), list[Report]()
+    world.fill(Event, 8)
+    world.resharder.start(scope, 4, cause="throttle")
+    world.until(scope, "prepare")
+
+    throttle(policy(world, reports), scope)
+
+    assert (world.resharder.status(scope).target, events(reports)) == (4, [])
+    assert world.finish(scope).count == 4
+
+
 def test_a_log_whose_items_do_not_expire_is_not_halved_by_itself(
     world: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """A `Dynashard` grows by throttles on its own: it requests the resize, and a thread of the process carries it out."""
 
 import logging
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -108,6 +109,7 @@ def test_a_throttled_script_gets_more_shards_without_further_wiring(script: Scri
         assert sorted(each.id for each in readings.items(tenant="t")) == sorted(made)
         stored = script.inner.call("Scan", {"TableName": script.table})["Items"]
         assert len({item["PK"]["S"] for item in stored}) == 4
+        until(lambda: "dynashard-resharding" not in {thread.name for thread in threading.enumerate()})
 
 
 def test_a_second_request_starts_the_thread_again(script: Script) -> None:

@@ -61,7 +61,7 @@ def test_a_target_leaves_a_quarter_of_each_shard_free_and_trusts_few_requests_li
         (seen(1000, 1000, throttled=200), False),
         (seen(1000, 1000, throttled=50), True),
         (seen(1000, 1000, throttled=99), True),
-        (seen(1000, 1000, throttled=101), False),
+        (seen(1000, 1000, throttled=100), False),
         # Two of eight shards share a physical partition.
         (seen(*[1000] * 6, 500, 500, throttled=1000), True),
         (seen(*[1000] * 8, throttled=1000), False),
