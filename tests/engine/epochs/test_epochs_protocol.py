@@ -67,6 +67,23 @@ def test_it_is_confirmed_only_when_every_view_has_it(world: Epochs) -> None:
     assert world.counts() == [(1, "confirmed"), (4, "confirmed")]
 
 
+def test_only_time_is_waited_for_until_an_epoch_is_confirmed_and_until_it_has_begun(world: Epochs) -> None:
+    start(world)
+    resharder, known = world.resharder(), LEASE + 2 * CLOCKS.off
+
+    seen, waiting = resharder.advance(TABLES), resharder.advance(TABLES)
+    world.clock.now += known
+    confirmed, begins = resharder.advance(TABLES), resharder.advance(TABLES)
+    left = moment(world) - world.clock.now
+    world.clock.now += left
+    ended = resharder.advance(TABLES)
+
+    assert [step.kind for step in (seen, waiting, confirmed, begins, ended)] == ["wait"] * 4 + ["done"]
+    assert [step.steady for step in (seen, waiting, begins)] == [True] * 3
+    assert [seen.seconds, waiting.seconds, begins.seconds] == pytest.approx([known, known, left])
+    assert confirmed.seconds == 0
+
+
 def test_the_wait_begins_when_the_entry_is_seen_not_when_it_was_sent(world: Epochs) -> None:
     world.process().collection(Event).find(tenant="abc", id=world.id())
     late = Late("TransactWriteItems")

@@ -6,19 +6,28 @@ from typing import Any
 
 import pytest
 
-from dynashard.errors import KeyRangeThrottledError, TableThrottledError
+from dynashard import definition
+from dynashard.errors import KeyRangeThrottledError, TableThrottledError, ThrottleReason
 from dynashard.exactly_once import TransactedWrites
-from dynashard.growth.policy import Growth
+from dynashard.growth.requests import growth_of
 from dynashard.growth.settings import GrowthSettings
-from dynashard.growth.terms import CountState, GrowthEvent, Report
+from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.repository import Repository, Store
-from dynashard.resharding import Scope
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.testing.faults import FaultyTransport, throttled
-from dynashard.topology import LeasedTopology, TopologyTable
+from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
-from tests.engine.resharding.resharding_world import ENTITIES, Event, Moving, Thing, index, moving_world, partition
+from tests.engine.resharding.resharding_world import (
+    ENTITIES,
+    Event,
+    Moving,
+    Thing,
+    index,
+    moving_world,
+    partition,
+    whole,
+)
 
 pytestmark = pytest.mark.engine
 
@@ -33,23 +42,7 @@ class Growing:
     reports: list[Report] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.growth = Growth(
-            self.ask,
-            self.present,
-            runtime=Runtime(self.world.clock, self.world.sleep, lambda: 0.5),
-            settings=GrowthSettings(),
-            waits=True,
-            report=self.reports.append,
-        )
-
-    def ask(self, scope: Scope, target: int, _creating: float) -> object:
-        return self.world.resharder.start(scope, target, cause="throttle")
-
-    def present(self, scope: Scope) -> CountState:
-        records = TopologyTable(self.world.inner, self.world.topology).read([scope.key, scope.family])
-        record = records.get(scope.key) or records[scope.family]
-        changed = max(float(entry.partition(":")[0]) for entry in record.history)
-        return CountState(record.count, changed, record.busy)
+        self.growth = growth_of(self.world.resharder, settings=GrowthSettings(), waits=True, report=self.reports.append)
 
     def items(self, model: type[Any], *, reason: str, slot: str = "") -> Repository[Any]:
         """Return a repository of an entity whose PutItems are throttled."""
@@ -73,6 +66,8 @@ def growing(wire: Transport, table: str) -> Iterator[Growing]:
         made.of(Thing).find({"tenant": "abc", "id": "1"})
         made.of(Event).find({"tenant": "abc", "id": "1"})
         made.clock.now += 3600
+        # What grows by itself may take its time here.
+        made.resharder = made.new(most_seconds=10 * DAY)
         yield Growing(made)
 
 
@@ -111,6 +106,28 @@ def test_a_hot_index_doubles_its_own_count_and_not_that_of_the_table(growing: Gr
     status = growing.world.finish(index(Thing, "by_colour"))
 
     assert (status.count, growing.world.record("move.v1.Thing").count) == (4, 4)
+
+
+def test_a_hot_partition_without_a_count_of_its_own_doubles_that_of_all(growing: Growing) -> None:
+    growing.world.resize(whole(Thing), 8)
+    growing.world.clock.now += 3600
+    items = growing.items(Thing, reason=HOT)
+
+    with pytest.raises(KeyRangeThrottledError):
+        items.create(Thing(tenant="abc", id="1"))
+
+    assert [report.target for report in growing.reports] == [16]
+    assert growing.world.finish(partition(Thing)).count == 16
+
+
+def test_a_count_that_nobody_has_stored_is_the_declared_one(wire: Transport, table: str) -> None:
+    with moving_world(wire, table) as made:
+        growing = Growing(made)
+        error = KeyRangeThrottledError("hot", operation="PutItem", reasons=[ThrottleReason(HOT, "t")])
+
+        growing.growth.throttled(definition(Thing), "move.v1.Thing:abc", error)
+
+    assert [report.target for report in growing.reports] == [8]
 
 
 def test_a_throttled_table_keeps_its_counts(growing: Growing) -> None:

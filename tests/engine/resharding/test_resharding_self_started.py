@@ -1,6 +1,7 @@
 """Changes that start by themselves: declined if they would take long, withdrawn if the shards are needed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,10 @@ from dynashard.growth.requests import growth_of, shrink_quiet
 from dynashard.growth.settings import GrowthSettings
 from dynashard.growth.terms import GrowthEvent, Report
 from dynashard.resharding import Resharder, Scope, Share
+from dynashard.resharding.stored_amount import PAGES
 from dynashard.runtime import Runtime
-from dynashard.transport import Transport
+from dynashard.testing.faults import Fault, Send, unreachable
+from dynashard.transport import Transport, Wire
 from tests.engine.resharding.resharding_world import TIMING, WAIT, Event, Moving, Thing, index, moving_world, partition
 
 pytestmark = pytest.mark.engine
@@ -123,6 +126,33 @@ def test_an_estimate_counts_what_stands_in_the_shards(world: Moving) -> None:
     assert world.resharder.busy() == []
 
 
+def endless(send: Send, request: Mapping[str, Any]) -> Wire:
+    """Answer a count as of a shard that is so large that it has another page, always."""
+    answer = send(request)
+    return {**answer, "LastEvaluatedKey": {"PK": {"S": "x"}, "SK": {"S": "x"}}}
+
+
+ENDLESS = Fault("Query", endless, nth=None, text="COUNT")
+
+
+def test_of_shards_that_are_too_large_to_count_a_lower_bound_and_that_of_the_table_are_known(world: Moving) -> None:
+    world.fill(Thing, 40)
+
+    found = world.new([ENDLESS]).estimate(partition(Thing), 8)
+
+    counted = [call for call in world.faulty.calls if call.operation == "Query"]
+    assert (found.error, found.most, len(counted)) == (None, 20, PAGES)
+    assert "at least" in found.text
+
+
+def test_without_a_description_of_the_table_no_upper_bound_is_known(world: Moving) -> None:
+    world.fill(Thing, 40)
+
+    found = world.new([ENDLESS, unreachable("DescribeTable")]).estimate(partition(Thing), 8)
+
+    assert (found.error, found.most) == (None, None)
+
+
 def test_an_index_is_estimated_by_its_description(world: Moving) -> None:
     world.fill(Thing, 40, colour=lambda _: "red")
 
@@ -193,6 +223,18 @@ def test_a_log_that_is_hot_again_keeps_its_shards_at_the_first_throttle_and_grow
     began = world.clock.now
     assert (world.finish(scope).count, events(reports)[1:]) == (8, [GrowthEvent.ASKED])
     assert world.clock.now - began <= 2 * WAIT + 2
+
+
+def test_a_log_that_grows_is_not_kept_from_it_by_throttles(world: Moving) -> None:
+    scope, reports = partition(Event), list[Report]()
+    world.fill(Event, 8)
+    world.resharder.start(scope, 4, cause="throttle")
+    world.until(scope, "prepare")
+
+    throttle(policy(world, reports), scope)
+
+    assert (world.resharder.status(scope).target, events(reports)) == (4, [])
+    assert world.finish(scope).count == 4
 
 
 def test_a_log_whose_items_do_not_expire_is_not_halved_by_itself(

@@ -1,18 +1,20 @@
 """A `Dynashard` grows by throttles on its own: it requests the resize, and a thread of the process carries it out."""
 
 import logging
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from dynashard import Dynashard, Entity, Key, Registry, Shards, definition, new_id
 from dynashard.errors import ConfigurationError, ThrottledError
+from dynashard.growth.driving import BackgroundDriver
 from dynashard.growth.opening import GrowthOptions
 from dynashard.growth.settings import GrowthMode, GrowthSettings
 from dynashard.resharding import Resharder, Scope
 from dynashard.runtime import Runtime
-from dynashard.testing.faults import Fault, FaultyTransport, throttled
-from dynashard.transport import Transport
+from dynashard.testing.faults import Fault, FaultyTransport, Send, throttled
+from dynashard.transport import Transport, Wire
 from tests.engine.topology.topology_world import Clock, topology_table_on
 from tests.waiting import until
 
@@ -67,8 +69,11 @@ class Script:
     @property
     def resharder(self) -> Resharder:
         """What an operator sees."""
+        return self.resharder_on(self.inner)
+
+    def resharder_on(self, transport: Transport) -> Resharder:
         return Resharder(
-            self.inner,
+            transport,
             table=self.table,
             topology_table=self.topology,
             entities=[Reading],
@@ -96,6 +101,11 @@ def options(**more: object) -> GrowthOptions:
     return GrowthOptions(settings=SETTINGS, entities=[Reading], **more)  # type: ignore[arg-type]
 
 
+def driving() -> bool:
+    """Whether a thread of this process carries resizes out."""
+    return any(thread.name == "dynashard-resharding" for thread in threading.enumerate())
+
+
 def test_a_throttled_script_gets_more_shards_without_further_wiring(script: Script) -> None:
     with script.opened(options()) as db:
         readings = db.collection(Reading)
@@ -108,6 +118,7 @@ def test_a_throttled_script_gets_more_shards_without_further_wiring(script: Scri
         assert sorted(each.id for each in readings.items(tenant="t")) == sorted(made)
         stored = script.inner.call("Scan", {"TableName": script.table})["Items"]
         assert len({item["PK"]["S"] for item in stored}) == 4
+        until(lambda: not driving())
 
 
 def test_a_second_request_starts_the_thread_again(script: Script) -> None:
@@ -118,6 +129,26 @@ def test_a_second_request_starts_the_thread_again(script: Script) -> None:
 
         script.throttle_twice(db)
         until(lambda: script.resharder.status(SCOPE).count == 8 and not script.resharder.busy())
+
+
+def test_what_ends_the_thread_is_reported_and_the_next_request_starts_another(script: Script) -> None:
+    def strike(_send: Send, _request: object) -> Wire:
+        raise RuntimeError("a mistake")
+
+    failed = list[Exception]()
+    faulty = FaultyTransport(script.inner, [Fault("BatchGetItem", strike)])
+    driver = BackgroundDriver(script.resharder_on(faulty), failed=failed.append, log=lambda _: None)
+    script.resharder.start(SCOPE, 4)
+
+    driver.requested()
+    until(lambda: failed != [])
+    assert str(failed[0]) == "a mistake"
+    until(lambda: not driving())
+
+    driver.requested()
+    until(lambda: script.resharder.status(SCOPE).count == 4 and not script.resharder.busy())
+    driver.close()
+    assert len(failed) == 1
 
 
 def test_without_a_driver_the_request_waits_for_a_worker(script: Script) -> None:

@@ -163,6 +163,25 @@ def test_items_to_be_adopted_are_stored_under_the_bare_partition_at_first() -> N
     assert Shards(16).initial == 16
 
 
+@pytest.mark.parametrize(
+    ("shards", "counts"),
+    [
+        (Shards(1, read_replicas=1), [1]),
+        (Shards(4, read_replicas=2), [4, 4]),
+        (Shards(10, "modulo", read_replicas=1), [16]),
+        (Shards(4), []),
+    ],
+    ids=str,
+)
+def test_read_replicas_have_as_many_shards_or_the_next_power_of_two(shards: Shards, counts: list[int]) -> None:
+    entity = definition(declare(shards=shards))
+
+    replicas = [index for index in entity.indexes.values() if index.replica]
+
+    assert [each.shards.count for each in replicas if each.shards] == counts
+    assert [each.name for each in replicas] == [f"replica_{number}" for number in range(1, len(counts) + 1)]
+
+
 def test_any_entity_can_have_an_index_that_grows_to_a_ceiling() -> None:
     shards = Shards(4, max=64)
     for declared in (None, Shards(16), Shards(1, "random"), Shards(10, "modulo"), Shards(16, adopt="unsharded")):

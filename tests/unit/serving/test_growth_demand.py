@@ -203,6 +203,15 @@ def test_counts_are_kept_for_two_windows() -> None:
     assert (in_the_next, world.admitted()) == ({"a:1": 1}, {})
 
 
+def test_counts_are_kept_if_nothing_is_asked_meanwhile() -> None:
+    world = Counted()
+    world.transport.call("PutItem", PUT)
+
+    world.now += 39.9
+
+    assert world.admitted() == {"a:1": 1}
+
+
 def test_counts_of_a_window_long_ago_are_not_the_previous_ones() -> None:
     world = Counted()
     world.transport.call("PutItem", PUT)

@@ -82,7 +82,7 @@ def test_a_target_that_moves_nothing_is_large_enough_even_by_few_requests(eviden
         (seen(1000, 1000, throttled=200), False),
         (seen(1000, 1000, throttled=50), True),
         (seen(1000, 1000, throttled=99), True),
-        (seen(1000, 1000, throttled=101), False),
+        (seen(1000, 1000, throttled=100), False),
         # Two of eight shards share a physical partition.
         (seen(*[1000] * 6, 500, 500, throttled=1000), True),
         (seen(*[1000] * 8, throttled=1000), False),
