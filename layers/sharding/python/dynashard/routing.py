@@ -78,7 +78,7 @@ class Router:
 
     def _learn_clock(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
         if self.key_clock.offset.date:
-            # Else the view that the write needs is read anyway, and says the first.
+            # Without a date yet, the view that the write needs is read anyway, and its answer has one.
             self.topology.refresh(entity, key.partition)
         self.topology.view(entity, key.partition)
 
