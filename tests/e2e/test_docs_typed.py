@@ -26,6 +26,13 @@ INSTEAD = {
     "npm install ../dynashard-client-0.1.0.tgz": f"npm install {OFFLINE} ../dynashard-client-0.1.0.tgz {NEEDED}",
 }
 """What is typed instead of them, and of lines that need a registry, because the folder has what they install."""
+LATER = "0.2.0"
+UPGRADING = {
+    'git commit --all --message "Before the upgrade"': "git init --quiet . && git add --all . && "
+    "git -c user.name=ada -c user.email=ada@example.com commit --quiet --message 'Before the upgrade'",
+    f"make upgrade VERSION={LATER}": ".venv/bin/dynashard upgrade && touch .venv/.done .venv/.synth",
+}
+"""The same of the page about upgrading, whose release is installed before."""
 RECIPES = (
     "own-table",
     "fastapi",
@@ -53,7 +60,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """Somebody who has typed getting started, in whose backend the recipes go on."""
     folder = made_backend(tmp_path_factory, "notes")
     (folder.parent / "dynashard").symlink_to(ROOT)
-    with Reader(folder, str(folder / ".venv/bin/python"), instead=INSTEAD) as reader:
+    with Reader(folder, str(folder / ".venv/bin/python"), instead=INSTEAD | UPGRADING) as reader:
         reader.read(ROOT / "docs/getting-started.md")
         yield reader
 
@@ -68,6 +75,17 @@ def test_the_recipes_do_and_print_what_they_say(reader: Reader) -> None:
         reader.read(ROOT / f"docs/recipes/{name}.md")
 
     assert reader.replaced == INSTEAD.keys()
+
+
+@pytest.mark.deep
+def test_upgrading_does_and_prints_what_it_says(reader: Reader) -> None:
+    [version] = reader.folder.glob(".venv/lib/python3*/site-packages/dynashard_tools/version.py")
+    version.write_text(f'VERSION = "{LATER}"\n')
+
+    reader.read(ROOT / "docs/upgrading.md")
+
+    assert reader.replaced >= UPGRADING.keys()
+    assert f"=={LATER}" in (reader.folder / "requirements.txt").read_text()
 
 
 def test_every_recipe_is_typed() -> None:

@@ -78,7 +78,7 @@ class Router:
 
     def _learn_clock(self, entity: EntityDefinition[Any], key: ItemKey) -> None:
         if self.key_clock.offset.date:
-            # Without a date yet, the view that the write needs is read anyway, and its answer has one.
+            # Else the view that the write needs is read anyway, and shows the first.
             self.topology.refresh(entity, key.partition)
         self.topology.view(entity, key.partition)
 

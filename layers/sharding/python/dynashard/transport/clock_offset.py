@@ -13,7 +13,7 @@ _RESOLUTION: Final = 1.0
 _PRECISE: Final = 2.0
 """Seconds between what is known at least and at most, up to which both are taken for possible."""
 _LATER: Final = 0.9
-"""Seconds after an answer from which on another one of the same second narrows more."""
+"""Seconds after an answer from which on another one of the same second shows more."""
 _DRIFT: Final = 0.001
 """Seconds by which a clock may change in a second: clocks that are kept in time are slewed by less."""
 
@@ -34,7 +34,7 @@ class ClockOffset:
     """What is known about one clock. Safe to share between threads: what is known is replaced as a whole.
 
     `date` is the one observed last, and `again` the time of this clock from which on another answer of the same date
-    narrows what is known.
+    shows more.
     """
 
     def __init__(self) -> None:
