@@ -82,6 +82,9 @@ def contacts(client: httpx.Client) -> None:
 
     assert listed(client, "contacts?user_id=ada", "type") == ["contact.v1.ContactMethod", "contact.v1.NotificationRule"]
     assert client.get("/v1/contacts").status_code == 422
+    sent = created(client, "notifications", user_id="ada", channel="sms", text="Down")
+    assert client.patch(sent, json={"text": "Up"}).status_code == 200
+    assert listed(client, "notifications?index=by_user&user_id=ada", "text") == ["Up"]
 
 
 def articles(client: httpx.Client) -> None:
@@ -151,7 +154,7 @@ def pings(client: httpx.Client) -> None:
 
 
 def audit(client: httpx.Client) -> None:
-    """The audit log of files: accesses to a popular file, and one access by path and time."""
+    """The audit log of files: accesses to a popular file, one access by path and time, and one that is too early."""
     touched = {"path": "/shared/a b.txt", "action": "read", "user_id": "ada"}
     times = [f"2026-11-21T12:00:0{second}Z" for second in range(3)]
     for at in times:
@@ -164,6 +167,16 @@ def audit(client: httpx.Client) -> None:
     assert listed(client, f"timed-accesses?{query}", "accessed_at") == times[::-1]
     assert client.get(one).json()["path"] == "/shared/a b.txt"
     assert client.delete(one).status_code == 405
+
+    now = datetime.now(UTC).replace(microsecond=0)
+    latest = [f"{now - timedelta(seconds=3 - second):%Y-%m-%dT%H:%M:%SZ}" for second in range(3)]
+    addresses = [created(client, "ordered-accesses", accessed_at=at, **touched) for at in latest]
+    early = client.post("/v1/ordered-accesses", json={**touched, "accessed_at": f"{now + timedelta(hours=1):%FT%TZ}"})
+    assert listed(client, f"ordered-accesses?{query}", "accessed_at") == latest[::-1]
+    assert [client.get(address).json()["accessed_at"] for address in addresses] == latest
+    assert (early.status_code, early.json()["code"]) == (422, "key_too_far_ahead")
+    assert early.json()["details"]["ahead"] == 5
+    assert abs(client.get("/v1/health").json()["clock_off_seconds"]) <= 5
 
 
 def asynchronous(client: httpx.Client) -> None:

@@ -40,6 +40,7 @@ RECIPES = (
     "adopt-a-table",
     "add-an-index",
     "import-data",
+    "grow-a-log",
     "python-client",
     "frontends",
     "local-cors",
