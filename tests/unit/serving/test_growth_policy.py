@@ -313,6 +313,7 @@ def test_a_disabled_policy_reads_requests_and_reports_nothing() -> None:
     ("trouble", "event"),
     [
         (ReshardRefusedError("not swept", reason="not_swept"), GrowthEvent.REFUSED),
+        (ReshardRefusedError("64 epochs", reason="too_many_epochs"), GrowthEvent.CANNOT),
         (TopologyChangedError("changed"), GrowthEvent.LOST),
         (EngineUnavailableError("gone"), GrowthEvent.FAILED),
         (throttle(), GrowthEvent.FAILED),

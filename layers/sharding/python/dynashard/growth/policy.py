@@ -43,6 +43,7 @@ from dynashard.placement import UNSHARDED
 from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
+from dynashard.topology.epochs import TOO_MANY_EPOCHS
 from dynashard.transport.interface import WRITING
 
 _LOAD_VALID_SECONDS: Final = 60.0
@@ -343,7 +344,8 @@ class Growth:
         except TopologyChangedError:
             return self._report_resize(GrowthEvent.LOST, scope, f"another process has changed {scope.key}", target)
         except ReshardRefusedError as error:
-            return self._report_resize(GrowthEvent.REFUSED, scope, f"{request}; refused: {error}", target)
+            event = GrowthEvent.CANNOT if error.reason == TOO_MANY_EPOCHS else GrowthEvent.REFUSED
+            return self._report_resize(event, scope, f"{request}; refused: {error}", target)
         except DynashardError as error:
             return self._report_resize(GrowthEvent.FAILED, scope, f"{request}; failed: {error}", target)
         return self._report_resize(GrowthEvent.ASKED, scope, request, target)

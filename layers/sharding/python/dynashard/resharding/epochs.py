@@ -21,7 +21,7 @@ from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope
 from dynashard.resharding.status import Step
 from dynashard.topology import Epoch, EpochState, Record
-from dynashard.topology.epochs import MOST_EPOCHS
+from dynashard.topology.epochs import MOST_EPOCHS, TOO_MANY_EPOCHS
 from dynashard.transport.clock_offset import clock_offset_of
 
 MOST_VOID: Final = 4
@@ -40,7 +40,7 @@ def publication(context: Context, scope: Scope, record: Record, family: Record, 
     if len(record.epochs) >= MOST_EPOCHS:
         raise ReshardRefusedError(
             f"{record.key} has {MOST_EPOCHS} epochs, and none can ever be taken out: its items keep their places",
-            reason="too_many_epochs",
+            reason=TOO_MANY_EPOCHS,
         )
     now, timing = context.runtime.clock(), context.timing
     # Each time that it came too late it gets more time.

@@ -22,6 +22,8 @@ Span = tuple[str, str | None]
 """The sort keys from the first text up to, but not including, the second; None for all that follow."""
 MOST_EPOCHS: Final = 64
 """Entries of a history, void ones included. None ever leaves it."""
+TOO_MANY_EPOCHS: Final = "too_many_epochs"
+"""Why a resize is refused whose history is full."""
 
 
 class EpochState(StrEnum):
