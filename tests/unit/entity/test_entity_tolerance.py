@@ -148,6 +148,14 @@ def test_only_values_that_were_taken_from_an_item_may_be_of_another_version(
     assert (made and made.kind) == kind
 
 
+def test_the_first_field_that_is_wrong_is_named(entity: EntityDefinition[Part]) -> None:
+    with pytest.raises(UndecodableItemError, match=r"test\.v1\.Part at .*: count: Input should be a valid integer"):
+        entity.decode(stored(count={"S": "many"}, note={"S": "long"}))
+    with pytest.raises(InvalidValueError, match=r"^kinds: Input should be 'bolt' or 'nut'") as refused:
+        definition(Part).assignment.check("kinds", ["screw", None])
+    assert refused.value.field == "kinds"
+
+
 def test_what_callers_give_is_checked_strictly() -> None:
     known = definition(Part)
     item = known.decode(stored(kind={"S": "screw"}))
