@@ -161,7 +161,16 @@ def test_an_index_is_estimated_by_its_description(world: Moving) -> None:
     assert found.waiting == pytest.approx(4 * WAIT)
 
 
-@pytest.mark.parametrize("share", [0.0, 1.5])
+@pytest.mark.parametrize("share", [0.01, 1.0])
+def test_a_share_may_be_all_that_a_shard_gives(world: Moving, share: float) -> None:
+    world.fill(Thing, 4)
+
+    world.resharder.start(partition(Thing), 8, share=share)
+
+    assert world.finish(partition(Thing)).count == 8
+
+
+@pytest.mark.parametrize("share", [-0.1, 0.0, 1.5])
 def test_a_share_that_no_shard_has_is_refused(world: Moving, share: float) -> None:
     with pytest.raises(InvalidValueError, match="above 0 and at most 1"):
         world.resharder.start(partition(Thing), 8, share=share)

@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any, Literal, NewType
 from uuid import UUID
 
 import pytest
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dynashard import Entity, Index, Key, Registry, Shards, created_at, definition, new_id, updated_at
+from dynashard.codec import encode_value
 from dynashard.entity import ItemKey
 from dynashard.errors import InvalidKeyError
 from dynashard.placement import RANDOM, UNSHARDED
@@ -238,6 +240,39 @@ def test_frozen_entities_can_be_declared_checked_and_read() -> None:
         "ttl": timedelta(microseconds=1),
     }
     assert entity.decode({"tenant": {"S": "t"}, "id": {"S": "y"}, "Rev": {"S": "r"}}).revision == "r"
+
+
+class Part(BaseModel, extra="forbid"):
+    """A model with JSON somewhere below, and with parts of its own kind."""
+
+    parts: list["Part"] = []
+    more: JsonValue = None
+
+
+class Weight(BaseModel, extra="forbid"):
+    parts: list["Weight"] = []
+    kilograms: Decimal
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        (JsonValue, float),
+        (JsonValue | None, float),
+        (dict[str, JsonValue], float),
+        (list[Part] | None, float),
+        (Decimal, Decimal),
+        (dict[str, Decimal], Decimal),
+        (list[Weight], Decimal),
+    ],
+    ids=str,
+)
+def test_a_fraction_is_a_float_where_json_of_any_kind_may_stand(kind: Any, number: type) -> None:
+    entity = definition(declare({"x": kind}))
+
+    [read] = entity.decode_field("x", encode_value([Decimal("1.5")], path="x"))
+
+    assert (read, type(read)) == (number("1.5"), number)
 
 
 def test_key_is_refused_for_unknown_and_missing_fields() -> None:

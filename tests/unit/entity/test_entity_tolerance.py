@@ -5,7 +5,7 @@ from enum import IntEnum, StrEnum
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from dynashard import Entity, EntityDefinition, Key, Registry, definition
 from dynashard.errors import InvalidValueError, UndecodableItemError
@@ -124,6 +124,36 @@ UNDECODABLE: dict[str, dict[str, Any]] = {
 def test_anything_else_is_undecodable(entity: EntityDefinition[Part], attributes: dict[str, Any]) -> None:
     with pytest.raises(UndecodableItemError):
         entity.decode(stored(**attributes))
+
+
+@pytest.mark.parametrize(
+    ("values", "taken", "kind"),
+    [
+        ({"kind": "screw"}, {"kind"}, "screw"),
+        ({"kind": "screw"}, {"kind", "count"}, "screw"),
+        ({"kind": "screw"}, {"count"}, None),
+        ({"kind": "screw", "size": 7}, {"kind"}, None),
+        ({"kind": "screw", "note": "long"}, {"kind", "note"}, None),
+    ],
+)
+def test_only_values_that_were_taken_from_an_item_may_be_of_another_version(
+    values: dict[str, Any], taken: set[str], kind: str | None
+) -> None:
+    given = {"tenant": "t", "id": "1", **values}
+    with pytest.raises(ValidationError) as refused:
+        Part.model_validate(given)
+
+    made = definition(Part).tolerance.made(given, refused.value, taken)
+
+    assert (made and made.kind) == kind
+
+
+def test_the_first_field_that_is_wrong_is_named(entity: EntityDefinition[Part]) -> None:
+    with pytest.raises(UndecodableItemError, match=r"test\.v1\.Part at .*: count: Input should be a valid integer"):
+        entity.decode(stored(count={"S": "many"}, note={"S": "long"}))
+    with pytest.raises(InvalidValueError, match=r"^kinds: Input should be 'bolt' or 'nut'") as refused:
+        definition(Part).assignment.check("kinds", ["screw", None])
+    assert refused.value.field == "kinds"
 
 
 def test_what_callers_give_is_checked_strictly() -> None:

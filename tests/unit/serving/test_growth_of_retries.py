@@ -215,6 +215,18 @@ def test_stored_keys_lead_to_what_has_the_count() -> None:
     assert owner_of("thing.v1.Thing:abc:3", "GSI2", [indexed]) is None
 
 
+def test_index_keys_lead_by_the_prefix_of_the_index_to_the_entity_that_has_it() -> None:
+    index = Index("GSI1", "by_id", "{tenant}", "{id}", prefix="ids", shards=Shards(4))
+    thing = definition(declare(shards=Shards(2), indexes=[index]))
+    bare = Index("GSI1", "by_id", "{tenant}", "{id}", shards=Shards(4))
+    adopted = definition(declare(name="old.v1.Old", key=BARE, shards=Shards(2), indexes=[bare]))
+
+    assert owner_of("ids:abc:3", "GSI1", [thing]) == (thing, None, "thing.v1.Thing|GSI1")
+    assert owner_of("thing.v1.Thing:abc:3", "GSI1", [thing]) is None
+    assert owner_of("old.v1.Old:abc:3", "GSI1", [adopted, thing]) == (adopted, None, "=old.v1.Old|GSI1")
+    assert owner_of("abc:3", "GSI1", [adopted]) is None
+
+
 def test_keys_without_a_prefix_of_two_entities_lead_nowhere() -> None:
     entities = [definition(declare(name=name, key=BARE, shards=Shards(2))) for name in ("old.v1.Old", "old.v1.Older")]
 

@@ -32,6 +32,7 @@ def seen(*shards: int, throttled: int, refusing: int = 0, others: int = 0, most:
         (seen(1000, throttled=10_000), 16),
         (seen(1000, throttled=5_000), 8),
         (seen(1000, throttled=20), 2),
+        (seen(10, throttled=65), 8),
         (seen(10, throttled=100), 16),
         (seen(0, throttled=2), 2),
         (seen(0, throttled=1000), 2),
