@@ -32,6 +32,7 @@ ELSEWHERE = {
 EXAMPLES = {"Customer", "Note", "Stock", "MARK", "W"}
 """The names of variables of the reader in snippets."""
 FUTURE = {
+    "layers/domain/python/domain/entries.py",
     "layers/domain/python/domain/events.py",
     "layers/domain/python/domain/projects.py",
     "layers/domain/python/domain/tasks.py",
