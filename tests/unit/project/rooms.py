@@ -39,6 +39,7 @@ FLOORS = {
     "keys": 1,
     "placement": 1,
     "codec": 1,
+    "model_schema": 2,
     "record": 2,
     "compiled": 3,
     "entity": 4,

@@ -33,7 +33,18 @@ def test_a_declaration_loads_neither_reads_nor_writes() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()  # noqa: S603
 
     rooms = {room(name) for name in loaded if name.startswith("dynashard.")}
-    assert rooms == {"codec", "entity", "errors", "key_time", "keys", "nearest", "placement", "record", "schema"}
+    assert rooms == {
+        "codec",
+        "entity",
+        "errors",
+        "key_time",
+        "keys",
+        "model_schema",
+        "nearest",
+        "placement",
+        "record",
+        "schema",
+    }
 
 
 @pytest.mark.parametrize("package", [dynashard, dynashard_patterns])

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from pydantic_core import core_schema
 
-from dynashard.compiled.schemas import WRAPPERS, ModelSchema, Schema, is_any_time
+from dynashard.compiled.schemas import WRAPPERS, is_any_time
+from dynashard.model_schema import ModelSchema, Schema
 
 _PLAIN: Final = frozenset({"str", "int", "float", "bool", "date", "datetime", "uuid", "enum"})
 """Types whose values orjson writes as pydantic does, or refuses."""

@@ -10,7 +10,8 @@ from dynashard.compiled.declared import Declared
 from dynashard.compiled.function import Function
 from dynashard.compiled.key_text import KeyField, time_text
 from dynashard.compiled.rows import Member
-from dynashard.compiled.schemas import ModelSchema, Schema, bare, is_any_time, stored_tag, value_schema
+from dynashard.compiled.schemas import bare, is_any_time, keeps_texts, stored_tag, value_schema
+from dynashard.model_schema import ModelSchema, Schema
 
 _SAME: frozenset[str] = frozenset({"type", "metadata", "min_length", "max_length"})
 """Parts of the schema of a text that is not changed, and of which only the length may be restricted."""
@@ -71,7 +72,7 @@ class ReadField:
         Models inside an item refuse unknown fields, unless it is `ignoring` those that were removed since.
         """
         plain = bare(self.validated)
-        if plain is not None and plain["type"] == "str" and _SAME.issuperset(plain) and self._parts.keeps_texts:
+        if plain is not None and plain["type"] == "str" and _SAME.issuperset(plain) and keeps_texts(self._parts):
             return [*_length_checks(self.raw, plain), f"{self.value} = {self.raw}"]
         if plain is not None and plain["type"] == "enum" and self.tag == "S" and "missing" not in plain:
             members = {each.value: each for each in plain["members"]}

@@ -25,13 +25,12 @@ from dynashard.compiled.function import Function
 from dynashard.compiled.key_text import KeyField, KeyTexts, UnknownValueError
 from dynashard.compiled.rows import Row, structure
 from dynashard.compiled.schemas import (
-    ModelSchema,
     asks_for_others,
     is_its_fields,
-    model_schema,
     sees_validated_fields,
 )
 from dynashard.errors import InvalidKeyError, UndecodableItemError
+from dynashard.model_schema import ModelSchema, model_schema
 from dynashard.record import REVISION, revision_in, set_private, with_revision
 from dynashard.schema import BORN, MAX_PARTITION_KEY_BYTES, MAX_SHARDS, PREV, REV
 

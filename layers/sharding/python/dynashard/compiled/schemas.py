@@ -1,13 +1,10 @@
-"""Core schemas of pydantic, taken apart: how a model's fields are validated, and what is around them."""
+"""What core schemas of pydantic say of how values are validated."""
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pydantic import BaseModel
-from pydantic_core import SchemaValidator
 
-Schema = Mapping[str, Any]
-"""A core schema of pydantic, or a part of one."""
+from dynashard.model_schema import ModelSchema, Schema
 
 WRAPPERS: Final = frozenset({
     "default", "nullable", "function-after", "function-before", "function-wrap",
@@ -27,63 +24,9 @@ A part that is not among them, such as the one that initialises private attribut
 """
 
 
-class ModelSchema(NamedTuple):
-    """The core schema of a model.
-
-    Attributes:
-        outer: what is around its fields, the outermost first; the last is the model itself.
-        inner: the schema of all its fields together.
-        definitions: schemas that others refer to, by reference.
-    """
-
-    outer: list[Schema]
-    inner: Schema
-    definitions: dict[str, Schema]
-
-    @property
-    def fields(self) -> Mapping[str, Schema]:
-        """The schemas of its fields by name, each with what says how it is validated."""
-        found: Mapping[str, Schema] = self.inner["fields"]
-        return found
-
-    @property
-    def computed(self) -> bool:
-        """Whether it has computed fields."""
-        return bool(self.inner.get("computed_fields"))
-
-    @property
-    def config(self) -> Any:
-        """The settings with which fields are validated."""
-        return self.outer[-1].get("config")
-
-    @property
-    def keeps_texts(self) -> bool:
-        """Whether no setting changes or refuses a text."""
-        return _CONFIG.issuperset(self.config or {})
-
-    def validator(self, schema: Schema) -> SchemaValidator:
-        """Return the validator of a part of the model by itself."""
-        whole: Any = schema
-        if self.definitions:
-            whole = {"type": "definitions", "schema": schema, "definitions": list(self.definitions.values())}
-        return SchemaValidator(whole, self.config)
-
-
-def model_schema(model: type[BaseModel]) -> ModelSchema:
-    """Return the core schema of a model in parts."""
-    schema: Any = model.__pydantic_core_schema__
-    outer: list[Schema] = []
-    definitions: dict[str, Schema] = {}
-    while schema["type"] != "model-fields":
-        if schema["type"] == "definitions":
-            definitions |= {each["ref"]: each for each in schema["definitions"]}
-        elif schema["type"] == "definition-ref":
-            schema = definitions[schema["schema_ref"]]
-            continue
-        else:
-            outer.append(schema)
-        schema = schema["schema"]
-    return ModelSchema(outer, schema, definitions)
+def keeps_texts(parts: ModelSchema) -> bool:
+    """Return whether no setting of a model changes or refuses a text."""
+    return _CONFIG.issuperset(parts.config or {})
 
 
 def value_schema(schema: Schema) -> Schema:

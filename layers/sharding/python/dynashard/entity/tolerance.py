@@ -15,8 +15,8 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator, core_schema
 
-from dynashard.compiled.schemas import model_schema
 from dynashard.entity.serialization import NOT_SCHEMAS
+from dynashard.model_schema import model_schema
 from dynashard.record import Record
 from dynashard.schema import REV, TYPE
 
