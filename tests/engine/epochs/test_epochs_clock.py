@@ -14,10 +14,14 @@ from dynashard.errors import ClockOffError
 from dynashard.growth.opening import GrowthOptions
 from dynashard.key_clock import ClockBounds
 from dynashard.key_time import KSUID
+from dynashard.runtime import Runtime
 from dynashard.testing.faults import FaultyTransport
 from dynashard.transactions import Check, Create, Delete, Put, Update
-from dynashard.transport.clock_offset import ClockOffset
-from dynashard.transport.interface import Resend, Wire
+from dynashard.transport.attempts import Attempts
+from dynashard.transport.clock_offset import ClockOffset, clock_offset_of
+from dynashard.transport.direct.choice import transport_for
+from dynashard.transport.interface import Resend, Settings, Wire
+from dynashard.transport.sdk import SdkTransport
 from tests.engine.epochs.epochs_world import CLOCKS, KEYS, LEASE, Epochs, Event, partition
 
 pytestmark = pytest.mark.engine
@@ -175,3 +179,20 @@ def test_a_process_that_only_writes_learns_that_its_clock_is_right_again(world: 
     # While it is refused it asks about once a second, not with each write.
     assert asked <= 4
     assert set(world.raw()) == {created.id}
+
+
+@pytest.mark.parametrize("transport", ["direct", "botocore"])
+def test_an_answer_late_in_a_second_is_taken_too(world: Epochs, engine_url: str, transport: str) -> None:
+    settings, waited = Settings(engine_url, "us-east-1", "local", "local"), [0.0]
+    attempts = Attempts(runtime=Runtime(lambda: Runtime().clock() + waited[0]))
+    wire = SdkTransport(settings, attempts) if transport == "botocore" else transport_for(settings, {}, attempts)
+    request = {"TableName": world.table, "Key": {"PK": {"S": "a"}, "SK": {"S": "b"}}}
+
+    wire.call("GetItem", request)
+    first = clock_offset_of(wire).again
+    # Mostly the date is the same, because no time has passed.
+    waited[0] = 0.9
+    wire.call("GetItem", request)
+
+    assert clock_offset_of(wire).again >= first + 0.9
+    wire.close()
