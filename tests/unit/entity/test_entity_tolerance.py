@@ -109,6 +109,25 @@ def test_it_is_read_inside_of_models(entity: EntityDefinition[Part]) -> None:
     assert entity.encode(item.__dict__)["maker"] == {"M": {"kind": {"S": "screw"}}}
 
 
+class Label(BaseModel, extra="forbid"):
+    text: str | None
+
+
+class Box(Entity, name="test.v1.Box", key=Key(partition="{id}"), registry=Registry()):
+    id: str
+    label: Label
+
+
+def test_a_required_member_that_was_given_as_nothing_is_stored_as_nothing() -> None:
+    box = definition(Box)
+
+    given = box.encode(vars(Box(id="1", label=Label(text=None))))
+    lacking = box.decode({**given, "label": {"M": {}}, "Type": {"S": "test.v1.Box"}, "Rev": {"S": "r1"}})
+
+    assert given["label"] == {"M": {"text": {"NULL": True}}}
+    assert box.encode(vars(lacking))["label"] == {"M": {}}
+
+
 UNDECODABLE: dict[str, dict[str, Any]] = {
     "another type": {"kind": {"N": "1"}},
     "another type beside it": {"kind": {"S": "screw"}, "count": {"S": "many"}},
