@@ -99,6 +99,12 @@ def test_it_is_stored_again_as_it_was(entity: EntityDefinition[Part], attributes
     assert again.get(name) == (None if value in (None, {"NULL": True}) else value)
 
 
+def test_fields_that_are_not_stored_have_their_defaults_but_none_that_a_function_makes(
+    entity: EntityDefinition[Part],
+) -> None:
+    assert entity.decode_fields(stored(), ["count", "note", "kinds"]) == {"count": 0, "note": "", "kinds": None}
+
+
 def test_it_is_read_inside_of_models(entity: EntityDefinition[Part]) -> None:
     maker = {"M": {"kind": {"S": "screw"}, "newer": {"S": "x"}}}
 
@@ -111,6 +117,7 @@ def test_it_is_read_inside_of_models(entity: EntityDefinition[Part]) -> None:
 
 class Label(BaseModel, extra="forbid"):
     text: str | None
+    more: str | None = None
 
 
 class Box(Entity, name="test.v1.Box", key=Key(partition="{id}"), registry=Registry()):
@@ -124,8 +131,8 @@ def test_a_required_member_that_was_given_as_nothing_is_stored_as_nothing() -> N
     given = box.encode(vars(Box(id="1", label=Label(text=None))))
     lacking = box.decode({**given, "label": {"M": {}}, "Type": {"S": "test.v1.Box"}, "Rev": {"S": "r1"}})
 
-    assert given["label"] == {"M": {"text": {"NULL": True}}}
-    assert box.encode(vars(lacking))["label"] == {"M": {}}
+    assert given["label"] == {"M": {"text": {"NULL": True}, "more": {"NULL": True}}}
+    assert box.encode(vars(lacking))["label"] == {"M": {"more": {"NULL": True}}}
 
 
 UNDECODABLE: dict[str, dict[str, Any]] = {
