@@ -105,6 +105,23 @@ def test_fields_that_are_not_stored_have_their_defaults_but_none_that_a_function
     assert entity.decode_fields(stored(), ["count", "note", "kinds"]) == {"count": 0, "note": "", "kinds": None}
 
 
+class Plain(Entity, name="test.v1.Plain", key=Key(partition="{tenant}", sort="{id}"), registry=Registry()):
+    tenant: str
+    id: str
+    count: int = 0
+
+
+def test_what_is_written_as_json_is_a_mapping_if_the_compiled_reader_knows_the_item_and_else_the_item() -> None:
+    wire = {"tenant": {"S": "t"}, "id": {"S": "1"}, "Type": {"S": "test.v1.Plain"}, "Rev": {"S": "r1"}}
+
+    known = definition(Plain).document(wire, "etag")
+    other = definition(Part).document(stored(kind={"S": "screw"}), "etag")
+
+    assert isinstance(known, tuple)
+    assert dict(known[0]) == {"tenant": "t", "id": "1", "count": 0, "etag": "r1"}
+    assert isinstance(other, Part)
+
+
 def test_it_is_read_inside_of_models(entity: EntityDefinition[Part]) -> None:
     maker = {"M": {"kind": {"S": "screw"}, "newer": {"S": "x"}}}
 
