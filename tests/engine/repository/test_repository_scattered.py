@@ -37,6 +37,11 @@ def test_new_items_go_to_the_shard_that_is_drawn(world: World) -> None:
     assert places(world.raw()) == [(f"test.v1.Event:abc:{number}", str(number)) for number in range(4)]
 
 
+def test_only_items_with_one_home_are_created_together_with_something_else(world: World) -> None:
+    assert not world.events.can_create_with
+    assert world.people.can_create_with
+
+
 @pytest.mark.parametrize("drawn", [0.0, 0.3, 0.6, 0.9])
 def test_item_is_found_read_changed_and_deleted_wherever_it_is(world: World, drawn: float) -> None:
     draw(world, drawn)

@@ -163,6 +163,15 @@ def test_a_publication_whose_answer_was_lost_is_looked_up(world: Moving, stage: 
     assert world.misplaced(Thing, 8) == []
 
 
+def test_a_count_that_never_changed_has_counted_nothing(world: Moving) -> None:
+    world.fill(Thing, 4)
+
+    status = world.resharder.status(whole(Thing))
+
+    counted = (status.moved, status.late, status.left, status.swept_marks, status.write_units, status.read_units)
+    assert (counted, status.total, status.begun, status.busy) == ((0,) * 6, None, False, False)
+
+
 def test_a_status_is_plain_json_and_shows_the_progress(world: Moving) -> None:
     world.fill(Thing, 40)
     world.resharder.start(ABC, 8, budget=50.0, cause="throttle")

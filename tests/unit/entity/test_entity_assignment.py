@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from dynashard import Entity, EntityDefinition, Key, Registry, definition
 from dynashard.errors import InvalidValueError
-from dynashard.repository.updates import check_updates
+from dynashard.repository.updates import added_to, check_updates
 
 pytestmark = pytest.mark.unit
 
@@ -142,3 +142,38 @@ def test_a_recursive_entity_is_decoded(entity: EntityDefinition[Everything]) -> 
 
     assert decoded.parent is not None
     assert decoded.parent.tenant == "b"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "added"),
+    [
+        ("plain", 2, 2),
+        ("ratio", Decimal("0.5"), 0.5),
+        ("ratio", 0.5, 0.5),
+        ("ratio", 2, 2),
+        ("price", 0.1, Decimal("0.1")),
+        ("price", 2, Decimal(2)),
+        ("tags", {"a"}, {"a"}),
+    ],
+)
+def test_what_is_added_has_a_type_whose_sum_the_field_can_hold(
+    entity: EntityDefinition[Everything], field: str, value: Any, added: Any
+) -> None:
+    [(name, found)] = check_updates(entity, {}, remove=(), add={field: value}).add.items()
+
+    assert (name, found, type(found)) == (field, added, type(added))
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "after"),
+    [
+        (None, 2, 2),
+        (3, 2, 5),
+        (None, Decimal("0.5"), Decimal("0.5")),
+        (Decimal("1e27"), Decimal("0.5"), Decimal("1000000000000000000000000000.5")),
+        (None, {"a"}, {"a"}),
+        ({"b"}, {"a"}, {"a", "b"}),
+    ],
+)
+def test_a_sum_begins_at_nothing_and_is_exact(before: Any, value: Any, after: Any) -> None:
+    assert added_to(before, value) == after

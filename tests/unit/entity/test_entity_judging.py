@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from dynashard import Shards, definition
 from dynashard.entity import expiry, marked_count, marker_problem
 from dynashard.entity.judging import system_problem
-from dynashard.schema import EXPIRES_AT, MAX_SHARDS, MOVED_TO, REV, TYPE
+from dynashard.schema import EXPIRES_AT, MAX_SHARDS, MOVED_TO, PK, REV, SK, TYPE
+from tests.declaring import declare
 
 pytestmark = pytest.mark.unit
 
@@ -58,3 +60,24 @@ def test_an_expiry_is_a_number_of_seconds() -> None:
     assert expiry({EXPIRES_AT: {"N": "1800000000"}}) == 1_800_000_000.0
     assert expiry({EXPIRES_AT: {"S": "1800000000"}}) is None
     assert expiry({EXPIRES_AT: {"N": "soon"}}) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "sort", "fits"),
+    [
+        ("thing.v1.Thing:abc", "1", True),
+        ("thing.v1.Thing:abc:0", "1", True),
+        ("thing.v1.Thing:abc:15", "1", True),
+        ("thing.v1.Thing:abc:x", "1", False),
+        ("thing.v1.Thing:abc:", "1", False),
+        ("thing.v1.Thing:abc_0", "1", False),
+        ("thing.v1.Thing:ab:0", "1", False),
+        ("thing.v1.Thing:abc:0", "2", False),
+    ],
+)
+def test_an_item_fits_its_key_in_any_shard_or_none(place: str, sort: str, *, fits: bool) -> None:
+    thing = definition(declare(shards=Shards(16)))
+
+    problem = thing.misplaced({"tenant": "abc", "id": "1"}, {PK: {"S": place}, SK: {"S": sort}})
+
+    assert problem == (None if fits else "its fields belong to the key thing.v1.Thing:abc 1")

@@ -18,7 +18,7 @@ def test_half_of_640000_items_move_when_4_shards_become_8() -> None:
 
     assert (found.items, found.write_units) == (320_000, 1_600_000)
     # 80,000 items of each shard: 100 moved and 200 swept a second, and three reads at 600 units a second.
-    assert found.seconds == pytest.approx(315 + 800 + 400 + 3 * 160_000 * KB / 4096 / 600, rel=0.01)
+    assert found.seconds == round(315 + 800 + 400 + 3 * 160_000 * KB / 4096 / 600, 1)
     assert found.dollars == pytest.approx(1.6 * 0.625 + 3 * 640_000 * KB / 4096 * 0.125e-6, abs=0.01)
     assert found.text.startswith("moves 320,000 items, consumes 1,600,000 write and ")
     assert found.text.endswith("takes about 29 minutes at 20% of what a shard gives")
@@ -54,6 +54,14 @@ def test_items_that_callers_create_during_the_waits_move_too() -> None:
     found = estimate(creating, Stored(), Share())
 
     assert found.items == 4 * 1000 * 0.5 * 100 / 2
+
+
+def test_the_larger_items_are_the_fewer_callers_can_create() -> None:
+    creating = EffortInputs(DOUBLED, 4, creating=0.5, creating_seconds=100.0)
+
+    found = estimate(creating, Stored(10, 10 * 2.5 * 1024), Share())
+
+    assert found.items == round((10 + 4 * 1000 * 0.5 * 100 / 3) / 2)
 
 
 def test_entries_in_indexes_take_as_many_units_as_the_item() -> None:
