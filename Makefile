@@ -237,7 +237,7 @@ bench: setup .venv-bench/.done ## Measure side by side with five other clients (
 	.venv-bench/bin/python -m dynashard_lab.bench $(BENCH_ARGS)
 
 .PHONY: check-reshard
-check-reshard: setup ## Check 100,000 random schedules of resizes (50 minutes on two cores)
+check-reshard: setup ## Check 120,000 random schedules of resizes (an hour on two cores)
 	$(BIN)/python -m dynashard_checks.schedules
 
 .PHONY: check-truth
@@ -247,7 +247,7 @@ check-truth: setup ## Check the answers of 100,000 operations of each write guar
 	$(BIN)/python -m dynashard_checks.truth --epochs 10000
 
 .PHONY: check-epochs
-check-epochs: setup ## Check 20,000 random schedules of counts that grow by epochs, and an entity that is declared so under traffic (20 minutes)
+check-epochs: setup ## Check 20,000 random schedules of counts that grow by epochs, and declare an entity so under traffic (15 minutes)
 	$(BIN)/python -m dynashard_checks.schedules --kind epochs --schedules 20000
 	$(BIN)/python -m dynashard_checks.redeclared
 
@@ -270,6 +270,10 @@ soak: setup ## Change the shard count of 200,000 items while clients work over H
 .PHONY: soak-adoption
 soak-adoption: setup ## Adopt 100,000 items that were never sharded while clients work over HTTP (a quarter of an hour)
 	PYTHONPATH=packages/checks/dynashard_checks/soak/unsharded $(BIN)/python -m dynashard_checks.soak --items 100000 --counts 16 --before 60 --pause 0.04 --list-pause 0.5 --json build/soak-adoption.json
+
+.PHONY: soak-epochs
+soak-epochs: setup ## Let the count of 100,000 items grow by epochs while clients work over HTTP (some minutes)
+	PYTHONPATH=packages/checks/dynashard_checks/soak/epochs $(BIN)/python -m dynashard_checks.soak --items 100000 --counts 64,128,32 --json build/soak-epochs.json
 
 .PHONY: snapshot
 snapshot: setup ## Write the template snapshots anew: read the difference before you commit it
