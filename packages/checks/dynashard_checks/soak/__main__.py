@@ -1,7 +1,6 @@
 """`make soak`: reshard a logical partition of 200,000 items up and down while clients work on it over HTTP.
 
-With a domain that adopts (`make soak-adoption`), the items are stored under the bare partition key first. With one that
-is placed by epochs (`make soak-epochs`), nothing moves.
+With a domain that adopts (`make soak-adoption`), the items are stored under the bare partition key first.
 
 Clients must see no error. Every listing must return each item that existed throughout exactly once. Writes must be
 about as fast as without a resize. At the end the stored items are compared with the acknowledged writes.
