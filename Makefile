@@ -237,7 +237,7 @@ bench: setup .venv-bench/.done ## Measure side by side with five other clients (
 	.venv-bench/bin/python -m dynashard_lab.bench $(BENCH_ARGS)
 
 .PHONY: check-reshard
-check-reshard: setup ## Check 100,000 random schedules of resizes (50 minutes on two cores)
+check-reshard: setup ## Check 120,000 random schedules of resizes (an hour on two cores)
 	$(BIN)/python -m dynashard_checks.schedules
 
 .PHONY: check-truth
@@ -247,7 +247,7 @@ check-truth: setup ## Check the answers of 100,000 operations of each write guar
 	$(BIN)/python -m dynashard_checks.truth --epochs 10000
 
 .PHONY: check-epochs
-check-epochs: setup ## Check 20,000 random schedules of counts that grow by epochs, and an entity that is declared so under traffic (20 minutes)
+check-epochs: setup ## Check 20,000 random schedules of counts that grow by epochs, and declare an entity so under traffic (15 minutes)
 	$(BIN)/python -m dynashard_checks.schedules --kind epochs --schedules 20000
 	$(BIN)/python -m dynashard_checks.redeclared
 

@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from dynashard_checks.schedules.epochs.plan import EPOCHS
 from dynashard_checks.schedules.exploring import LEVELS, caught, explore, run_mutant
 from dynashard_checks.schedules.mutants import MUTANTS
 from dynashard_checks.schedules.schedule import run_seed
@@ -26,6 +27,12 @@ CAUGHT_BY: Final[Mapping[str, int]] = {
     "a delete on a revision finds nothing, so it is done": 536,
     "a guarded delete goes on without proof": 481,
     "a transaction's refusal is final": 162,
+    "an epoch is confirmed before every view has it (wait)": 12,
+    "an epoch is confirmed too late (early)": 31,
+    "a pending epoch is not settled (settle)": 17,
+    "a settled epoch is settled again (cas)": 29,
+    "a view is used after its lease (lease)": 12,
+    "whichever epoch is pending is settled (name)": 186,
     "without rule H": 36,
     "without rule P": 55,
 }
@@ -48,6 +55,14 @@ def test_no_schedule_loses_doubles_or_hides_an_item(engine_of_its_own: LeanWire,
 
     assert found.anomalies == [], "repeat one with: python -m dynashard_checks.schedules --seed N"
     assert found.schedules == CHUNK
+
+
+@pytest.mark.parametrize("first", range(0, CHUNKS * CHUNK, CHUNK))
+def test_no_schedule_places_a_key_by_two_epochs(engine_of_its_own: LeanWire, first: int) -> None:
+    found = explore(engine_of_its_own, range(first, first + CHUNK), EPOCHS)
+
+    assert found.anomalies == [], f"repeat one with: python -m dynashard_checks.schedules --kind {EPOCHS} --seed N"
+    assert found.kinds == {EPOCHS: CHUNK}
 
 
 @pytest.mark.parametrize("kind", LEVELS)

@@ -252,7 +252,7 @@ class GrowthTransport(ActorTransport):
         random, histories = self.actor.random, self.histories
         keys = [key[TOPOLOGY_KEY]["S"] for key in request.get("RequestItems", {}).get(TOPOLOGY, {"Keys": ()})["Keys"]]
         before = len(histories.get(keys[0], ())) if len(keys) == 1 else 0
-        if before and self.confirms_late and random.random() < _LATE_SHARE:
+        if before and ":" in keys[0] and self.confirms_late and random.random() < _LATE_SHARE:
             for _ in range(_MOST_FROZEN):
                 if len(histories[keys[0]]) > before:
                     return

@@ -45,6 +45,9 @@ class Placements:
         if not kept:
             self.wrong.append(f"the history of {record} was {before} and became {history}")
         self._histories[record] = history
+        if any(other.startswith(f"{record}:") for other in self._histories):
+            # The partition has a record of its own, so that of all partitions no longer places its keys.
+            return
         confirmed = {entry.first for entry in history[1:] if entry.state is EpochState.CONFIRMED}
         for first in confirmed - {entry.first for entry in before if entry.state is EpochState.CONFIRMED}:
             self._confirmed(first)
