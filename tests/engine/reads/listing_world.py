@@ -68,7 +68,8 @@ INDEXES = sorted(definition(Note).indexes)
 class Counts:
     """A topology whose counts a test sets. An entity that is declared unsharded stays so.
 
-    `resize` has the phase and the target of the table's count, `index_resize` those of the indexes' count.
+    `resize` has the phase and the target of the table's count, `index_resize` those of the indexes' count. `former` are
+    the counts by which older entries stand.
     """
 
     count: int = 16
@@ -78,6 +79,7 @@ class Counts:
     index_resize: tuple[Phase, int | None] = (Phase.STABLE, None)
     marks: bool = False
     resizes: int = 0
+    former: tuple[int, ...] = ()
 
     def view(self, entity: EntityDefinition[Any], partition: str) -> View:
         del partition
@@ -91,7 +93,7 @@ class Counts:
         del entity
         if not index.shards:
             return View(UNSHARDED, markers=self.marks, version=self._version)
-        return View(self.index_count, *self.index_resize, markers=self.marks, version=self._version)
+        return View(self.index_count, *self.index_resize, markers=self.marks, version=self._version, former=self.former)
 
     @property
     def _version(self) -> str:

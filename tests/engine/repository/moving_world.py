@@ -79,6 +79,7 @@ class Resize:
         self.random = random
         self.rate = random.choice([0.1, 0.5, 0.95])
         self.index = index
+        self.alone = False
         drawn = Leased(count=random.choice(TABLE_COUNTS), index_count=random.choice(INDEX_COUNTS))
         self.counts = counts or drawn
         world.counts = self.counts
@@ -181,8 +182,14 @@ class Resize:
         if not counts.known:
             return
         if phase is Phase.STABLE:
-            target = self.random.choice([n for n in INDEX_COUNTS if n != counts.index_count])
+            # While older entries stand elsewhere, no count shrinks, and the same count may rewrite them.
+            allowed = [n for n in INDEX_COUNTS if n >= counts.index_count or not counts.former]
+            target = self.random.choice([n for n in allowed if n != counts.index_count or counts.former])
+            self.alone = target > counts.index_count and self.random.random() < 0.7
             self._publish(Phase.PREPARE, target, marks=False)
+        elif phase is Phase.PREPARE and self.alone:
+            counts.former = (*counts.former, counts.index_count)
+            self._publish(Phase.STABLE, target, marks=False)
         elif phase is Phase.PREPARE:
             self._publish(Phase.MOVE, target, marks=False)
             self.left = [n for n in self.present if n.group is not None]
@@ -191,6 +198,7 @@ class Resize:
             for note in [self.left.pop() for _ in range(min(len(self.left), self.random.choice([1, 3, 10])))]:
                 self._rewrite(note, target or 0)
         else:
+            counts.former = ()
             self._publish(Phase.STABLE, target, marks=False)
 
     def move_some(self, target: int, most: int) -> int:
@@ -308,8 +316,11 @@ class Resize:
         return bool(swept)
 
     def _write(self) -> None:
-        """Create a note, or delete one of the passing ones."""
+        """Create a note, delete one of the passing ones, or write one anew, whose index entries may move by that."""
         self.settle_half()
+        if self.index and self.present and self.random.random() < 0.5:
+            self.write_anew(self.random.choice(self.present))
+            return
         gone = [note for note in self.passing if note in self.present]
         if gone and self.random.random() < 0.5:
             self.delete(self.random.choice(gone))

@@ -84,7 +84,7 @@ def test_settling_leaves_lagging_reads_time_to_see_the_last_move(world: Moving) 
 
 def test_an_index_changes_in_three_phases_and_ends_when_all_clients_know(world: Moving) -> None:
     scope = index(Thing, "by_colour")
-    world.resharder.start(scope, 8)
+    world.resharder.start(scope, 8, rewrite=True)
 
     seen = published(world, scope)
 

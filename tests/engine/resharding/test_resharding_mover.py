@@ -170,7 +170,7 @@ def pause(world: Moving) -> None:
 def test_an_index_entry_written_meanwhile_is_rewritten_in_its_new_state(world: Moving) -> None:
     world.fill(Thing, 1, colour=lambda _: "red")
     scope = index(Thing, "by_colour")
-    world.resharder.start(scope, 64, survey=False)
+    world.resharder.start(scope, 64, survey=False, rewrite=True)
     world.until(scope, "move")
     [item] = world.raw()
 

@@ -198,7 +198,7 @@ def test_an_index_gets_another_count_without_moving_an_item(world: Moving) -> No
     world.fill(Thing, 40, colour=lambda n: ("red", "blue", None)[n % 3])
     before = {item[SK]["S"]: (item[PK], item[REV]) for item in world.raw()}
 
-    status = world.resize(index(Thing, "by_colour"), 16)
+    status = world.resize(index(Thing, "by_colour"), 16, rewrite=True)
 
     assert (status.index, status.count, status.phase, status.swept) == ("GSI2", 16, "stable", True)
     assert status.moved == status.total

@@ -156,9 +156,12 @@ def test_without_a_description_of_the_table_no_upper_bound_is_known(world: Movin
 def test_an_index_is_estimated_by_its_description(world: Moving) -> None:
     world.fill(Thing, 40, colour=lambda _: "red")
 
-    found = world.resharder.estimate(index(Thing, "by_colour"), 4)
+    found = world.resharder.estimate(index(Thing, "by_colour"), 4, rewrite=True)
+    alone = world.resharder.estimate(index(Thing, "by_colour"), 4)
 
     assert found.waiting == pytest.approx(4 * WAIT)
+    assert (alone.items, alone.write_units) == (0, 0)
+    assert alone.waiting == pytest.approx(2 * WAIT)
 
 
 @pytest.mark.parametrize("share", [0.01, 1.0])

@@ -1,6 +1,7 @@
 """`dynashard verify`: each kind of fault in a backend is planted, reported, repaired, and not found again."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -9,8 +10,10 @@ import pytest
 from domain.samples.users import User
 from dynashard import definition
 from dynashard.resharding import Scope
+from dynashard.topology import TopologyTable
 from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
 from tests.engine.tools.verify_world import (
+    TENANT,
     backend,
     delete,
     leave_a_marker,
@@ -68,6 +71,23 @@ def test_every_kind_of_fault_is_reported_repaired_and_not_found_again(world: Res
 
     again = report(world)
     assert (again[0], again[1]["found"]) == (0, {})
+
+
+def test_an_entry_at_its_place_under_a_former_count_is_right(world: ReshardWorld) -> None:
+    people = [User(tenant_id=TENANT, email=f"d{n}@example.com", display_name="D", department="legal") for n in range(9)]
+    backend(world).collection(User).batch_write(put=people)
+    table = TopologyTable(world.wire, world.topology_table)
+    before = table.find("user.v1.User|GSI2")
+    assert before is not None
+    grown = replace(before.revised(world.clock(), count=64), former=frozenset({before.count}))
+    table.save((before, grown))
+
+    right = report(world)
+    table.save((grown, replace(grown.revised(world.clock()), former=frozenset())))
+    wrong = report(world)
+
+    assert (right[0], right[1]["found"]) == (0, {})
+    assert (wrong[0], wrong[1]["found"].get("index", 0) > 0) == (4, True)
 
 
 def test_an_incomplete_attachment_is_reported_and_cannot_be_repaired(world: ReshardWorld) -> None:

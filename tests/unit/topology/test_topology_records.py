@@ -36,6 +36,7 @@ records = st.builds(
     active=st.frozensets(st.text(min_size=1), max_size=3),
     former_lease=st.just(0.0) | st.floats(0.1, 900),
     lowered_at=st.none() | clocks,
+    former=st.frozensets(counts, max_size=3),
 )
 
 

@@ -118,6 +118,16 @@ class Router:
             index_sk(index.slot): {"S": entry.sort},
         }
 
+    def index_homes(
+        self, entity: EntityDefinition[Any], index: IndexDefinition, key: ItemKey, values: Mapping[str, Any]
+    ) -> frozenset[str]:
+        """Return the stored partition keys under which an item's entry may stand in an index; none if it has none."""
+        entry, view = index.entry(values), self.topology.index_view(entity, index)
+        if entry is None:
+            return frozenset()
+        counts = (self.index_count(entity, index), *view.former)
+        return frozenset(index_home(index, entry, key, count) for count in counts)
+
     def index_count(self, entity: EntityDefinition[Any], index: IndexDefinition) -> int:
         """Return the shard count by which entries of an index are written now."""
         view = self.topology.index_view(entity, index)

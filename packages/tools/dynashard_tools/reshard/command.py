@@ -57,6 +57,9 @@ def start(
     ] = None,
     everything: All = False,
     survey: Annotated[bool, typer.Option(help="Count first how many items will move, for the progress bar.")] = True,
+    rewrite: Annotated[
+        bool, typer.Option("--rewrite", help="Give older entries of the index places of the new count, too.")
+    ] = False,
     create: Annotated[bool, typer.Option("--create", help="Allow a PARTITION without items.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the new count is stable.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal whether to start.")] = False,
@@ -70,12 +73,17 @@ def start(
     It refuses a PARTITION without items, because the name may be mistyped. For a partition that is still empty, add
     `--create`.
 
+    More shards of an index hold for new entries alone: nothing is written, and readers look for older entries where
+    they stand. With `--rewrite` these come to their new places, also later, with the same count.
+
     The tables of a program (DYNASHARD_DB) have no worker: there, `--wait` itself carries the resize out.
 
     Exit status: 0 when the resize is requested; with `--wait`, when the new count is stable. Ctrl-C ends the waiting,
     not the resize.
     """
     wanted = _wanted(entity, partition, index, everything=everything)
+    if rewrite and index is None:
+        raise CommandError("--rewrite is for the entries of an index: name it with --index")
     backend = open_backend(environment)
     resharder = backend.resharder()
     if partition is not None and not create:
@@ -84,9 +92,9 @@ def start(
     chosen = all_scopes(backend, resharder, entity) if everything else [wanted]
 
     def begin(scope: Scope) -> Status:
-        return resharder.start(scope, to, budget=budget, share=share, survey=survey)
+        return resharder.start(scope, to, budget=budget, share=share, survey=survey, rewrite=rewrite or None)
 
-    require_consent(resharder, chosen, to, budget=budget, share=share, yes=yes)
+    require_consent(resharder, chosen, to, budget=budget, share=share, rewrite=rewrite, yes=yes)
 
     begun, refused = _each(resharder, chosen, begin, skip="same_count" if everything else None)
     if not wait:

@@ -22,6 +22,7 @@ def require_consent(
     *,
     budget: float | None,
     share: float | None,
+    rewrite: bool = False,
     yes: bool,
     terminal: Callable[[], bool] = lambda: sys.stdin.isatty() and sys.stderr.isatty(),
     ask: Callable[[str], bool] = lambda text: typer.confirm(text, err=True),
@@ -35,7 +36,11 @@ def require_consent(
 
     Cost: as `Resharder.estimate` for each resize, of the first five.
     """
-    lines = [_line(resharder, scope, to, budget, share) for scope in scopes[:_MOST]]
+
+    def estimate(scope: Scope) -> Estimate:
+        return resharder.estimate(scope, to, budget=budget, share=share, rewrite=rewrite or None)
+
+    lines = [_line(scope, estimate) for scope in scopes[:_MOST]]
     for line in filter(None, lines):
         typer.echo(line, err=True)
     if len(scopes) > _MOST:
@@ -46,10 +51,10 @@ def require_consent(
         raise CommandError("the answer was no: nothing was started")
 
 
-def _line(resharder: Resharder, scope: Scope, to: int, budget: float | None, share: float | None) -> str | None:
+def _line(scope: Scope, estimate_of: Callable[[Scope], Estimate]) -> str | None:
     """Return an estimate as a line; None if the resize cannot start, which its start reports."""
     try:
-        estimate = resharder.estimate(scope, to, budget=budget, share=share)
+        estimate = estimate_of(scope)
     except ReshardRefusedError:
         return None
     except DynashardError as error:

@@ -82,6 +82,14 @@ def epochs(status: Status) -> str:
     return f"{len(held)} epochs, the newest for keys since {utc_text(held[-1].since)}"
 
 
+def older(status: Status) -> str:
+    """Describe by which counts older entries of an index stand; empty if all stand by the present one."""
+    if not status.former:
+        return ""
+    counts = ", ".join(str(count) for count in status.former)
+    return f"older entries by {counts}, until a resize with --rewrite"
+
+
 def amounts(status: Status) -> str:
     """Describe what was done, and what is left."""
     parts = []
@@ -110,7 +118,7 @@ def left(status: Status) -> str:
 
 def line(status: Status) -> str:
     """Describe all of it in one line."""
-    parts = [resize(status), stage(status), epochs(status), waits(status), amounts(status), left(status)]
+    parts = [resize(status), stage(status), epochs(status), waits(status), amounts(status), left(status), older(status)]
     if status.declined:
         parts.append(f"the last resize that began by itself was declined: {status.declined}")
     if status.back_to is not None:
@@ -124,6 +132,12 @@ def reached(status: Status) -> str:
     """Describe a resize that has reached its count, and what continues in the background."""
     name, spent = arguments(status), amounts(replace(status, stage="stable"))
     done = f"{name}: {shards(status.count)}, in force everywhere" + (f"; {spent}" if spent else "")
+    if status.former:
+        counts = ", ".join(str(count) for count in status.former)
+        return (
+            f"{done} for new entries. Older ones stay where they are, by {counts}, and readers look there too. "
+            f"`dynashard reshard start {name} --to {status.count} --rewrite` brings them to their places."
+        )
     if status.stage != "sweep":
         return f"{done}. Nothing continues in the background."
     return (

@@ -96,7 +96,9 @@ def _show_counts(found: list[EntityFacts]) -> None:
 
 
 def _with_resize(count: Count) -> str:
-    return f"{shown(count.count)} ({count.resize})" if count.resize else shown(count.count)
+    former = ", ".join(map(str, count.former))
+    notes = [*([f"older entries by {former}"] if former else []), *([count.resize] if count.resize else [])]
+    return f"{shown(count.count)} ({'; '.join(notes)})" if notes else shown(count.count)
 
 
 def _show_more(found: EntityFacts, *, named: bool) -> None:

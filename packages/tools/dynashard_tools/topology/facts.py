@@ -54,6 +54,11 @@ class Count:
         ]
 
     @property
+    def former(self) -> list[int]:
+        """Of an index: the counts by which older entries may still stand."""
+        return [] if self.record is None else sorted(self.record.former)
+
+    @property
     def since(self) -> float | None:
         """Since when the count holds, in epoch seconds: by the clock, or for keys of later times in epochs."""
         held = [each["since"] for each in self.epochs if each["state"] == EpochState.CONFIRMED]
@@ -82,6 +87,7 @@ class Count:
             "since": None if record is None else record.since,
             "history": [{"at": at, "count": count} for at, count in self.history],
             "epochs": self.epochs,
+            "former": self.former,
         }
 
 

@@ -9,8 +9,8 @@ from dynashard.resharding import Resharder, Scope
 from dynashard_serving.domain import Domain
 from dynashard_serving.reshard.backend import scope_of
 
-_ASKED: Final = frozenset({"operation", "entity", "partition", "index", "to", "budget", "survey"})
-_ONLY_START: Final = ("to", "budget", "survey")
+_ASKED: Final = frozenset({"operation", "entity", "partition", "index", "to", "budget", "survey", "rewrite"})
+_ONLY_START: Final = ("to", "budget", "survey", "rewrite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,10 @@ class Operator:
             raise InputError(f"budget is {budget!r}: give write units a second, above 0", field="budget")
         if not isinstance(survey, bool):
             raise InputError(f"survey is {survey!r}: true or false", field="survey")
-        status = self.resharder.start(self._scope(asked, *_ONLY_START), to, budget=budget, survey=survey)
+        if (rewrite := asked.get("rewrite")) is not None and not isinstance(rewrite, bool):
+            raise InputError(f"rewrite is {rewrite!r}: true or false", field="rewrite")
+        scope = self._scope(asked, *_ONLY_START)
+        status = self.resharder.start(scope, to, budget=budget, survey=survey, rewrite=rewrite)
         return status.as_dict()
 
     def _status(self, asked: Mapping[str, Any]) -> Any:

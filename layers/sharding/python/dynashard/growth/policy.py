@@ -126,6 +126,9 @@ class Growth:
     def shrink(self, records: Iterable[Record], entities: Iterable[EntityDefinition[Any]]) -> list[Report]:
         """Request half of each count that was unchanged for the quiet time, but no less than is declared.
 
+        Of an index that has grown for new entries alone, the same count is requested first, which rewrites the older
+        ones.
+
         Counts of whole families, counts that an operator has set, and counts of random placement whose items do not
         expire are left alone. A count that grew again after it
         was halved must be quiet for twice as long before the next time, and so on.
@@ -151,7 +154,9 @@ class Growth:
             if slot not in calm:
                 calm[slot] = self._calm(slot)
             if calm[slot]:
-                reports.append(self._resize(scope, record.count // 2, "quiet for long", 0.0))
+                # Older entries of an index that has grown come to their places first.
+                target = record.count if record.former else record.count // 2
+                reports.append(self._resize(scope, target, "quiet for long", 0.0))
         return reports
 
     def _calm(self, slot: str | None) -> bool:

@@ -43,8 +43,14 @@ def growth_of(
     Cost: none. A throttle costs what `Growth.throttled` does: reading a count is 1 round trip and at most 2 read units;
     a request costs what `Resharder.start` does. Items are not counted first: that would read a hot partition through.
     """
+
+    def request(scope: Scope, target: int, creating: float) -> None:
+        # A hot index grows for new entries alone. When it is quiet, there is time to rewrite the others.
+        rewrite = True if scope.index is not None and cause == "quiet" else None
+        resharder.start(scope, target, cause=cause, survey=False, creating=creating, rewrite=rewrite)
+
     return Growth(
-        lambda scope, target, creating: resharder.start(scope, target, cause=cause, survey=False, creating=creating),
+        request,
         lambda scope: _state_of(resharder.topology, scope),
         runtime=resharder.runtime,
         settings=settings,

@@ -121,7 +121,8 @@ class Enumeration:
         """Whether nothing moves and no markers are left. Otherwise a replica may hold an item twice, or its marker."""
         entity, topology = self._query.entity, self._store.router.topology
         views = [topology.view(entity, partition) for partition in self._query.partitions]
-        return all(view.stable and not view.markers for view in (*views, topology.index_view(entity, replica)))
+        view = topology.index_view(entity, replica)
+        return not view.former and all(each.stable and not each.markers for each in (*views, view))
 
     def _replica_layout(self, replica: IndexDefinition, partition: str, view: View) -> Layout:
         entity = self._query.entity
@@ -174,7 +175,8 @@ class Enumeration:
     def _index_layout(self, index: IndexDefinition, partition: str, view: View) -> Layout:
         entity = self._query.entity
         # An index lags behind, so it may show markers for as long as any may exist, whatever the phase.
-        moving = view.markers or not view.stable
+        # Without rewriting, a write moves an entry to its place under the present count.
+        moving = view.markers or not view.stable or bool(view.former)
         reading = self._passing(self._entered) if moving else self._reading(self._entered, self._whole_items())
         members = [(each, own) for each in self._decoders.values() if (own := self._index_of(each)) is not None]
         needed = [name for each, own in members for name in each.attributes_of(own.fields)]
@@ -182,8 +184,8 @@ class Enumeration:
         reading = replace(reading, needed=(REV, *dict.fromkeys(needed)))
         return Layout(
             streams=index_streams(index, partition, view),
-            reading=reading if view.stable else replace(reading, resize=f"{view.count}>{view.new_count}"),
-            signature=(view.count, view.new_count, view.stable, view.markers, view.version),
+            reading=replace(reading, resize=_counts(view)),
+            signature=(view.count, view.new_count, view.former, view.stable, view.markers, view.version),
             hash_of=_entry_hash(entity, index, partition),
             follows=True,
             moving=moving,
@@ -271,6 +273,12 @@ def _at_its_key(entity: EntityDefinition[Any], row: Wire) -> bool:
         return entity.misplaced(entity.decode_fields(row, entity.key_fields), row) is None
     except UndecodableItemError:
         return False
+
+
+def _counts(view: View) -> str:
+    """The counts by which entries of an index may stand, as positions name them: `4>16`; empty if there is one."""
+    counts = sorted({view.count, *view.former} - {view.new_count})
+    return f"{'.'.join(map(str, counts))}>{view.new_count}" if counts or not view.stable else ""
 
 
 def _table_count(view: View, *, fixed: bool) -> int:

@@ -77,8 +77,8 @@ class Fetch:
         Raises `OvertakenError` if a layout changed before all was read that belongs together, or an item moved home.
 
         Cost: 1 round trip for as many as the transport has connections; a Query each, billed for what it reads in
-        blocks of 4 KB (0.5 units, 1 if consistent). A group takes a Query for each of its shards, in 2 round trips;
-        markers that are followed take 1 or 2 round trips more.
+        blocks of 4 KB (0.5 units, 1 if consistent). A group takes a Query for each of its shards, in a round trip
+        for each of its waves; markers that are followed take 1 or 2 round trips more.
         """
         still = all(layout.still for layout in layouts)
         if isinstance(reads[0].source, Group):

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
-from math import inf
+from math import ceil, inf, sqrt
 from typing import Any, Final
 
 from dynashard.entity import IndexDefinition
@@ -164,12 +164,14 @@ class Layout:
 
     def next_read(self, state: Positions, stream: int, limit: int, *, part: int = 0) -> StreamRead:
         """Return the read of so many more rows of a stream of the listing's logical partition with this number."""
-        count = len(self.streams)
+        count, source = len(self.streams), self.streams[stream]
+        if isinstance(source, Group) and not self.reading.filters.text:
+            limit = _part(limit, len(source.sources))
         start = self.resumed(state.start(stream, count, forward=self.reading.forward))
         if start is not None and start.item is None and self.identity is not None:
             # Index entries with equal sort keys have no defined order, so those that were returned are read again.
             limit += sum(position.reread_limit for position in state.last(stream, count, start.sort))
-        return StreamRead(self.streams[stream], limit, start, part=part)
+        return StreamRead(source, limit, start, part=part)
 
     def accept(
         self, state: Positions, stream: int, chunk: Chunk, room: int = sys.maxsize
@@ -269,25 +271,46 @@ class Layout:
         return min(64, max(8, 512 // positions)) if self.moving else min(8, max(1, 32 // positions))
 
 
+def _part(limit: int, sources: int) -> int:
+    """How many items to read from each source of a group for so many: its share, and its standard deviation."""
+    share = limit / sources
+    return min(limit, ceil(share + sqrt(share)))
+
+
 def sources_of(keys: Iterable[str]) -> tuple[Source, ...]:
     """Return the shards with these stored partition keys, shard 0 first."""
     return tuple(Source(number, key) for number, key in enumerate(keys))
 
 
 def index_streams(index: IndexDefinition, partition: str, view: View) -> Sequence[Stream]:
-    """Return the shards of an index, in groups among which entries move while its count changes."""
-    if view.stable:
+    """Return the shards of an index; in groups among which entries move, while some stand by another count."""
+    counts = sorted({view.count, view.new_count, *view.former})
+    if len(counts) == 1:
         return Sources(CALCULATED, partition, index.separator, view.count)
-    old, new = (shard_keys(CALCULATED, partition, index.separator, n) for n in (view.count, view.new_count))
-    if old == new:
-        return sources_of(old)
-    # Counts are powers of two, so the lowest bits of a hash are those of its shard under both: entries move only among
-    # shards whose numbers are equal modulo the smaller count.
-    groups = min(len(old), len(new))
-    return tuple(_group(number, old[number::groups], new[number::groups]) for number in range(groups))
+    # Counts are powers of two, so the lowest bits of a hash are those of its shard under all of them: entries move only
+    # among shards whose numbers are equal modulo the smallest count.
+    groups = counts[0]
+    waves = _waves(counts, view.new_count)
+    keys = shard_keys(CALCULATED, partition, index.separator, counts[-1])
+    return tuple(
+        _group(number, [keys[first + number : end : groups] for first, end in waves]) for number in range(groups)
+    )
 
 
-def _group(number: int, old: list[str], new: list[str]) -> Group:
-    """Group the shards that share the lowest bits of a hash: those that entries leave, then those that gain them."""
-    leaving = [key for key in old if key not in new] or old
-    return Group(number, sources_of(dict.fromkeys((*leaving, *old, *new))), len(leaving))
+def _waves(counts: list[int], to: int) -> list[tuple[int, int]]:
+    """Return the ranges of shards between which entries move forwards only, as they come to their places under `to`.
+
+    Entries leave the shards from `to` on. Among the others an entry goes from its place under a smaller count to one
+    with a higher number, which no smaller count has.
+    """
+    first, ends = 0, [count for count in counts if count <= to]
+    ranges = [(to, counts[-1])] if counts[-1] > to else []
+    for end in ends:
+        ranges.append((first, end))
+        first = end
+    return ranges
+
+
+def _group(number: int, waves: list[list[str]]) -> Group:
+    """Return a group of shards, given by their stored partition keys in waves."""
+    return Group(number, sources_of(key for wave in waves for key in wave), tuple(len(wave) for wave in waves))

@@ -1,9 +1,9 @@
-"""An index whose count is changing: the shards among which entries move are read as one stream (a k-way merge).
+"""An index with entries of several counts: the shards among which entries move are read as one stream (a k-way merge).
 
-The mover rewrites index keys in place, so an entry goes from one shard to another between two Queries. The shards that
-entries leave are read first, and those they come to only as far as the first have been read by then: so an entry may
-be seen twice, but is never missed. Equal sort keys are read shard by shard in that order, so an entry that comes to a
-shard at the sort key where reading has arrived was read in the shard that it left.
+The mover and writers rewrite index keys in place, so an entry goes from one shard to another between two Queries. The
+shards that entries leave are read first, and those they come to only as far as the first have been read by then: so an
+entry may be seen twice, but is never missed. Equal sort keys are read shard by shard in that order, so an entry that
+comes to a shard at the sort key where reading has arrived was read in the shard that it left.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,18 +20,25 @@ Send = Callable[[Sequence[StreamRead]], list[Chunk]]
 def read_groups(send: Send, reading: Reading, reads: Sequence[StreamRead]) -> list[Chunk]:
     """Read groups, each as one stream in order of sort keys. An entry may be returned twice, with one sort key.
 
-    Cost: a Query for each shard of each group, in 2 round trips.
+    Cost: a Query for each shard of each group, in a round trip for each wave.
     """
-    groups = [(cast("Group", read.source).leaving, _parts(reading, read)) for read in reads]
-    left = _send_all(send, [parts[:leaving] for leaving, parts in groups])
-    gained = _send_all(
-        send,
-        [
-            [_up_to(chunks, read, reading) for read in parts[leaving:]]
-            for (leaving, parts), chunks in zip(groups, left, strict=True)
-        ],
-    )
-    return [_merge(reading, [*chunks, *more]) for chunks, more in zip(left, gained, strict=True)]
+    parts = [_parts(reading, read) for read in reads]
+    chunks = [list[Chunk]() for _ in reads]
+    # All groups of a listing have equally many waves.
+    for wave in range(len(cast("Group", reads[0].source).waves)):
+        due = [own[_wave(read, wave)] for read, own in zip(reads, parts, strict=True)]
+        bounded = [
+            [_up_to(known, each, reading) for each in sources] for known, sources in zip(chunks, due, strict=True)
+        ]
+        chunks = [known + more for known, more in zip(chunks, _send_all(send, bounded), strict=True)]
+    return [_merge(reading, known) for known in chunks]
+
+
+def _wave(read: StreamRead, wave: int) -> slice:
+    """Where the sources of a wave of a group are."""
+    waves = cast("Group", read.source).waves
+    first = sum(waves[:wave])
+    return slice(first, first + waves[wave])
 
 
 def _send_all(send: Send, groups: Sequence[Sequence[StreamRead]]) -> list[list[Chunk]]:

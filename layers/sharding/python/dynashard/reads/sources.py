@@ -87,15 +87,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Shards of an index whose count is changing, among which entries move: read as one source.
+    """Shards of an index among which entries move: read as one source.
 
-    `sources` are the shards that entries leave, `leaving` of them, then those that they come to. Equal sort keys are
-    read in this order.
+    An entry moves only to a later one of the `sources`, and never between two of the same wave. `waves` says how many
+    sources each wave has. Equal sort keys are read in this order.
     """
 
     number: int
     sources: tuple[Source, ...]
-    leaving: int
+    waves: tuple[int, ...]
 
 
 class Sources(Sequence[Source]):

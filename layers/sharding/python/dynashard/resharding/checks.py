@@ -39,7 +39,18 @@ def check_possible(scope: Scope, to: int, budget: float | None, share: float | N
         raise InvalidValueError(f"the share is {share:g}; it must be above 0 and at most 1", field="share")
 
 
-def check_now(scope: Scope, to: int, record: Record | None, family: Record) -> None:
+def rewrites_entries(scope: Scope, origin: int, to: int, *, rewrite: bool | None) -> bool:
+    """Whether a resize of an index rewrites the entries that it has; `rewrite` is what its request says.
+
+    More shards can hold for new entries alone. A read replica has entries of all items, in order of their own keys, so
+    its readers would gain nothing.
+    """
+    if scope.index is None or scope.index.replica or to <= origin:
+        return True
+    return bool(rewrite)
+
+
+def check_now(scope: Scope, to: int, record: Record | None, family: Record, *, rewrite: bool | None = None) -> None:
     """Refuse a resize that is not possible now; see `Resharder.start`."""
     here = record or family
     resize = Resize.of(here)
@@ -56,7 +67,8 @@ def check_now(scope: Scope, to: int, record: Record | None, family: Record) -> N
         raise ReshardRefusedError(
             f"the markers of the last resize of {here.key} are not swept yet; try again later", reason="not_swept"
         )
-    if here.count == to:
+    _check_rewriting(scope, to, here, rewrite=rewrite)
+    if here.count == to and not (rewrite and here.former):
         raise ReshardRefusedError(f"{scope.key} has {to} shards already", reason="same_count")
     if here.epochs and scope.index is None and scope.time is None:
         raise ReshardRefusedError(
@@ -67,6 +79,26 @@ def check_now(scope: Scope, to: int, record: Record | None, family: Record) -> N
     if scope.time is not None:
         # Nothing moves, so nothing else is in the way.
         return
+    _check_others(scope, family)
+
+
+def _check_rewriting(scope: Scope, to: int, here: Record, *, rewrite: bool | None) -> None:
+    """Refuse what the entries of an index do not allow; `here` is its record."""
+    if rewrite is not None and scope.index is None:
+        raise InvalidValueError("rewrite is about entries of an index, and no index is named", field="rewrite")
+    if rewrite is False and to < here.count:
+        raise InvalidValueError(f"{here.key} cannot shrink without rewriting its entries", field="rewrite")
+    if to < here.count and here.former:
+        counts = ", ".join(str(count) for count in sorted(here.former))
+        raise ReshardRefusedError(
+            f"older entries of {here.key} still stand by earlier counts ({counts}): rewrite them first, by a resize to "
+            f"{here.count} that rewrites entries",
+            reason="not_rewritten",
+        )
+
+
+def _check_others(scope: Scope, family: Record) -> None:
+    """Refuse a resize while another one of the family is in its way."""
     others = {key for key in family.active if key != scope.key}
     indexes = {key for key in others if key.startswith(f"{scope.family}|")}
     if scope.index is None and indexes:

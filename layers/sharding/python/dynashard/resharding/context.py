@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dynashard.errors import TopologyChangedError
 from dynashard.resharding.progress import ProgressTable
+from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Family, Scope
 from dynashard.resharding.share import Share
 from dynashard.resharding.timing import Timing
@@ -84,12 +85,12 @@ class Context:
             end = max(end, lowered + self.timing.known_after(family.former_lease))
         return end - now
 
-    def waited_since(self, scope: Scope, record: Record, family: Record, seen: float) -> float:
+    def waited_since(self, scope: Scope, record: Record, family: Record, resize: Resize, seen: float) -> float:
         """Return when the publication was stored, at the latest, that a record's resize waits for; in epoch seconds.
 
         `seen` is when the record was found stored. A request that moves nothing waits only for what was published
         before it: writers may be waiting for new shards. What was seen was stored, whatever other clocks have said.
         """
-        if record.target is None or record.phase is not Phase.STABLE or scope.moves:
+        if record.target is None or record.phase is not Phase.STABLE or scope.moves_by(rewrites=resize.rewrites):
             return seen
         return min(seen, max(record.since, family.differ_since or 0.0))

@@ -79,7 +79,7 @@ class _Controller:
         if not record.busy:
             # There are no markers to sweep.
             return self._finish(resize)
-        if not self._scope.moves:
+        if not self._scope.moves_by(rewrites=resize.rewrites):
             return self._widened(resize)
         if record.phase is Phase.PREPARE:
             return self._publish(replace(resize, total=surveyed(resize, progress)), phase=Phase.MOVE)
@@ -103,7 +103,7 @@ class _Controller:
 
     def _pending(self, resize: Resize) -> Step:
         record = self._record
-        since = self._context.waited_since(self._scope, record, self._family, resize.seen or 0.0)
+        since = self._context.waited_since(self._scope, record, self._family, resize, resize.seen or 0.0)
         left = self._context.left(self._family, since, self._now)
         checks = checks_of(self._scope, resize)
         todo = open_tasks(self._progress(resize), Pass.CHECK, checks) if checks else ()
@@ -114,7 +114,7 @@ class _Controller:
         resize = judged(self._context, self._scope, self._family, resize)
         if resize.declined is not None:
             return self._decline(resize, resize.declined)
-        tasks = tasks_of(self._scope, resize.origin, resize.target, self._context.segments)
+        tasks = tasks_of(self._scope, resize, self._context.segments)
         wait = self._publish(replace(resize, tasks=tasks), phase=Phase.PREPARE)
         return self._work(tuple(range(tasks))) if resize.survey and tasks else wait
 
@@ -129,7 +129,7 @@ class _Controller:
         return moment > self._now + self._context.timing.skew
 
     def _widened(self, resize: Resize) -> Step:
-        """With random placement: readers know the new shards, or writers have left the old ones."""
+        """When nothing moves: readers know the new shards, or writers have left the old ones."""
         if resize.target < resize.origin:
             job = Job(self._scope, self._context.families[self._scope.family], resize, Pass.SURVEY)
             left = vacant_in(self._context, job)
@@ -166,7 +166,11 @@ class _Controller:
         return _DONE
 
     def _stable(self, resize: Resize, *, swept: bool) -> Step:
-        return self._publish(resize, phase=Phase.STABLE, count=resize.target, target=None, swept=swept)
+        former = self._record.former
+        if self._scope.index is not None:
+            # Readers look for entries by these counts until all of them have been rewritten.
+            former = frozenset() if resize.rewrites else former | {resize.origin}
+        return self._publish(resize, phase=Phase.STABLE, count=resize.target, target=None, swept=swept, former=former)
 
     def _publish(self, resize: Resize, **fields: Any) -> Step:
         # A save may be executed long after it was sent, so the wait begins when the publication is read.

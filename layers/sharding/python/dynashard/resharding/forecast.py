@@ -43,6 +43,7 @@ def forecast(
     budget: float | None = None,
     share: float | None = None,
     creating: float = 0.0,
+    rewrites: bool = True,
 ) -> Estimate:
     """Return what a resize from one count to another takes; `family` is the record of the scope's family.
 
@@ -51,7 +52,7 @@ def forecast(
     timing, of_shards = context.timing, share_of(context, share)
     lease = timing.longest(family, context.runtime.clock())
     wait = timing.wait(lease)
-    if scope.time is not None or not scope.moves:
+    if scope.time is not None or not scope.moves_by(rewrites=rewrites):
         course = Course(origin, target, 1)
         waits = _WAITS_WITHOUT_MOVES * wait if scope.time is None else timing.ahead(lease)
         return estimates.estimate(estimates.EffortInputs(course, 0, waits=waits), Stored(), of_shards)
@@ -75,7 +76,9 @@ def judged(context: Context, scope: Scope, family: Record, resize: Resize) -> Re
 
     Cost: as `forecast`.
     """
-    if resize.cause not in SELF_STARTED or not scope.moves or resize.expected is not None:
+    if resize.cause not in SELF_STARTED or resize.expected is not None:
+        return resize
+    if not scope.moves_by(rewrites=resize.rewrites):
         return resize
     if context.most_seconds is None:
         return resize

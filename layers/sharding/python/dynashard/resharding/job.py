@@ -57,11 +57,13 @@ def gaining_shards(scope: Scope, origin: int, target: int) -> list[str]:
     return [key for key in keys if key not in before] if target > origin else keys
 
 
-def tasks_of(scope: Scope, origin: int, target: int, segments: int) -> int:
+def tasks_of(scope: Scope, resize: Resize, segments: int) -> int:
     """Return into how many tasks the work of a resize is divided."""
-    if not scope.moves:
+    if not scope.moves_by(rewrites=resize.rewrites):
         return 0
-    return segments if scope.partition is None else min(_MOST_TASKS, len(moving_shards(scope, origin, target)))
+    if scope.partition is None:
+        return segments
+    return min(_MOST_TASKS, len(moving_shards(scope, resize.origin, resize.target)))
 
 
 def checks_of(scope: Scope, resize: Resize) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ClockOffError, EngineError, ReshardRefusedError, TopologyChangedError
 from dynashard.resharding import resize_requests
-from dynashard.resharding.checks import check_now, check_possible, under_way
+from dynashard.resharding.checks import check_now, check_possible, rewrites_entries, under_way
 from dynashard.resharding.context import Context
 from dynashard.resharding.controller import advance
 from dynashard.resharding.estimate import Estimate
@@ -99,6 +99,7 @@ class Resharder:
         cause: str = "operator",
         survey: bool = True,
         creating: float = 0.0,
+        rewrite: bool | None = None,
     ) -> Status:
         """Request another shard count and return; a driver carries the resize out.
 
@@ -111,17 +112,20 @@ class Resharder:
             survey: count the items to move during the first wait, for the progress bar; half a read unit for 4 KB.
             creating: the share of a shard's write units with which callers create items, for the judgement whether the
                 resize ends in time.
+            rewrite: of an index that grows, or grew before: give its older entries places of the new count. Otherwise
+                the count holds for new entries alone: nothing is written, and readers look in both places until a
+                resize to the same count rewrites. Fewer shards, and read replicas, are always rewritten.
 
         Raises:
             ReshardRefusedError: it is not possible, or not now; `reason` is one of not_power_of_two, same_count,
                 running, not_swept, unknown_partition, fixed_placement, too_many, unsharded, index_busy, table_busy,
-                family_busy, epochs, too_many_epochs.
+                family_busy, epochs, too_many_epochs, not_rewritten.
             InvalidValueError: a budget that is not above 0, or a share that is not above 0 and up to 1.
             ClockOffError: the count would depend on the time of keys, and this process's clock is off.
 
         Cost: 3 round trips, 3 read units, 4 write units.
         """
-        options = resize_requests.ResizeOptions(budget, share, cause, survey, creating)
+        options = resize_requests.ResizeOptions(budget, share, cause, survey, creating, rewrite)
         resize_requests.start(self._context, scope, to, options)
         if scope.time is not None:
             # The wait for an epoch begins when it is seen stored. What fails here, a driver does later.
@@ -129,7 +133,15 @@ class Resharder:
                 self.advance(scope.key)
         return self.status(scope)
 
-    def estimate(self, scope: Scope, to: int, *, budget: float | None = None, share: float | None = None) -> Estimate:
+    def estimate(
+        self,
+        scope: Scope,
+        to: int,
+        *,
+        budget: float | None = None,
+        share: float | None = None,
+        rewrite: bool | None = None,
+    ) -> Estimate:
         """Return what a resize to another count would take: items, units, dollars and seconds.
 
         Arguments as of `start`. Items that callers create meanwhile are not included.
@@ -143,9 +155,10 @@ class Resharder:
         """
         check_possible(scope, to, budget, share)
         record, family = resize_requests.known(self._context, scope)
-        check_now(scope, to, record, family)
+        check_now(scope, to, record, family, rewrite=rewrite)
         origin = (record or family).count
-        return forecast(self._context, scope, family, origin, to, budget=budget, share=share)
+        rewrites = rewrites_entries(scope, origin, to, rewrite=rewrite)
+        return forecast(self._context, scope, family, origin, to, budget=budget, share=share, rewrites=rewrites)
 
     def abort(self, scope: Scope) -> Status:
         """Abort a resize. Cost: 3 round trips, 3 read units, 1 write unit.

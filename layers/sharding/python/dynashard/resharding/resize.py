@@ -31,6 +31,8 @@ class Resize(Counters):
         margin: operation and skew in seconds, which the controller adds to a lease; None before.
         passed: when all items were found moved, in epoch seconds; None before.
         check: whether the new homes are checked before it begins: nothing may stand there yet.
+        rewrites: whether entries of an index that were written before get places of the new count. If not, it holds for
+            new entries alone, and readers look in both places.
         share: the part of each shard's units that it may take; None for the worker's setting.
         creating: the share of a shard's write units with which callers created items when it was requested.
         expected: how long it was expected to take, in seconds; None if that was not judged.
@@ -54,6 +56,7 @@ class Resize(Counters):
     margin: float | None = None
     passed: float | None = None
     check: bool = False
+    rewrites: bool = True
     share: float | None = None
     creating: float = 0.0
     expected: float | None = None

@@ -8,7 +8,7 @@ from dynashard.entity import Shards
 from dynashard.errors import ReshardRefusedError, TopologyChangedError
 from dynashard.placement import UNSHARDED
 from dynashard.resharding import epochs
-from dynashard.resharding.checks import check_now, check_possible, under_way
+from dynashard.resharding.checks import check_now, check_possible, rewrites_entries, under_way
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import tasks_of
 from dynashard.resharding.resize import Resize
@@ -31,6 +31,7 @@ class ResizeOptions:
     cause: str = "operator"
     survey: bool = True
     creating: float = 0.0
+    rewrite: bool | None = None
 
 
 def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> None:
@@ -42,10 +43,13 @@ def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> No
         if record is not None and record.resize.get("id") == resize_id:
             # The answer of an earlier attempt was lost.
             return []
-        check_now(scope, to, record, family)
+        check_now(scope, to, record, family, rewrite=options.rewrite)
         now, lease = context.runtime.clock(), family.granted
         here = record or replace(first_record(scope.key, family.count, now=now, lease=lease), epochs=family.epochs)
-        chosen = asdict(replace(options, survey=options.survey and scope.moves and scope.time is None))
+        rewrites = rewrites_entries(scope, here.count, to, rewrite=options.rewrite)
+        moves = scope.moves_by(rewrites=rewrites) and scope.time is None
+        chosen = asdict(replace(options, survey=options.survey and moves)) | {"rewrites": rewrites}
+        del chosen["rewrite"]
         resize = _resize(context, scope, here.count, to, last=record, id=resize_id, started=now, **chosen)
         if scope.time is not None:
             request = epochs.publication(
@@ -53,7 +57,7 @@ def start(context: Context, scope: Scope, to: int, options: ResizeOptions) -> No
             )
         else:
             # When nothing moves, wait only for the previous publication: writers may be waiting for new shards.
-            since = now if scope.moves else family.since if record is None else record.since
+            since = now if scope.moves_by(rewrites=rewrites) else family.since if record is None else record.since
             request = here.revised(now, target=to, since=since, lease=lease, resize=resize.stored())
         active = family.active | {scope.key}
         if scope.whole_family:
@@ -76,7 +80,9 @@ def abort(context: Context, scope: Scope) -> None:
         if record.epochs:
             return list(epochs.taken_back(context, scope, record, family))
         now = context.runtime.clock()
-        if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
+        # Entries that were rewritten under an unchanged count are at their places.
+        harmless = record.phase in (Phase.STABLE, Phase.PREPARE) or record.target == record.count
+        if record.target is not None and harmless:
             return [(record, taken_back(record, resize, now))]
         planned = replace(resize, back_to=resize.origin, paused=False, error=None)
         return [(record, record.revised(now, resize=planned.stored()))]
@@ -151,8 +157,8 @@ def _resize(context: Context, scope: Scope, origin: int, to: int, *, last: Recor
     # resize has met items that were stored late.
     worthwhile = scope.partition is not None or (before is not None and bool(before.late or before.left))
     check = worthwhile and scope.index is None and scope.moves and scope.time is None
-    tasks = tasks_of(scope, origin, to, context.segments) if scope.time is None else 0
-    return Resize(origin=origin, target=to, tasks=tasks, check=check, **more)
+    resize = Resize(origin=origin, target=to, tasks=0, check=check, **more)
+    return replace(resize, tasks=tasks_of(scope, resize, context.segments)) if scope.time is None else resize
 
 
 def reversal(context: Context, scope: Scope, record: Record, resize: Resize, *, now: float) -> Record:

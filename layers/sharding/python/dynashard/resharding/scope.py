@@ -61,6 +61,10 @@ class Scope:
         """Whether its items or index entries move; those of a random placement do not."""
         return self.index is not None or self.entity.rule.fixed
 
+    def moves_by(self, *, rewrites: bool) -> bool:
+        """Whether a resize moves items, or entries of an index if it `rewrites` them."""
+        return self.moves and (self.index is None or rewrites)
+
     @property
     def time(self) -> TimeForm | None:
         """The form of the time that places its items, so that a new count holds for keys from some time on.

@@ -12,7 +12,7 @@ from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope
 from dynashard.topology import EpochState, Phase, Record
 
-_OF_RESIZE: Final = ("paused", "back_to", "cause", "started", "error", "expected", "declined")
+_OF_RESIZE: Final = ("paused", "back_to", "cause", "started", "error", "expected", "declined", "rewrites")
 _SWEEP_SHARE: Final = 0.25
 """The time of sweeping an item, as a share of the time of moving it."""
 
@@ -86,6 +86,8 @@ class Status:
         expected: how long a resize that started by itself was expected to take, in seconds; None if not judged.
         declined: what a resize would have taken that started by itself, and was declined for that.
         epochs: counts by the time of keys, oldest first; none while one count holds for all keys.
+        former: of an index: the counts by which older entries may still stand, because it grew for new entries alone.
+        rewrites: of an index: whether the resize gives older entries places of the new count.
     """
 
     key: str
@@ -120,6 +122,8 @@ class Status:
     expected: float | None = None
     declined: str | None = None
     epochs: Sequence[EpochStatus] = ()
+    former: Sequence[int] = ()
+    rewrites: bool = True
 
     @property
     def busy(self) -> bool:
@@ -162,6 +166,7 @@ def status_of(context: Context, scope: Scope, record: Record, family: Record) ->
         lease=lease,
         wait=context.timing.ahead(lease) if record.epochs else context.timing.wait(lease),
         epochs=epoch_statuses(scope, record),
+        former=sorted(record.former),
     )
     if resize is None:
         return basic
@@ -198,7 +203,7 @@ def _wait_of(
         begins = epoch_statuses(scope, record)[-1].since
         return ("epoch", begins) if confirmed else ("clients", now + context.known_in(family, resize.seen, now))
     seen = now if resize.seen > now + context.timing.skew else resize.seen
-    since = context.waited_since(scope, record, family, seen)
+    since = context.waited_since(scope, record, family, resize, seen)
     left = context.left(family, since, now)
     if left > 0:
         return "clients", now + left

@@ -54,6 +54,7 @@ class Record:
         lowered_at: of a family: when the lowered lease was read from the record, in epoch seconds; None until then. A
             request that lowers a lease may arrive long after it was sent.
         epochs: counts by key time, if there was ever more than one; `count` is then the last one that is confirmed.
+        former: of an index: the counts before it grew for new entries alone, by which older entries may still stand.
         others: stored attributes that only another release knows, in their stored form. They stay as they are.
     """
 
@@ -72,6 +73,7 @@ class Record:
     former_lease: float = 0.0
     lowered_at: float | None = None
     epochs: History = ()
+    former: frozenset[int] = frozenset()
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -96,13 +98,16 @@ class Record:
             resized=len(self.history) > 1,
             version=version,
             epochs=epochs_of(self.key, self.epochs),
+            former=tuple(sorted(self.former)),
         )
 
     @property
     def counts(self) -> frozenset[int]:
         """All counts by which items may be stored now, or may come to be: besides those before the last resize."""
         wanted = {self.count} if self.target is None else {self.count, self.target}
-        return frozenset(wanted | {each.count for each in self.epochs if each.state is not EpochState.VOID})
+        return frozenset(
+            wanted | self.former | {each.count for each in self.epochs if each.state is not EpochState.VOID}
+        )
 
     def count_of(self, sort: str) -> int:
         """Return the count by which a sort key is placed."""
@@ -166,6 +171,7 @@ def encode(record: Record) -> Wire:
         schema.TOPOLOGY_ACTIVE: record.active and {"SS": sorted(record.active)},
         schema.TOPOLOGY_FORMER_LEASE: _number(record.former_lease or None),
         schema.TOPOLOGY_LOWERED: _number(record.lowered_at),
+        schema.TOPOLOGY_FORMER_COUNTS: record.former and {"NS": [str(count) for count in sorted(record.former)]},
         schema.TOPOLOGY_EPOCHS: record.epochs and encode_value(stored(record.epochs), path=schema.TOPOLOGY_EPOCHS),
     }
     return {name: value for name, value in wire.items() if value}
@@ -201,6 +207,7 @@ def decode(wire: Mapping[str, Any]) -> Record:
             former_lease=seconds(schema.TOPOLOGY_FORMER_LEASE) or 0.0,
             lowered_at=seconds(schema.TOPOLOGY_LOWERED),
             epochs=read(decode_value(wire.get(schema.TOPOLOGY_EPOCHS, {"L": []}))),
+            former=frozenset(int(count) for count in wire.get(schema.TOPOLOGY_FORMER_COUNTS, {"NS": ()})["NS"]),
             others={name: value for name, value in wire.items() if name not in schema.TOPOLOGY_ATTRIBUTES},
         )
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:

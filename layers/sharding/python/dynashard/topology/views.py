@@ -36,6 +36,7 @@ class View:
             where readers must ignore them.
         version: differs after each update of the shard map; '' if unknown.
         epochs: the counts of keys by their times; None if `count` holds for all keys.
+        former: of an index: smaller counts by which older entries may still stand, the smallest first.
     """
 
     count: int
@@ -46,6 +47,7 @@ class View:
     resized: bool = False
     version: str = field(default="", compare=False)
     epochs: Epochs | None = None
+    former: tuple[int, ...] = ()
 
     @property
     def stable(self) -> bool:
