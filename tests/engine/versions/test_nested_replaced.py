@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -264,6 +265,24 @@ def test_members_of_dataclasses_stay(world: World) -> None:
     world.db.collection(OldGate).put(OldGate(**KEY, door=OldDoor(4)))
 
     assert world.db.collection(NewGate).get(KEY, consistent=True).door == NewDoor(4, "blue")
+
+
+class Tent(Entity, name="replaced.v1.Tent", key=Key("{tenant_id}", "{id}"), expires="until", registry=Registry()):
+    tenant_id: str
+    id: str
+    at: OldPoint
+    until: datetime | None = None
+
+
+def test_an_expired_item_takes_no_read(world: World) -> None:
+    tents = world.db.collection(Tent)
+    tents.create(Tent(**KEY, at=OldPoint(x=1), until=datetime.now(UTC) + timedelta(hours=1)))
+    [row] = world.wire.call("Scan", {"TableName": world.table})["Items"]
+    world.wire.call("PutItem", {"TableName": world.table, "Item": {**row, "ExpiresAt": {"N": "1"}}})
+
+    assert world.sent(lambda: tents.put(Tent(**KEY, at=OldPoint(x=2)))) == ["UpdateItem", "PutItem"]
+
+    assert tents.get(KEY, consistent=True).at == OldPoint(x=2)
 
 
 class OldLog(
