@@ -20,7 +20,13 @@ def show(summary: Mapping[str, Any], *lines: str, as_json: bool) -> None:
 
 
 def print_table(table: Table, *, err: bool = False) -> None:
-    """Print a table, with its cells as they are: rich would take `:abc:` for an emoji, and `[abc]` for a style."""
+    """Print a table, with its cells as they are: rich would take `:abc:` for an emoji, and `[abc]` for a style.
+
+    Cells that are too long go on in further lines, because the ends of keys and names are what differs.
+    """
+    for column in table.columns:
+        if column.overflow == "ellipsis":
+            column.overflow = "fold"
     _console(err=err).print(table)
 
 
