@@ -34,7 +34,7 @@ def test_only_health_and_the_documentation_are_open(anyone: httpx.Client) -> Non
 
 
 def test_browsers_compile_the_patterns_of_the_forms(anyone: httpx.Client) -> None:
-    # Browsers ignore a pattern that is no regular expression under the flag `v`.
+    # Browsers ignore a pattern that does not compile under the flag `v`.
     compiled = "for (const each of process.argv.slice(1)) console.log(new RegExp(`^(?:${each})$`, 'v').test('abc-1'))"
     patterns = re.findall(r'pattern="([^"]*)"', anyone.get("/").text + anyone.get("/v1/docs").text)
 
