@@ -33,6 +33,16 @@ def test_only_health_and_the_documentation_are_open(anyone: httpx.Client) -> Non
         assert refused.headers["www-authenticate"] == "Bearer"
 
 
+def test_browsers_compile_the_patterns_of_the_forms(anyone: httpx.Client) -> None:
+    # Browsers ignore a pattern that does not compile under the flag `v`.
+    compiled = "for (const each of process.argv.slice(1)) console.log(new RegExp(`^(?:${each})$`, 'v').test('abc-1'))"
+    patterns = re.findall(r'pattern="([^"]*)"', anyone.get("/").text + anyone.get("/v1/docs").text)
+
+    said = subprocess.run(["node", "-e", compiled, *patterns], capture_output=True, text=True, check=True)  # noqa: S603, S607
+
+    assert said.stdout.split() == ["true"] * len(patterns) != []
+
+
 @pytest.mark.parametrize("changes", [{"exp": 1}, {"iss": "http://elsewhere"}, {"aud": "another"}])
 def test_an_invalid_token_is_401(anyone: httpx.Client, changes: dict[str, Any]) -> None:
     token = anyone.post("/local/tokens", json={"tenant_id": "abc", "claims": changes}).json()["token"]

@@ -15,11 +15,15 @@ SIGNED = {"Authorization": "AWS4-HMAC-SHA256 any"}
 ADA = {"email": "ada@example.com", "display_name": "Ada"}
 
 
+def printed(stack: LocalProcess, *arguments: str, **variables: str) -> str:
+    """Return what the command prints."""
+    environment = {"DATA_DIR": str(stack.data_dir), "PATH": "/usr/bin:/bin", "HOME": str(stack.data_dir), **variables}
+    return run([str(ROOT / ".venv/bin/dynashard"), "logs", *arguments], ROOT, environment)
+
+
 def logs(stack: LocalProcess, *arguments: str) -> list[dict[str, Any]]:
     """Return the rows that the command prints."""
-    environment = {"DATA_DIR": str(stack.data_dir), "PATH": "/usr/bin:/bin", "HOME": str(stack.data_dir)}
-    shown = run([str(ROOT / ".venv/bin/dynashard"), "logs", *arguments, "--json"], ROOT, environment)
-    found: list[dict[str, Any]] = json.loads(shown)
+    found: list[dict[str, Any]] = json.loads(printed(stack, *arguments, "--json"))
     return found
 
 
@@ -49,6 +53,12 @@ def test_the_logs_say_who_deleted_an_item(local_stack: LocalProcess) -> None:
     assert by["writer", "update"]["request_id"] == accepted.headers["x-request-id"]
     assert by["writer", "update"]["revision"] == by["changes", "updated"]["revision"] == changed
     assert {row["tenant"] for row in rows} == {tenant}
+
+    deletion = f"method=DELETE route=/v1/users/{{id}} item={item} status=204"
+    [line] = [line for line in printed(local_stack, "item", item, COLUMNS="80").splitlines() if deletion in line]
+    assert f"request_id={gone.headers['x-request-id']}" in line
+    assert gone.headers["x-request-id"] in printed(local_stack, "item", item, COLUMNS="400")
+    assert "method=DELETE" not in printed(local_stack, "item", item, COLUMNS="400")
 
     of_request = logs(local_stack, "request", accepted.headers["x-request-id"])
     assert [row["service"] for row in of_request] == ["dynashard-api", "dynashard-writer", "dynashard-changes"]

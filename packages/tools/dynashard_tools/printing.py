@@ -3,11 +3,14 @@
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+_UNBOUNDED: Final = 1_000_000
+"""Columns, more than any table has: rich measures a table within the width that it is given."""
 
 
 def show(summary: Mapping[str, Any], *lines: str, as_json: bool) -> None:
@@ -17,8 +20,25 @@ def show(summary: Mapping[str, Any], *lines: str, as_json: bool) -> None:
 
 
 def print_table(table: Table, *, err: bool = False) -> None:
-    """Print a table, with its cells as they are: rich would take `:abc:` for an emoji, and `[abc]` for a style."""
-    Console(stderr=err, emoji=False, markup=False, highlight=False).print(table)
+    """Print a table, with its cells as they are: rich would take `:abc:` for an emoji, and `[abc]` for a style.
+
+    Cells that are too long go on in further lines, because the ends of keys and names are what differs.
+    """
+    for column in table.columns:
+        if column.overflow == "ellipsis":
+            column.overflow = "fold"
+    _console(err=err).print(table)
+
+
+def fits(table: Table) -> bool:
+    """Whether a table can be printed without cutting or dividing its cells; 80 columns are taken without a terminal."""
+    console = _console()
+    unbounded = console.options.update(width=_UNBOUNDED)
+    return console.measure(table, options=unbounded).maximum <= console.width
+
+
+def _console(*, err: bool = False) -> Console:
+    return Console(stderr=err, emoji=False, markup=False, highlight=False)
 
 
 def utc_text(epoch: float) -> str:

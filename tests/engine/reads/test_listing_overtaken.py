@@ -168,3 +168,29 @@ def test_an_item_is_listed_although_the_transaction_that_moves_it_home_is_half_v
     found = LISTINGS[name](things(client(world, transport=half)))
 
     assert sorted(found) == sorted([*stored, late["SK"]["S"]])
+
+
+class ReadsOfPairs(OneByOne):
+    """Counts the transactions that read an item at both places."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.count = 0
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        self.count += operation == "TransactGetItems"
+        return self._inner.call(operation, request, resend=resend)
+
+
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_markers_of_items_that_a_page_does_not_reach_cost_nothing(world: Moving, order: str, direction: str) -> None:
+    things(client(world)).batch_write(put=[Thing(tenant="abc", id=each) for each in IDS])
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    counting = ReadsOfPairs(world.inner)
+    items = things(client(world, transport=counting))
+
+    found = [item.id for page in items.pages(TENANT, order=order, direction=direction, limit=2) for item in page.items]
+
+    assert (sorted(found), counting.count) == (IDS, 0)

@@ -176,13 +176,14 @@ class Moving:
         self.clock.now += seconds
 
     def of(self, model: type[Any]) -> Collection[Any]:
+        """Return the items of a new client without a view."""
+        return self.client().collection(model)
+
+    def client(self) -> Dynashard:
         """Return a new client without a view."""
         topology = LeasedTopology(self.inner, self.topology, lease=30.0, runtime=one_clock(self.clock))
         keys = ["0123456789abcdef"]
-        layer = Dynashard(
-            self.inner, table=self.table, cursor_keys=keys, topology=topology, runtime=Runtime(self.clock)
-        )
-        return layer.collection(model)
+        return Dynashard(self.inner, table=self.table, cursor_keys=keys, topology=topology, runtime=Runtime(self.clock))
 
     def step(self, key: str, resharder: Resharder | None = None, *, seconds: float = 1e9) -> Step:
         """Advance a resize by one step, with its work and its wait."""

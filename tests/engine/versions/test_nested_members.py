@@ -94,15 +94,6 @@ def test_an_object_can_be_removed_and_set_to_what_it_is(world: World, change: Ch
     assert (same, world.place()) == (NewPlace(city="Paris", floor=3), None)
 
 
-def test_a_plain_update_replaces_the_object(world: World) -> None:
-    """It reads nothing, and a path into an object that is not stored would be refused."""
-    world.store(NewPlace(city="Paris", floor=3))
-
-    plain(world.db, OldPlace(city="Rome"))
-
-    assert world.place() == NewPlace(city="Rome")
-
-
 class OldSheet(BaseModel, extra="forbid"):
     cells: dict[str, int] = Field(default_factory=dict)
 

@@ -12,7 +12,7 @@ from dynashard_tools.logs.insights import Row
 from dynashard_tools.logs.lookups import SUBJECTS, look_up, without_repeats
 from dynashard_tools.logs.sources import logs_of, window_of
 from dynashard_tools.options import AsJson, Environment
-from dynashard_tools.printing import print_table
+from dynashard_tools.printing import fits, print_table
 
 
 def logs(
@@ -32,6 +32,8 @@ def logs(
 
     On a deployed environment CloudWatch runs the query, and bills what it scans, $0.005 a GB. On the local stack it
     runs here, over the logs in DATA_DIR.
+
+    Lines that are wider than the terminal are printed one below the other, as the time and name=value.
     """
     found = logs_of(environment)
     names = found.names()
@@ -68,4 +70,10 @@ def _print(rows: Sequence[Row], name: str, minutes: int) -> None:
     table = Table(*columns)
     for row in rows:
         table.add_row(*(row.get(column, "").strip() for column in columns))
-    print_table(table)
+    if fits(table):
+        print_table(table)
+        return
+    for row in rows:
+        values = {column: value.strip() for column, value in row.items() if value.strip()}
+        time = values.pop("@timestamp", "")
+        typer.echo(" ".join([*filter(None, [time]), *(f"{column}={value}" for column, value in values.items())]))

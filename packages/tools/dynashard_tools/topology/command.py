@@ -147,7 +147,7 @@ def _show_history(count: Count) -> None:
 def _show_shards(shards: Sequence[ShardLoad]) -> None:
     most = max((shard.items for shard in shards), default=0) or 1
     # A key that is cut off loses the number of its shard.
-    table = Table(Column("partition key", overflow="fold"), "items", "bytes", Column("", overflow="crop", no_wrap=True))
+    table = Table("partition key", "items", "bytes", Column("", overflow="crop", no_wrap=True))
     for shard in shards:
         bar = "█" * round(shard.items / most * _BAR)
         table.add_row(shard.partition_key, f"{shard.items:,}", f"{shard.bytes:,}", bar)

@@ -1,6 +1,8 @@
 """Declarations: from a pydantic class with a key and shards to a compiled entity."""
 
-from pydantic import BaseModel
+from operator import attrgetter
+
+from pydantic import BaseModel, RootModel
 
 from dynashard.codec import register_encoder
 from dynashard.entity.checks import plain_types
@@ -15,8 +17,9 @@ from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.entity.tolerance import members
 from dynashard.record import UNREVISED, Revision, revision_in, with_revision
 
-# A model inside an item is stored as a map of its fields.
+# A model inside an item is stored as a map of its fields, and one without fields as what it holds.
 register_encoder(BaseModel, members)
+register_encoder(RootModel, attrgetter("root"))
 
 __all__ = [
     "REGISTRY",

@@ -33,13 +33,13 @@ def compile_entity(
     refuse(field_problems(model))
     if expires is not None:
         refuse(expiry_problems(model, expires))
-    nested = check_nested(model.__pydantic_core_schema__, model)
+    kinds = check_nested(model.__pydantic_core_schema__, model)
     if shards is not None and key.sort is None:
         raise WrongDeclarationError(
             "is sharded but its key has no sort part: nothing would spread its items; write "
             'sort="{id}" in the key, or leave shards out'
         )
-    definition = EntityDefinition(model, name, key, shards, expires, nested=nested)
+    definition = EntityDefinition(model, name, key, shards, expires, nested_kinds=kinds)
     if shards is not None and not definition.sort.fields:
         raise WrongDeclarationError("is sharded but its sort key is constant: nothing would spread its items")
     for stamp in definition.server_fields.intersection(definition.key_fields):

@@ -1,6 +1,6 @@
 """A declaration, checked and compiled: from an item's fields to its keys and stored attributes, and back."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache, partial
@@ -61,11 +61,19 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         attachments: the fields that are stored out of line, with how they were declared.
         guarantee: how writes handle lost answers unless a call says otherwise.
         nested: whether a field holds models.
+        typed_dicts: whether a field holds TypedDicts, whose values are like any other mapping.
         checks: what `add_check` added, by name.
     """
 
     def __init__(
-        self, model: type[T], name: str, key: Key, shards: Shards | None, expires: str | None, *, nested: bool
+        self,
+        model: type[T],
+        name: str,
+        key: Key,
+        shards: Shards | None,
+        expires: str | None,
+        *,
+        nested_kinds: Collection[str],
     ) -> None:
         self.name = name
         self.model = model
@@ -97,9 +105,10 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self._stored = frozenset(fields) - {expires} - self.attachments.keys()
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._free = frozenset(n for n, f in fields.items() if holds_json(f.annotation))
-        self.nested = nested
+        self.nested = bool(nested_kinds)
+        self.typed_dicts = "typed-dict" in nested_kinds
         # Models in an item refuse unknown fields, and stored ones may have fields that have been removed since.
-        self._options: dict[str, Any] = {"extra": "ignore"} if nested else {}
+        self._options: dict[str, Any] = {"extra": "ignore"} if nested_kinds else {}
         self._validate: Callable[..., T] = partial(model.__pydantic_validator__.validate_python, **self._options)
         self._parts = lru_cache(maxsize=64)(self._part_reader)
         self._documents = lru_cache(maxsize=4)(self._document_reader)

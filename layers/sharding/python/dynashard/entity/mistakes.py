@@ -78,18 +78,19 @@ def _require_types(what: str, part: Any, example: str) -> None:
                 )
 
 
-def check_nested(schema: object, own: type) -> bool:
+def check_nested(schema: object, own: type) -> frozenset[str]:
     """Refuse models in the fields that ignore unknown names, because data that a caller sends would be lost.
 
-    Return whether there are models in the core `schema` of the entity besides its `own`.
+    Return which kinds of models the core `schema` of the entity has besides its `own`: `model`, `typed-dict` and
+    `dataclass`.
     """
-    found = False
+    found = set[str]()
     for each in _schemas(schema):
         kind, model = each.get("type"), each.get("cls")
         # The fields of a model are a dictionary too, and one of them may be called `type`.
         if not isinstance(kind, str) or kind not in _NESTED or model is own:
             continue
-        found = True
+        found.add(kind)
         config = each.get("config") or {}
         forbids = each.get("extra_behavior", config.get("extra_fields_behavior")) == "forbid"
         if isinstance(model, type) and not each.get("root_model") and not forbids:
@@ -97,7 +98,7 @@ def check_nested(schema: object, own: type) -> bool:
             raise WrongDeclarationError(
                 f"holds a {model.__name__}, which does not refuse unknown fields: write `{how}`"
             )
-    return found
+    return frozenset(found)
 
 
 def _schemas(schema: object) -> Iterator[dict[str, Any]]:

@@ -18,13 +18,15 @@ _GONE: Final = f"attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition expression with its values. To be joined by `&`, an OR must be in parentheses."""
+    """A condition expression with its values and names. To be joined by `&`, an OR must be in parentheses."""
 
     expression: str
     values: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def __and__(self, other: "Condition") -> "Condition":
-        return Condition(f"{self.expression} AND {other.expression}", {**self.values, **other.values})
+        values, names = {**self.values, **other.values}, {**self.names, **other.names}
+        return Condition(f"{self.expression} AND {other.expression}", values, names)
 
     def on(self, request: dict[str, Any]) -> dict[str, Any]:
         """Add this condition to a request, and return it; if it fails, the answer brings the stored item."""
@@ -32,6 +34,8 @@ class Condition:
         request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         if self.values:
             request["ExpressionAttributeValues"] = {**request.get("ExpressionAttributeValues", {}), **self.values}
+        if self.names:
+            request["ExpressionAttributeNames"] = {**request.get("ExpressionAttributeNames", {}), **self.names}
         return request
 
 

@@ -179,7 +179,7 @@ class HomeWriter:
         found = next_after(self._store, self._entity, write, encountered)
         if found is not Next.DECIDE:
             return found
-        if write.kind is Kind.UPSERT:
+        if write.kind is Kind.UPSERT and not write.refused_for_objects(encountered.rival):
             # It creates the item next, or was about to when another writer did.
             return Next.DECIDE if len(encountered.at) == 1 else Next.RESTART
         raise ConditionFailedError(str(error), operation=error.operation, item=encountered.rival) from error

@@ -3,19 +3,37 @@
 Another version of the software may have stored attributes that this one does not declare. A PutItem would erase them,
 so an item is put as a whole only where none is live. If the replaced item was read at the revision that the write
 demands, only what differs from it is written, so members of nested objects that are not declared stay as well.
+
+A write that has read nothing sets whole objects, so it demands that they hold nothing else. Of an object, all declared
+members are stored, also those that are None. So an object that has all of them, and no more members than there are, has
+no others; and a condition can demand that. If it fails, the item is read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import is_dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
+
+from pydantic import BaseModel, RootModel
 
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidQueryError, UndecodableItemError
+from dynashard.repository.conditions import Condition
 from dynashard.repository.path_updates import MOST_CHARACTERS, PathUpdates
 from dynashard.repository.write import Kind, Write
 from dynashard.schema import BORN, MOVED_FROM, PK, PREV, REV, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
+
+_MOST_OF_CONDITION: Final = 3072
+"""Of the condition, because DynamoDB takes 4,096, and a write demands more than this."""
+_MOST_OPERATORS: Final = 250
+"""Of the condition, because DynamoDB takes 300."""
+
+NEVER: Final = Condition("attribute_not_exists(PK)")
+"""Fails for every stored item, so that it is read: the condition on its objects would be too large."""
+
+_Path = tuple[str, ...]
 
 
 @lru_cache(maxsize=1024)
@@ -131,3 +149,51 @@ def objects_read(entity: EntityDefinition[Any], stored: Wire, current: Entity) -
         return {}
     # A validator may make an object of another stored value, which has no members to set.
     return {name: value for name, value in _declared(entity, current).items() if "M" in stored.get(name, ())}
+
+
+def only_declared(entity: EntityDefinition[Any], fields: Mapping[str, Any], stored: Wire) -> Condition | None:
+    """Return the condition that the stored objects in some fields have no members besides the declared ones.
+
+    `fields` are new values, and `stored` has them as they will be stored. None if there is no object among them. What
+    is not stored, or is not an object, meets the condition. Objects in lists are not judged.
+    """
+    aliases: dict[str, str] = {}
+    values: dict[str, Any] = {":map": {"S": "M"}}
+    terms: list[str] = []
+    operators = 0
+
+    def alias(name: str) -> str:
+        return aliases.setdefault(name, f"#o{len(aliases)}")
+
+    for name, value in fields.items():
+        [attribute] = entity.attributes_of([name])
+        for path, members in _objects(value, stored.get(attribute, {}), (attribute,), typed_dicts=entity.typed_dicts):
+            at = ".".join(map(alias, path))
+            count = f":o{len(members)}"
+            values[count] = {"N": str(len(members))}
+            has = [f"attribute_exists({at}.{alias(member)})" for member in members]
+            whole = " AND ".join([f"size({at}) = {count}", *has])
+            terms.append(f"(NOT attribute_type({at}, :map) OR {whole})")
+            operators += 5 + 2 * len(members)
+    if not terms:
+        return None
+    expression = " AND ".join(terms)
+    if len(expression) > _MOST_OF_CONDITION or operators > _MOST_OPERATORS:
+        return NEVER
+    return Condition(expression, values, {alias: name for name, alias in aliases.items()})
+
+
+def _objects(value: Any, stored: Wire, path: _Path, *, typed_dicts: bool) -> Iterator[tuple[_Path, list[str]]]:
+    """The paths of the objects in a value, each with the names of its members."""
+    if "M" not in stored:
+        return
+    members: Wire = stored["M"]
+    if isinstance(value, RootModel):
+        yield from _objects(value.root, stored, path, typed_dicts=typed_dicts)
+        return
+    mapping = isinstance(value, Mapping)
+    if isinstance(value, BaseModel) or is_dataclass(value) or (mapping and typed_dicts):
+        yield path, list(members)
+    for name, member in members.items():
+        inner = value.get(name) if mapping else getattr(value, name, None)
+        yield from _objects(inner, member, (*path, name), typed_dicts=typed_dicts)

@@ -181,9 +181,9 @@ class Repository(Generic[E]):
     ) -> Written[E]:
         """Store an item, whether or not its key had one, and return it as stored, and whether the key was free.
 
-        What the live item has besides the declared attributes is kept. If the item was made from a stored one, pass
-        that as `over`, as it was read: then the live item must be at its revision, and only what differs is written, so
-        members of nested objects that are not declared are kept as well.
+        What the live item has besides the declared attributes, and in its objects besides the declared members, is
+        kept. If the item was made from a stored one, pass that as `over`, as it was read: then the live item must be at
+        its revision, and only what differs is written.
 
         If no answer came, and what is stored proves that it was done, `created` is False.
 
@@ -194,7 +194,8 @@ class Repository(Generic[E]):
 
         Cost: 1 write unit, 1 round trip; 1 more if an expired item has the key. With `created_at()` and an item that
         was not read from the store, 1 read unit and 1 round trip more, so that the time is kept. Guarded, 1 read unit
-        and 1 round trip more; exactly once, that and 1 write unit more.
+        and 1 round trip more; exactly once, that and 1 write unit more. If a stored object has members that are not
+        declared, or lacks declared ones, 1 write unit, 1 read unit and 2 round trips more.
         """
         level = self._level(handling)
         if over is not None:
@@ -207,7 +208,12 @@ class Repository(Generic[E]):
         if level is not WriteGuarantee.PLAIN or (self.entity.created_fields and item.revision is None):
             return self._put_over_what_is_read(item, if_match, once=level is WriteGuarantee.EXACTLY_ONCE)
         write = self.builder.put_unread(item, if_match)
-        done = self.items.do(write, item)
+        try:
+            done = self.items.write(write, item)
+        except ConditionFailedError as failed:
+            if write.refused_for_objects(failed.item):
+                return self._put_over_what_is_read(item, if_match)
+            raise self.items.refusal_of(failed, item, write) from None
         # Of a free key the local engine returns the key itself.
         there = is_live(done.attributes, write.now) and {*(done.attributes or ())} > {PK, SK}
         return Written(self.builder.item_of(write), write.kind is Kind.UPSERT and not done.proved and not there)
@@ -240,7 +246,8 @@ class Repository(Generic[E]):
 
         Cost: 1 write unit, 1 round trip. The item is read first, for 1 read unit and 1 round trip more, if an index
         key also needs fields that are not named here, if the entity has validators of the whole, or if something is
-        added to a field that has bounds.
+        added to a field that has bounds. If an object that is set is stored with members that are not declared, which
+        are kept, or without declared ones, 1 write unit, 1 read unit and 2 round trips more.
         """
         entity = self.entity
         updates = check_updates(entity, set or {}, remove=remove, add=add or {})
@@ -253,7 +260,13 @@ class Repository(Generic[E]):
             )
         known = self.builder.known(key, updates)
         if level is WriteGuarantee.PLAIN and not self.builder.reads_first(updates, known):
-            return self._apply(self.builder.update(item_key, updates, known, if_match), key, updates)
+            write = self.builder.update(item_key, updates, known, if_match)
+            try:
+                return self._apply(write, key, updates)
+            except (AlreadyExistsError, RevisionMismatchError):
+                # Its objects are not those that the write would replace, or it is at another revision: read it.
+                if write.objects is None:
+                    raise
         for _ in range(_RACES):
             stored = self.items.read_live(key, if_match)
             current = entity.decode(stored)

@@ -45,8 +45,8 @@ class Scattered:
                 return self._attempt(write, drawn)
             except TransactionConflictError as conflict:
                 refused = conflict
-            except ConditionFailedError:
-                if write.kind is not Kind.UPSERT:
+            except ConditionFailedError as failed:
+                if write.kind is not Kind.UPSERT or write.refused_for_objects(failed.item):
                     raise
             if next(pauses, None) is None:
                 raise refused or unsettled(self._entity, write.operation)

@@ -5,9 +5,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from dynashard.entity import ItemKey
+from dynashard.entity import ItemKey, revision_in
 from dynashard.errors import ConditionFailedError
-from dynashard.repository.conditions import Condition, absent, live, live_or_none
+from dynashard.repository.conditions import Condition, absent, is_live, live, live_or_none
 from dynashard.repository.evidence import wrote
 from dynashard.repository.store import Store
 from dynashard.schema import PK, SK
@@ -41,6 +41,7 @@ class Write(NamedTuple):
         if_match: the revision that an `ALTER` demands.
         kept: what a put keeps of a live item in a batch, whose requests replace whole items.
         condition: replaces the condition of a request that alone decides.
+        objects: what the live item must meet for the objects that the write replaces; see `replacement.only_declared`.
         revision: the new revision, by which the write is recognised; empty for deletes.
         guarded: a delete of whatever was read first: it has succeeded once that item is gone.
     """
@@ -56,6 +57,7 @@ class Write(NamedTuple):
     guarded: bool = False
     kept: Mapping[str, Any] = MappingProxyType({})
     condition: Condition | None = None
+    objects: Condition | None = None
 
     @property
     def exact(self) -> bool:
@@ -86,11 +88,20 @@ class Write(NamedTuple):
             return self.condition
         if self.kind is Kind.CREATE:
             return self.absent_condition()
-        return live_or_none(self.now) if self.kind is Kind.UPSERT else self.live_condition()
+        return self._on_objects(live_or_none(self.now)) if self.kind is Kind.UPSERT else self.live_condition()
 
     def live_condition(self) -> Condition:
         """Return the condition for replacing a live item."""
-        return live(self.now, if_match=self.if_match)
+        return self._on_objects(live(self.now, if_match=self.if_match))
+
+    def _on_objects(self, condition: Condition) -> Condition:
+        return condition if self.objects is None else condition & self.objects
+
+    def refused_for_objects(self, found: Mapping[str, Any] | None) -> bool:
+        """Whether a stored item has made the condition fail by its objects alone."""
+        if self.objects is None or found is None or not is_live(found, self.now):
+            return False
+        return self.if_match is None or revision_in(found) == self.if_match
 
     def absent_condition(self) -> Condition:
         """Return the condition for storing an item if none is live."""

@@ -10,7 +10,7 @@ from dynashard.entity import EntityDefinition, ItemKey, revision_in
 from dynashard.errors import InvalidKeyError, UndecodableItemError
 from dynashard.repository.evidence import lineage
 from dynashard.repository.key_names import key_fields, name_of
-from dynashard.repository.replacement import replacing, revision_read
+from dynashard.repository.replacement import only_declared, replacing, revision_read
 from dynashard.repository.store import E, KeyLike, Store
 from dynashard.repository.updates import FieldUpdates, touched_indexes, update_expression
 from dynashard.repository.write import Kind, Write
@@ -92,7 +92,10 @@ class WriteBuilder(Generic[E]):
     def put_unread(self, item: E, if_match: str | None) -> Write:
         """Return the put of an item over one that was not read."""
         kind = Kind.UPSERT if if_match is None else Kind.ALTER
-        return self.put(kind, item, created=self.created_of(item), if_match=if_match)
+        write = self.put(kind, item, created=self.created_of(item), if_match=if_match)
+        if not self._entity.nested:
+            return write
+        return write._replace(objects=only_declared(self._entity, item.__dict__, write.item or {}))
 
     def put_over(self, item: E, over: E) -> Write:
         """Return the put of an item over one that its caller has read: it writes only what differs."""
@@ -143,7 +146,8 @@ class WriteBuilder(Generic[E]):
     ) -> Write:
         """Return the write of an update. It sets `attributes` too (None removes one), and those of `first` if absent.
 
-        `before` are the objects of the item that was read at the revision `if_match`: see `objects_read`.
+        `before` are the objects of the item that was read at the revision `if_match`: see `objects_read`. None if no
+        item was read.
         """
         entity, store = self._entity, self._store
         revision = store.new_revision()
@@ -160,9 +164,12 @@ class WriteBuilder(Generic[E]):
             entity, updates, system=system, first=first or {}, gone=gone, now=stamp, before=before or {}
         )
         options = {"ReturnValues": "ALL_NEW", **update}
-        return Write(
+        write = Write(
             Kind.ALTER, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
         )
+        if before is not None or not entity.nested:
+            return write
+        return write._replace(objects=only_declared(entity, updates.set, entity.encode(updates.set)))
 
     def known(self, key: KeyLike, updates: FieldUpdates) -> dict[str, Any]:
         """Return the fields of an item that an update itself names."""

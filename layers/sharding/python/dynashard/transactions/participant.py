@@ -57,6 +57,7 @@ class Participant:
         self._store = store
         self._number = number
         self._prepared: Prepared | None = None
+        self._reads = False
         self._revisions: set[str] = set()
         self._places = store.router.places_to_write(self.writes.entity, self.writes.key)
         self._followed = False
@@ -74,7 +75,7 @@ class Participant:
         """What the step does, prepared at the first use, and again when an item that it depends on has changed."""
         if self._prepared is None:
             try:
-                self._prepared = self.writes.prepare()
+                self._prepared = self.writes.prepare(reads=self._reads)
             except (NotFoundError, RevisionMismatchError) as error:
                 raise self._refused(error) from error
             self._revisions.add(self._prepared.write.revision)
@@ -142,6 +143,9 @@ class Participant:
         prepared, write = self.prepared, self.prepared.write
         if prepared.from_read:
             self._prepared = None
+            return Verdict.RETRY
+        if write.refused_for_objects(rival):
+            self._prepared, self._reads = None, True
             return Verdict.RETRY
         if write.kind is Kind.UPSERT and self._creating:
             self._creating = False

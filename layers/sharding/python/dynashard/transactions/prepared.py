@@ -90,15 +90,15 @@ class StepWrites:
         step = self._step
         return self._items.sum_refused(refused, step.key, self._updates(step)) if isinstance(step, Update) else refused
 
-    def prepare(self) -> Prepared:
-        """Prepare the step, reading its item first if `Repository` would."""
+    def prepare(self, *, reads: bool = False) -> Prepared:
+        """Prepare the step, reading its item first if `Repository` would, or if it `reads` in any case."""
         step, now = self._step, self._store.now()
         if isinstance(step, Create):
             return Prepared(self._builder.put(Kind.CREATE, step.item, created=None))
         if isinstance(step, Put):
-            return self._put_step(step)
+            return self._put_step(step, reads=reads)
         if isinstance(step, Update):
-            return self._update_step(step)
+            return self._update_step(step, reads=reads)
         if isinstance(step, Check):
             kind = Kind.CREATE if step.revision is None else Kind.ALTER
             write = Write(kind, self.key, CHECK, now, if_match=step.revision)
@@ -111,21 +111,21 @@ class StepWrites:
     def _updates(self, step: Update) -> FieldUpdates:
         return check_updates(self.entity, step.set or {}, remove=step.remove, add=step.add or {})
 
-    def _put_step(self, step: Put) -> Prepared:
+    def _put_step(self, step: Put, *, reads: bool) -> Prepared:
         if step.over is not None:
             return Prepared(self._builder.put_over(step.item, step.over))
-        if not self.entity.created_fields or step.item.revision is not None:
+        if not reads and (not self.entity.created_fields or step.item.revision is not None):
             return Prepared(self._builder.put_unread(step.item, step.if_match))
         current = self._items.read(step.item, Reading(consistent=True))
         self._items.require(step.if_match, current, step.item)
         return Prepared(self._builder.put_over_stored(step.item, current), from_read=True)
 
-    def _update_step(self, step: Update) -> Prepared:
+    def _update_step(self, step: Update, *, reads: bool) -> Prepared:
         updates = self._updates(step)
         known = self._builder.known(step.key, updates)
         if step.missing == "create":
             return self._addition(step, updates, known)
-        if not step.returns and not self._builder.reads_first(updates, known):
+        if not reads and not step.returns and not self._builder.reads_first(updates, known):
             return Prepared(self._builder.update(self.key, updates, known, step.if_match))
         return self._update_of(step, self._items.read_live(step.key, step.if_match), updates)
 

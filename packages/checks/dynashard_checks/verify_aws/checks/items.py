@@ -109,6 +109,33 @@ def refused_condition(context: Context) -> Outcome:
     )
 
 
+def counted_members(context: Context) -> Outcome:
+    """Let conditions judge whether a map has certain members and no others, and what is not a map or not stored."""
+    table = context.scratch.table("members")
+    values = {
+        "same": {"M": {"a": {"N": "1"}, "b": {"NULL": True}}},
+        "one more": {"M": {"a": {"N": "1"}, "b": {"N": "1"}, "c": {"N": "1"}}},
+        "another": {"M": {"a": {"N": "1"}, "c": {"N": "1"}}},
+        "none": {"NULL": True},
+        "not stored": None,
+    }
+    seen = {}
+    for name, value in values.items():
+        _put(context, table, key("a") | ({"V": value} if value else {}))
+        answer = _put(
+            context,
+            table,
+            key("a"),
+            ConditionExpression="NOT attribute_type(V, :map) OR "
+            "size(V) = :two AND attribute_exists(V.a) AND attribute_exists(V.b)",
+            ExpressionAttributeValues={":map": {"S": "M"}, ":two": {"N": "2"}},
+        )
+        seen[name] = answer.result
+    refused = "ConditionalCheckFailedException"
+    met = dict.fromkeys(("same", "none", "not stored"), ACCEPTED)
+    return compare({**met, "one more": refused, "another": refused}, seen)
+
+
 def units(context: Context) -> Outcome:
     """Compare reported units with the rounding of sizes to 1 KB and 4 KB."""
     table, dynamodb = context.scratch.table("units"), context.client("dynamodb")
@@ -171,6 +198,12 @@ CHECKS: Final = (
         "refused-condition",
         "a failed condition returns the stored item if the request asks for it",
         refused_condition,
+        local=True,
+    ),
+    Check(
+        "counted-members",
+        "a condition counts the members of a map and finds single ones, whatever else is stored there",
+        counted_members,
         local=True,
     ),
     Check(

@@ -17,7 +17,7 @@ ASSETS: Final = {
 }
 _SIGN_IN: Final = r"""
 <form id="local-token" style="margin: 1em auto; max-width: 1420px; padding: 0 20px; font-family: sans-serif">
-<label>Tenant <input name="tenant" value="abc" required pattern="[A-Za-z0-9_\\-]+"></label>
+<label>Tenant <input name="tenant" value="abc" required pattern="[A-Za-z0-9_\-]+"></label>
 <button type="submit">Get a local token</button>
 <output></output>
 </form>
