@@ -98,7 +98,8 @@ def test_writes_during_a_move_keep_members_of_objects(world: Moving, stage: str)
 def test_a_resize_of_an_index_keeps_it(world: Moving) -> None:
     before = {item["SK"]["S"]: item["GSI2PK"] for item in world.raw()}
 
-    world.resize(index(Thing, "by_colour"), 8)
+    world.resharder.start(index(Thing, "by_colour"), 8, rewrite=True)
+    world.finish(index(Thing, "by_colour"))
 
     items = world.raw()
     assert any(item["GSI2PK"] != before[item["SK"]["S"]] for item in items)
