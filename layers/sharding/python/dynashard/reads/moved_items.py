@@ -13,8 +13,7 @@ from dynashard.repository.batch import Reading, StoredKey, stored_key
 from dynashard.repository.conditions import is_damaged
 from dynashard.repository.follow_markers import Pair, StoredItems
 from dynashard.repository.late import bring_home
-from dynashard.repository.phase_table import settling
-from dynashard.routing import logical_partition_of
+from dynashard.routing import logical_partition_of, settling
 from dynashard.schema import MOVED_TO, PK, REV, SK
 from dynashard.transport.interface import Call, Wire
 
