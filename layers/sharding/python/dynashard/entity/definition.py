@@ -1,12 +1,12 @@
 """A declaration, checked and compiled: from an item's fields to its keys and stored attributes, and back."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache, partial
 from math import floor
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from msgspec.structs import replace
 from pydantic import ValidationError
 from pydantic_core import PydanticUndefined
 

@@ -1,8 +1,9 @@
 """Items that move while they are listed: relocation markers are followed, and items at their old homes moved."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import EngineError, UnprocessedError
@@ -24,8 +25,7 @@ Send = Callable[[Sequence[Call]], list[Wire]]
 """Sends calls at the same time; raises `OvertakenError` if their layouts no longer hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class MovedItems:
+class MovedItems(Struct, frozen=True):
     """Finds the items that markers lead to.
 
     Attributes:
