@@ -17,7 +17,7 @@ pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).parents[3]
 OWN = ("dynashard", "dynashard_patterns", "dynashard_serving", "domain", "functions")
-MOST_OWN = 161
+MOST_OWN = 162
 """How many modules of ours the first GET may import."""
 MOST = 370
 """How many modules it may import in all, the interpreter's own included."""
