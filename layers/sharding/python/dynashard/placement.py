@@ -5,7 +5,7 @@ logical partition. A count of 1 is sharded, with the suffix of its one shard.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import md5
 from typing import Final
 
@@ -64,7 +64,7 @@ RANDOM: Final = Placement("random", joiner=":", first=0, powers_of_two=True, has
 Nothing moves when the count changes, so it grows within one wait, but a read by key looks into every shard.
 """
 
-EPOCHS: Final = Placement("epochs", joiner=":", first=0, powers_of_two=True, hash=_xxh64, by_time=True)
+EPOCHS: Final = replace(CALCULATED, name="epochs", by_time=True)
 """As calculated, under the count of the epoch in which the key's own time lies.
 
 A new count holds for keys from some time on, and a key that was placed keeps its place. So the count grows within one
