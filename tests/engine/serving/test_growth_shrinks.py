@@ -78,9 +78,11 @@ def test_an_automatic_growth_is_halved_after_the_quiet_time_and_no_further(world
         partition(Reading).key: (1, "quiet"),
     } or requested == {by_street().key: (2, "quiet"), partition(Reading).key: (1, "quiet")}
     assert sorted(line.partition(":")[0] for line in lines) == ["asked", "asked", "refused"]
-    look(world)
-    world.work()
-    world.clock.now += 10 * DAY
+    # An index whose count grew for new entries alone is rewritten first, and halved by a check of its own.
+    for _ in range(2):
+        look(world)
+        world.work()
+        world.clock.now += 10 * DAY
     assert look(world) == []
     assert [world.resharder.status(scope).count for scope in (partition(Meter), by_street(), partition(Reading))] == [
         2,

@@ -29,6 +29,11 @@ def stored_key(entity: EntityDefinition[Any], **fields: str) -> tuple[str, str]:
     return stored[PK]["S"], stored[SK]["S"]
 
 
+def test_keys_are_placed_by_their_times_in_epochs_alone() -> None:
+    assert [name for name, rule in PLACEMENTS.items() if rule.by_time] == ["epochs"]
+    assert [name for name, rule in PLACEMENTS.items() if not rule.fixed] == ["random"]
+
+
 @pytest.mark.parametrize(("user", "shard"), VECTORS["article"]["shards"].items())
 def test_article_users_have_their_published_keys(user: str, shard: int) -> None:
     class User(

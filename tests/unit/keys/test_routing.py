@@ -150,3 +150,30 @@ def test_index_entries_are_written_under_the_target_once_all_clients_know_of_it(
     entity = definition(Thing)
 
     assert Router(Changing(phase)).index_count(entity, entity.indexes["sharded"]) == count
+
+
+def test_an_item_has_an_entry_in_an_index_if_all_fields_of_the_entry_are_set() -> None:
+    class Sparse(
+        Entity,
+        name="sparse",
+        key=Key("{tenant}", "{id}"),
+        shards=Shards(16),
+        indexes=[Index("GSI1", "by_kind", "{tenant}:{kind}", "{id}", shards=Shards(16))],
+        registry=Registry(),
+    ):
+        tenant: str
+        id: str
+        kind: str | None = None
+
+    entity, router = definition(Sparse), Router(Counted())
+    index, key = entity.indexes["by_kind"], entity.key_of({"tenant": "t", "id": "1"})
+    values = {"tenant": "t", "id": "1", "kind": "red"}
+
+    attributes = router.index_attributes(entity, index, key, values)
+
+    shards = {f"sparse:t:red:{number}" for number in range(4)}
+    assert attributes["GSI1SK"] == {"S": "1"}
+    assert router.index_homes(entity, index, key, values) == {attributes["GSI1PK"]["S"]} <= shards
+    for unset in ({**values, "kind": None}, {"tenant": "t", "id": "1"}):
+        assert router.index_attributes(entity, index, key, unset) == {}
+        assert router.index_homes(entity, index, key, unset) == frozenset()

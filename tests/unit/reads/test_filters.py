@@ -8,7 +8,7 @@ import pytest
 
 from dynashard import Entity, Key, Registry, definition
 from dynashard.errors import InputError, InvalidQueryError, InvalidValueError
-from dynashard.reads.filters import Filter, FilterExpression, filter_expression
+from dynashard.reads.filters import Filter, FilterExpression, filter_expression, filters_of
 
 pytestmark = pytest.mark.unit
 
@@ -46,6 +46,12 @@ def expression(*filters: Filter) -> FilterExpression:
 
 def test_no_filters_make_no_expression() -> None:
     assert expression() == FilterExpression("", {}, {})
+
+
+@pytest.mark.parametrize("given", ["age", 7, None])
+def test_what_is_no_list_of_conditions_is_refused(given: object) -> None:
+    with pytest.raises(InvalidQueryError, match=f"^filters is {given!r}; "):
+        filters_of(given)
 
 
 def test_filters_are_joined_and_keep_their_own_placeholders() -> None:

@@ -9,6 +9,7 @@ from hashlib import md5
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from xxhash import xxh64_intdigest
 
 UNSHARDED: Final = 0
@@ -63,7 +64,7 @@ RANDOM: Final = Placement("random", joiner=":", first=0, powers_of_two=True, has
 Nothing moves when the count changes, so it grows within one wait, but a read by key looks into every shard.
 """
 
-EPOCHS: Final = Placement("epochs", joiner=":", first=0, powers_of_two=True, hash=_xxh64, by_time=True)
+EPOCHS: Final = replace(CALCULATED, name="epochs", by_time=True)
 """As calculated, under the count of the epoch in which the key's own time lies.
 
 A new count holds for keys from some time on, and a key that was placed keeps its place. So the count grows within one
