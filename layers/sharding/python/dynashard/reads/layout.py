@@ -278,7 +278,8 @@ class Layout:
         """How many returned items each position of a cursor of so many may name, at 8 bytes each."""
         if self.in_memory:
             return MAX_SEEN_IN_MEMORY
-        return min(_MAX_SEEN, max(8, 512 // positions)) if self.moving else min(8, max(1, 32 // positions))
+        # Outside a resize they are needed only if one begins before the next page.
+        return min(_MAX_SEEN, max(8, (512 if self.moving else 128) // positions))
 
 
 def _part(limit: int, sources: int) -> int:
