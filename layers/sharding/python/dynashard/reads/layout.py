@@ -29,6 +29,8 @@ EPOCHS: Final = "e"
 """The version of layouts with epochs, and of positions in them."""
 MAX_SEEN_IN_MEMORY: Final = 10_000
 """How many returned items a position may name that no cursor carries."""
+_MAX_SEEN: Final = 64
+"""How many returned items a position of a cursor may name at most."""
 
 
 class OvertakenError(Exception):
@@ -257,19 +259,28 @@ class Layout(Struct, frozen=True):
         attribute = self.reading.sort_attribute
         tied = takewhile(lambda row: row[attribute]["S"] == last.sort, reversed(returned))
         items = [self.identity_of(row) for row in tied if (row[PK]["S"], row[SK]["S"]) != last.item]
-        known = dict.fromkeys([name for at in before for name in sorted(self.returned_at(at))] + items[::-1])
+        ahead = dict.fromkeys(name for at in before for name in self._ahead(at))
+        known = ahead | dict.fromkeys([name for at in before for name in sorted(self.returned_at(at))] + items[::-1])
         if known and last.item is not None and self.identity is not None:
             known.pop(self.identity(*last.item), None)
         room = self._max_seen(positions)
         # Items that cannot be remembered must not be read again, or the listing would not end.
         stuck = len(known) > room or (bool(before) and not returned)
-        return last._replace(seen=tuple(known)[-room:], forced=self.moving and stuck)
+        if self.moving:
+            return last._replace(seen=tuple(known)[-room:], forced=stuck)
+        # What is behind the position is named for a later resize only; what may be ahead would be returned again.
+        return last._replace(seen=tuple(known)[: max(room, min(_MAX_SEEN, len(ahead)))], forced=False)
+
+    def _ahead(self, at: Position) -> Iterable[str]:
+        """Return the names of returned items that may be ahead of a position, in another order than they were read."""
+        return sorted(self.returned_at(at)) if at.stale else at.seen
 
     def _max_seen(self, positions: int) -> int:
         """How many returned items each position of a cursor of so many may name, at 8 bytes each."""
         if self.in_memory:
             return MAX_SEEN_IN_MEMORY
-        return min(64, max(8, 512 // positions)) if self.moving else min(8, max(1, 32 // positions))
+        # Outside a resize they are needed only if one begins before the next page.
+        return min(_MAX_SEEN, max(8, (512 if self.moving else 128) // positions))
 
 
 def _part(limit: int, sources: int) -> int:
