@@ -11,7 +11,7 @@ from tests.unit.project.rooms import FLOORS, FUNCTIONS, PACKAGES, PLACES, ROOT, 
 
 pytestmark = pytest.mark.unit
 
-PURE = {0: set(sys.stdlib_module_names), 1: set(sys.stdlib_module_names) | {"xxhash", "orjson"}}
+PURE = {0: set(sys.stdlib_module_names), 1: set(sys.stdlib_module_names) | {"msgspec", "orjson", "xxhash"}}
 """The packages that the two lowest floors may import."""
 SDK = {"botocore", "boto3"}
 SPEAKS_SDK = {"transport"}

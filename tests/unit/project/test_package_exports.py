@@ -37,7 +37,6 @@ def test_a_declaration_loads_neither_reads_nor_writes() -> None:
         "codec",
         "entity",
         "errors",
-        "key_time",
         "keys",
         "model_schema",
         "nearest",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import TemplateError, TemplateField, parse
-from dynashard.reads.first_fields import first_fields, text_of_first_fields
+from dynashard.reads.first_fields import text_of_first_fields
 from tests.depth import examples
 
 pytestmark = pytest.mark.unit
@@ -36,8 +36,8 @@ def test_a_key_has_the_text_of_its_first_fields_only_with_these_first_fields(
         template = parse(text, numeric=lambda name: name == "n")
     except TemplateError:
         assume(condition=False)
-    count = data.draw(st.integers(0, len(first_fields(template))))
-    asked = {name: mine[name] for name in first_fields(template)[:count]}
+    count = data.draw(st.integers(0, len(template.first_fields)))
+    asked = {name: mine[name] for name in template.first_fields[:count]}
     theirs |= data.draw(st.sampled_from([{}, asked]))
     try:
         key, begin = template.render(theirs), text_of_first_fields(template, asked)
@@ -83,7 +83,7 @@ def test_fields_that_do_not_lead_are_refused(given: dict[str, Any], field: str, 
 def test_field_whose_end_only_the_whole_key_decides_does_not_lead() -> None:
     template = parse("{author}_{year:04d}", numeric=lambda name: name == "year")
 
-    assert first_fields(template) == ()
+    assert template.first_fields == ()
     assert [part.name for part in template.parts if isinstance(part, TemplateField)] == ["author", "year"]
     with pytest.raises(InvalidKeyError, match="is not one of the first fields"):
         text_of_first_fields(template, {"author": "ada"})

@@ -1,12 +1,12 @@
 """Listings of an index whose count changes, on entries in memory that move between any two requests."""
 
 from collections import Counter
-from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard

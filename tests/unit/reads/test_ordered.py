@@ -1,7 +1,7 @@
 """Ordered listings on sources in memory: equal keys in any order, answers of any length, any budget."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from random import Random
@@ -10,6 +10,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dynashard.reads.allowance import Allowance
 from dynashard.reads.bounds import Bounds

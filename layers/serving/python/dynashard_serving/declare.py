@@ -8,9 +8,9 @@ declaration. The command line knows every entity of the domain, served or not.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
+from msgspec import Struct, field
 from pydantic import BaseModel
 
 from dynashard.entity import Entity, definition
@@ -80,8 +80,7 @@ def exposure_of(model: type[Entity]) -> Exposed | None:
     return _EXPOSED.get(model)
 
 
-@dataclass(frozen=True)
-class FamilyListing:
+class FamilyListing(Struct, frozen=True):
     """Entities that share their logical partitions, listed as one: each item with its class in `type`.
 
         ON_CALL = FamilyListing((Team, Schedule, Shift), path="on-call")
@@ -109,8 +108,7 @@ class FamilyListing:
                 raise DeclarationError(one.name, reason)
 
 
-@dataclass(frozen=True)
-class ServedEdges:
+class ServedEdges(Struct, frozen=True):
     """Edges at a path: added, removed, looked up, listed from either end and counted.
 
         FOLLOWS = Edges(Follow, forward="FAN_OF", backward="FANNED_BY", counts=FollowCount)
@@ -140,8 +138,7 @@ class ServedEdges:
             raise DeclarationError(name, f"cannot be served as /{self.path}: {reason}")
 
 
-@dataclass(frozen=True)
-class ServedRollUps:
+class ServedRollUps(Struct, frozen=True):
     """Roll-ups at a path: the sums of a group, span by span.
 
         PLAYS_SERVED = ServedRollUps(PLAYS, path="roll-ups", name="Plays")
@@ -174,8 +171,7 @@ class ServedRollUps:
             raise DeclarationError(f"roll-ups {self.roll_ups.name}", f"cannot be served as /{self.path}: {reason}")
 
 
-@dataclass(frozen=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """A read that a domain computes. A domain writes `endpoint` above a function, which makes one.
 
     Attributes:

@@ -8,10 +8,12 @@ import pkgutil
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import ConfigurationError, DeclarationError

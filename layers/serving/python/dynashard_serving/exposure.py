@@ -1,9 +1,10 @@
 """An entity as its domain exposes it: its outside name, and what callers may do."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple, NoReturn
+
+from msgspec import Struct
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import DeclarationError
@@ -61,8 +62,7 @@ class Window(NamedTuple):
         return f"The time must be at most {_spelled(self.past)} in the past or {_spelled(self.ahead)} in the future."
 
 
-@dataclass(frozen=True)
-class Exposed:
+class Exposed(Struct, frozen=True):
     """An entity and how it is served. A domain writes `serve` above the class, which makes one.
 
     Attributes:

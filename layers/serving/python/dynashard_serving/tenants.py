@@ -5,8 +5,10 @@ An HTTP API's authorizer passes every claim on as text: a list as `[a b]`, true 
 """
 
 import re
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
 
 DEFAULT_PATTERN: Final = "^[A-Za-z0-9_-]{1,64}$"
 MAX_LENGTH: Final = 128
@@ -20,8 +22,7 @@ _MOST_OPEN: Final = 3
 """Pieces with `{m,n}`. Each one multiplies the ways in which a match is tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class TenantRule:
+class TenantRule(Struct, frozen=True, dict=True):
     """Decides which strings are tenants.
 
     Attributes:
@@ -34,12 +35,14 @@ class TenantRule:
     """
 
     pattern: str = DEFAULT_PATTERN
-    _compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.pattern != DEFAULT_PATTERN:
             check(self.pattern)
-        object.__setattr__(self, "_compiled", re.compile(self.pattern, re.ASCII))
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern, re.ASCII)
 
     def allows(self, value: object) -> bool:
         """Return whether a value is a tenant: a string that matches from its first to its last character."""

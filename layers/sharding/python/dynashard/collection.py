@@ -11,14 +11,17 @@ from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError
 from dynashard.nearest import hint
 from dynashard.repository import Companion, KeyLike, Store, Written
-from dynashard.repository.batches import Outcome
 from dynashard.repository.key_names import not_found
 from dynashard.repository.left_out import Found
 from dynashard.repository.out_of_line import repository_of
 from dynashard.repository.projection import Part
 
+if TYPE_CHECKING:
+    from dynashard.repository.batches import Outcome
+
+    _Outcomes = list[Outcome]
+
 E = TypeVar("E", bound=Entity)
-_Outcomes = list[Outcome]
 
 _ELSEWHERE: Final = {
     "add": "create", "all": "items", "batch": "batch_get", "filter": "list", "get_many": "batch_get",
@@ -197,7 +200,7 @@ class Collection(Generic[E]):
 
     def try_batch_write(
         self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
-    ) -> _Outcomes:
+    ) -> "_Outcomes":
         """Do what `batch_write` does; return an outcome for each; see `Batches.try_write`."""
         try:
             items, keys = self._items(put), self._keys("delete", delete, {})

@@ -10,14 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ClockOffError, ConfigurationError, InvalidKeyError, KeyTooFarAheadError
-from dynashard.key_time import TimeForm
 from dynashard.runtime import SYSTEM
 from dynashard.transport.clock_offset import ClockOffset
 from dynashard.transport.forks import own_lock
+
+if TYPE_CHECKING:
+    from dynashard.key_time import TimeForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ class KeyClock:
             raise self._off(entity)
         return False
 
-    def _require_not_ahead(self, entity: EntityDefinition[Any], key: ItemKey, form: TimeForm) -> None:
+    def _require_not_ahead(self, entity: EntityDefinition[Any], key: ItemKey, form: "TimeForm") -> None:
         if self._ahead(self._writable, form, key, self.bounds.ahead):
             field, now, moment = entity.sort_fields[0], self._clock(), form.moment(key.sort)
             shown = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
@@ -176,7 +178,7 @@ class KeyClock:
                 wait=math.inf if moment is None else max(0.0, moment - self.bounds.ahead - now),
             )
 
-    def _ahead(self, known: dict[TimeForm, _Bound], form: TimeForm, key: ItemKey, seconds: float) -> bool:
+    def _ahead(self, known: "dict[TimeForm, _Bound]", form: "TimeForm", key: ItemKey, seconds: float) -> bool:
         """Whether a key's time is more than so many seconds ahead. A bound is computed anew only for keys beyond it."""
         now, bound = self._clock(), known.get(form)
         # A clock that was set back since then allows less than it did.

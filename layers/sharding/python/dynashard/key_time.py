@@ -6,18 +6,18 @@ times. Moments are epoch seconds. A key's moment is its time, rounded down to th
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 _MICROSECOND: Final = 1
 _MILLISECOND: Final = 1_000
 _SECOND: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TimeForm:
+class TimeForm(Struct, frozen=True, eq=False):
     """A form of sort keys that begin with their time.
 
     Attributes:
@@ -28,10 +28,10 @@ class TimeForm:
     """
 
     name: str
-    pattern: re.Pattern[str] = field(repr=False)
+    pattern: re.Pattern[str]
     unit: int
-    _units_of: Callable[[str], int] = field(repr=False)
-    _text_of: Callable[[int], str] = field(repr=False)
+    _units_of: Callable[[str], int]
+    _text_of: Callable[[int], str]
     last: str | None = None
 
     def matches(self, sort: str) -> bool:

@@ -8,13 +8,16 @@ keys look like what a person would type.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from enum import Enum
+from functools import cached_property
 from reprlib import repr as short
 from string import Formatter
 from typing import Any, Final
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dynashard.errors import InvalidKeyError
 
@@ -32,8 +35,7 @@ class TemplateError(ValueError):
     """A template is wrong; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateField:
+class TemplateField(Struct, frozen=True):
     """A field of a template: its name and its format specification.
 
     `width` is the exact number of characters, if the specification fixes it. `after` is the literal that ends the field
@@ -47,18 +49,28 @@ class TemplateField:
     before: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyTemplate:
+class KeyTemplate(Struct, frozen=True, dict=True):
     """A template that `parse` has read. No value may contain a `reserved` character, nor what the template excludes."""
 
     text: str
     parts: tuple[str | TemplateField, ...]
     reserved: frozenset[str] = frozenset()
-    fields: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        names = tuple(part.name for part in self.parts if isinstance(part, TemplateField))
-        object.__setattr__(self, "fields", names)
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The names of its fields, in order."""
+        return tuple(part.name for part in self.parts if isinstance(part, TemplateField))
+
+    @cached_property
+    def first_fields(self) -> tuple[str, ...]:
+        """The first fields whose values alone decide how a key begins: each ends before the next starts."""
+        names: list[str] = []
+        for place, part in enumerate(self.parts):
+            if isinstance(part, TemplateField):
+                if not (part.after or part.width is not None or place == len(self.parts) - 1):
+                    break
+                names.append(part.name)
+        return tuple(names)
 
     def render(self, values: Mapping[str, Any]) -> str:
         """Return the key text for these field values.

@@ -5,17 +5,17 @@ logical partition. A count of 1 is sharded, with the suffix of its one shard.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from hashlib import md5
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from xxhash import xxh64_intdigest
 
 UNSHARDED: Final = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Placement:
+class Placement(Struct, frozen=True, eq=False):
     """A rule that gives every key one of `count` shards.
 
     Attributes:

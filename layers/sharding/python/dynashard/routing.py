@@ -28,6 +28,11 @@ class Places(NamedTuple):
         return self.old != self.new
 
 
+def settling(places: Places) -> bool:
+    """Whether a live item of the key may still be at its old home."""
+    return places.moving and places.view.phase is Phase.SETTLE
+
+
 class Router:
     """Turns logical keys into stored keys, by the shard counts of a topology, and by the time of keys in epochs.
 

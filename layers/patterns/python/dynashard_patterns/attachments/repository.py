@@ -54,8 +54,8 @@ class AttachmentRepository(Generic[E]):
 
     def __init__(self, store: Store, model: type[E]) -> None:
         self._plain = Repository(store, model)
-        self._items = self._plain.items
-        self._builder = self._plain.builder
+        self._items = self._plain.writes.items
+        self._builder = self._plain.writes.builder
         self._entity = self._plain.entity
         self._store = store
         self.batches = Batches(self._items, SingleWriter(store, self))

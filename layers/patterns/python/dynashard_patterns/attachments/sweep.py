@@ -6,7 +6,7 @@ from typing import Any
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import Reading
-from dynashard.repository.item_access import reader_of
+from dynashard.repository.item_reads import reader_of
 from dynashard.repository.store import Store
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK

@@ -6,10 +6,11 @@ all that writes, lists and documents.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from dynashard.service import Dynashard
 from dynashard_serving.api import VERSION
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
 HEALTH: Final = f"{PREFIX}/health"
 
 
-@dataclass(frozen=True, slots=True)
-class Authenticated:
+class Authenticated(Struct, frozen=True):
     """Handles an event by an operation, unless its token names no tenant or its body is too large."""
 
     operation: Operation
@@ -51,8 +51,7 @@ class Authenticated:
         return self.operation(ApiRequest.from_event(event, path, self.claim, context, max_body=self.max_body))
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """What endpoints are made of.
 
     Attributes:

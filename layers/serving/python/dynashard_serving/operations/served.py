@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
-from dynashard.reads.first_fields import first_fields
 from dynashard_serving.documents import REVISION, TENANT, Document
 from dynashard_serving.exposure import RESERVED, Exposed
 
@@ -146,7 +145,7 @@ class Served:
         All of them look up one key of an index; on the table that is what an item's own address is for.
         """
         template = self.definition.sort if index is None else self.indexes[index].sort
-        names = list(first_fields(template))
+        names = list(template.first_fields)
         if index is None and len(names) == len(template.fields):
             names = names[:-1]
         taken = {*self.partition_fields(index), *RESERVED, TENANT}

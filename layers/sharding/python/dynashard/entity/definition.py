@@ -1,12 +1,12 @@
 """A declaration, checked and compiled: from an item's fields to its keys and stored attributes, and back."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache, partial
 from math import floor
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from msgspec.structs import replace
 from pydantic import ValidationError
 from pydantic_core import PydanticUndefined
 
@@ -26,10 +26,10 @@ from dynashard.entity.declaration import (
 from dynashard.entity.guarantee import WriteGuarantee
 from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
-from dynashard.entity.key_times import time_form
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
+from dynashard.keys import KeyTemplate
 from dynashard.nearest import hint
 from dynashard.placement import CALCULATED
 from dynashard.record import Record, revision_in, with_revision
@@ -37,6 +37,7 @@ from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 
 if TYPE_CHECKING:
     from dynashard.compiled.writer import ItemWriter
+    from dynashard.key_time import TimeForm
 
 T = TypeVar("T", bound=Record)
 
@@ -87,7 +88,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         sort = name if key.sort is None else key.sort
         self.sort = checked_template(model, "sort", sort, unpadded=key.unpadded)
         self.partition_fields, self.sort_fields = self.partition.fields, self.sort.fields
-        self.time = time_form(model, self.sort) if self.rule.by_time else None
+        self.time = _time_form(model, self.sort) if self.rule.by_time else None
         self.key_fields = tuple(dict.fromkeys(self.partition_fields + self.sort_fields))
         self.indexes: dict[str, IndexDefinition] = {}
         fields = model.model_fields
@@ -374,6 +375,12 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
     def _undecodable(self, wire: Mapping[str, Any], problem: str) -> UndecodableItemError:
         return UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {problem}")
+
+
+def _time_form(model: type[Record], sort: KeyTemplate) -> "TimeForm":
+    from dynashard.entity.key_times import time_form  # noqa: PLC0415 - few entities are placed by time
+
+    return time_form(model, sort)
 
 
 def _unknown(_: Mapping[str, Any]) -> None:

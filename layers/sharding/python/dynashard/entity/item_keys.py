@@ -1,9 +1,10 @@
 """The keys of items, in the table and in indexes: rendered from fields by the templates of a declaration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from dynashard.entity.declaration import DEFAULT_SEPARATOR, Shards
 from dynashard.keys import KeyTemplate, storable_key
@@ -38,8 +39,7 @@ class KeyTemplates:
         return ItemKey(self.logical_partition(values), sort)
 
 
-@dataclass(frozen=True)
-class IndexDefinition(KeyTemplates):
+class IndexDefinition(KeyTemplates, Struct, frozen=True, dict=True):
     """A compiled `Index`; `prefix` is resolved."""
 
     name: str

@@ -6,8 +6,9 @@ attributes that all entities share, and the verdict that listings carry in place
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from dynashard.errors import UndecodableItemError
 from dynashard.schema import EXPIRES_AT, MAX_SHARDS, MOVED_TO, PK, REV, SK, TYPE
@@ -18,8 +19,7 @@ MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError)
 """What reading an attribute raises that is not in DynamoDB's JSON, or of another type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Undecodable:
+class Undecodable(Struct, frozen=True):
     """A stored item that does not fit its entity, so it is left out.
 
     Attributes:

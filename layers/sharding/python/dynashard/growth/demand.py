@@ -4,8 +4,10 @@ Counting starts with a throttle and ends a minute after the last one. Before tha
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dynashard.errors import ConditionFailedError, DynashardError, ThrottledError
 from dynashard.schema import INDEX_SLOTS, PK, index_pk
@@ -39,8 +41,7 @@ class Place(NamedTuple):
     writing: bool
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Tally:
+class Tally(Struct, eq=False):
     """Requests at one place in one window.
 
     Attributes:

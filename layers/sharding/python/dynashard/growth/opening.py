@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.entity.registry import REGISTRY
 from dynashard.errors import ThrottledError
@@ -67,8 +69,7 @@ class GrowthOptions:
         return [each.model for each in REGISTRY.values()] if self.entities is None else self.entities
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
+class Tables(Struct, frozen=True, kw_only=True):
     """Where counts grow: the connection, the tables, and the times of this process, in seconds.
 
     `clocks` is what all processes assume about clocks where counts depend on the time of keys.

@@ -4,8 +4,10 @@ DynamoDB compares texts by their UTF-8 bytes, which is the order of Python's str
 """
 
 import sys
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dynashard.schema import MAX_SORT_KEY_BYTES
 
@@ -14,8 +16,7 @@ _BEFORE_SURROGATES: Final = "\ud7ff"
 _AFTER_SURROGATES: Final = "\ue000"
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The sort keys from `low` to `high`; None leaves a side open, `*_open` leaves the bound itself out."""
 
     low: str | None = None

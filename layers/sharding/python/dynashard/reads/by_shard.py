@@ -9,10 +9,11 @@ are long; when one of them ends, the next shard begins.
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from math import ceil
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from dynashard.reads.fetch import Fetch, States
 from dynashard.reads.layout import Layout, OvertakenError

@@ -10,7 +10,6 @@ import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -111,12 +110,19 @@ def _packed(raw: bytes) -> bytes:
 
 
 def _signer_of(keys: Sequence[str]) -> "Signer":
-    from itsdangerous import Signer  # noqa: PLC0415 - only for cursors
+    from itsdangerous.signer import Signer, SigningAlgorithm  # noqa: PLC0415 - only for cursors
 
     if isinstance(keys, str):
         raise ConfigurationError("cursor_keys is a text; write a list of texts, the newest first")
     if not keys or any(len(key.encode()) < MIN_KEY_BYTES for key in keys):
         raise ConfigurationError(f"cursors need signing keys of at least {MIN_KEY_BYTES} bytes each")
+
+    class Sha256(SigningAlgorithm):
+        """HMAC by one call, which takes a fourth of the time of an object."""
+
+        def get_signature(self, key: bytes, value: bytes) -> bytes:
+            return hmac.digest(key, value, "sha256")
+
     # The keys are derived as the signer would for each cursor again.
-    derived = [hmac.digest(key.encode(), _SALT, sha256) for key in reversed(keys)]
-    return Signer(derived, key_derivation="none", digest_method=sha256)
+    derived = [hmac.digest(key.encode(), _SALT, "sha256") for key in reversed(keys)]
+    return Signer(derived, key_derivation="none", algorithm=Sha256())

@@ -7,10 +7,10 @@ that were updated shortly before they were returned.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct, field
 from xxhash import xxh64_digest
 
 from dynashard.transport.interface import Wire
@@ -24,8 +24,7 @@ _HASH_BYTES: Final = 6
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Dedup:
+class Dedup(Struct):
     """Drops copies from one listing: each value of the stored `attribute` is returned once.
 
     Attributes:

@@ -2,10 +2,10 @@
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from msgspec.structs import replace
 from xxhash import xxh64_digest
 
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey, plain_types

@@ -12,9 +12,10 @@ which these are, and no shard's own turn is kept.
 
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, inf, sqrt
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from dynashard.reads.scale import BEYOND_ALL, Scale, scale_of
 
@@ -45,8 +46,7 @@ class Ahead(NamedTuple):
     beyond: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fences:
+class Fences(Struct, frozen=True):
     """What a page has learned about the sort keys after it.
 
     Attributes:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from time import time
 from typing import Any, cast
+
+from msgspec import Struct, field
 
 from dynashard.errors import QueryTooWideError
 from dynashard.reads.allowance import Allowance, current_allowance
@@ -24,8 +25,7 @@ States = Sequence[Positions] | None
 """The positions of a listing in each logical partition; None before the first page, and after the last."""
 
 
-@dataclass(slots=True)
-class Fetch:
+class Fetch(Struct):
     """The requests of one call of a listing, within the call's budget and the request's allowance.
 
     Attributes:

@@ -1,8 +1,11 @@
 """Filter expressions: conditions on fields that DynamoDB applies after reading. They save answers, not read units."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidQueryError
@@ -72,8 +75,7 @@ def _is_condition(given: Any) -> bool:
     return isinstance(given, tuple | list) and len(given) == _PARTS and all(isinstance(part, str) for part in given[:2])
 
 
-@dataclass(frozen=True, slots=True)
-class FilterExpression:
+class FilterExpression(Struct, frozen=True):
     """Filters as DynamoDB takes them; `terms` are the same for items that the layer filters itself."""
 
     text: str

@@ -1,32 +1,22 @@
 """Listings by the first fields of a sort key: the text with which all keys begin that have their values."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
+from msgspec.structs import replace
+
 from dynashard.errors import InvalidKeyError
-from dynashard.keys import KeyTemplate, TemplateField
-
-
-def first_fields(template: KeyTemplate) -> tuple[str, ...]:
-    """Return the first fields whose values alone decide how a key begins: each ends before the next starts."""
-    names: list[str] = []
-    for place, part in enumerate(template.parts):
-        if isinstance(part, TemplateField):
-            if not (part.after or part.width is not None or place == len(template.parts) - 1):
-                break
-            names.append(part.name)
-    return tuple(names)
+from dynashard.keys import KeyTemplate
 
 
 def text_of_first_fields(template: KeyTemplate, values: Mapping[str, Any]) -> str:
     """Return the text with which exactly those keys begin whose first fields have these values.
 
     `{team}#shift_{id}` with a team is `t1#shift_`; with all fields it is the key itself. `values` are those of the
-    first one, two, ... of `first_fields`; others raise `InvalidKeyError`, as does what `KeyTemplate.render` refuses.
+    first one, two, ... of the template's `first_fields`; others raise `InvalidKeyError`, as does what `render` refuses.
     """
-    fields = first_fields(template)
+    fields = template.first_fields
     for name in values:
         if name not in fields:
             raise InvalidKeyError(f"{name} is not one of the first fields of the key", field=name)

@@ -7,10 +7,12 @@ and its positions afterwards.
 
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from math import ceil, inf, sqrt
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dynashard.entity import IndexDefinition
 from dynashard.errors import InvalidCursorError
@@ -35,8 +37,7 @@ class OvertakenError(Exception):
     """The layout has changed, or items have moved: the read must be repeated under the new layout."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The shards of a logical partition under one view, in the order in which they are read, and how.
 
     Attributes:

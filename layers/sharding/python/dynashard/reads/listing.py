@@ -2,9 +2,11 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec.structs import replace
 
 from dynashard.codec import item_size
 from dynashard.entity import Entity, EntityDefinition, Undecodable, definition

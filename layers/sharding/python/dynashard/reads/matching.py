@@ -3,16 +3,16 @@
 import operator
 from base64 import b64decode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 _ORDERED: Final = frozenset({"S", "N", "B"})
 _MEMBER_TYPES: Final = {"SS": "S", "NS": "N", "BS": "B"}
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """One condition on a stored attribute; `value` is in DynamoDB JSON."""
 
     attribute: str

@@ -7,8 +7,9 @@ comes to a shard at the sort key where reading has arrived was read in the shard
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from dynashard.reads.sources import Chunk, Group, Reading, StreamRead
 from dynashard.transport.interface import Wire

@@ -1,8 +1,9 @@
 """Items that move while they are listed: relocation markers are followed, and items at their old homes moved."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import EngineError, UnprocessedError
@@ -13,8 +14,7 @@ from dynashard.repository.batch import Reading, StoredKey, stored_key
 from dynashard.repository.conditions import is_damaged
 from dynashard.repository.follow_markers import Pair, StoredItems
 from dynashard.repository.late import bring_home
-from dynashard.repository.phase_table import settling
-from dynashard.routing import logical_partition_of
+from dynashard.routing import logical_partition_of, settling
 from dynashard.schema import MOVED_TO, PK, REV, SK
 from dynashard.transport.interface import Call, Wire
 
@@ -25,8 +25,7 @@ Send = Callable[[Sequence[Call]], list[Wire]]
 """Sends calls at the same time; raises `OvertakenError` if their layouts no longer hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class MovedItems:
+class MovedItems(Struct, frozen=True):
     """Finds the items that markers lead to.
 
     Attributes:

@@ -18,10 +18,12 @@ gathered, the page ends short; it never mixes two.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from math import ceil, inf
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dynashard.codec import item_size
 from dynashard.reads.by_shard import FILTERED_READ
@@ -45,8 +47,7 @@ _Place = tuple[str, float]
 """A sort key and the rank of a source, by which the merge sorts: keys by direction, ranks always upwards."""
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """One sorted run of the merge: a source while a page is gathered.
 
     `state` are the positions in its partition. `rank` is its number among the sources of all partitions. When it has

@@ -9,8 +9,10 @@ A set of virtual shards is a bit mask. Work and memory grow with the positions t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dynashard.reads.sources import Position
 
@@ -22,8 +24,7 @@ DONE: Final = Position("")
 """The position after the last item of a virtual shard; no stored sort key is empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Positions:
+class Positions(Struct, frozen=True):
     """Positions of all virtual shards.
 
     Attributes:

@@ -1,12 +1,15 @@
 """The query of a listing, checked."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Final, TypedDict
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidQueryError
@@ -51,8 +54,7 @@ class Budget:
         return consumed.requests < self.requests and consumed.read_units < self.read_units
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True, dict=True):
     """A checked listing of a logical partition, or of several. `Collection.list` and its siblings take these arguments.
 
     Attributes:
@@ -95,15 +97,15 @@ class Query:
     budget: Budget = Budget()
     distinct: str | None = None
     strict: bool = False
-    _named: Mapping[str, Mapping[str, Any]] = field(init=False, repr=False, compare=False)
-    """The fields of each logical partition, by its stored name."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_named", _named(self))
-        object.__setattr__(self, "filters", filters_of(self.filters))
+        # What is not a partition is refused first.
+        _ = self._named
+        force_setattr(self, "filters", filters_of(self.filters))
         if isinstance(self.fields, str):
             raise InvalidQueryError(f"fields is {self.fields!r}; write a list, [{self.fields!r}]", field="fields")
-        object.__setattr__(self, "fields", None if self.fields is None else tuple(self.fields))
+        if self.fields is not None:
+            force_setattr(self, "fields", tuple(self.fields))
         if isinstance(self.limit, bool) or not isinstance(self.limit, int) or not 1 <= self.limit <= MAX_LIMIT:
             message = f"limit is {self.limit!r}; it must be a number from 1 to {MAX_LIMIT}"
             raise InvalidQueryError(message, field="limit")
@@ -133,7 +135,12 @@ class Query:
         """The slot of the index, such as `GSI1`; None for the table."""
         return None if self.index is None else self.entity.indexes[self.index].slot
 
-    @property
+    @cached_property
+    def _named(self) -> Mapping[str, Mapping[str, Any]]:
+        """The fields of each logical partition, by its stored name."""
+        return _named(self)
+
+    @cached_property
     def partitions(self) -> tuple[str, ...]:
         """The logical partitions, sorted, so that a cursor is valid in whatever order they are named."""
         return tuple(self._named)
@@ -143,7 +150,7 @@ class Query:
         """Whether more than one logical partition is listed."""
         return len(self._named) > 1
 
-    @property
+    @cached_property
     def bounds(self) -> Bounds:
         """The range of sort keys."""
         return Bounds.of(prefix=self.prefix, start=self.start, end=self.end)

@@ -7,13 +7,14 @@ would step over many keys.
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 from math import prod
 from string import ascii_lowercase, ascii_uppercase, digits
 from sys import maxunicode
 from typing import Final
+
+from msgspec import Struct
 
 BEYOND_ALL: Final = chr(maxunicode) * 257
 """A text that comes after all sort keys."""
@@ -37,8 +38,7 @@ _PLACES: Final = 32
 """How many places count at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """How sort keys with a common beginning are numbered. Numbers never fall as keys rise.
 
     Attributes:

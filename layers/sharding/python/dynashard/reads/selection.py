@@ -11,7 +11,7 @@ from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.keys import KeyTemplate
 from dynashard.nearest import hint
-from dynashard.reads.first_fields import first_fields, text_of_first_fields
+from dynashard.reads.first_fields import text_of_first_fields
 from dynashard.reads.query import Order, Query, QueryArguments
 
 OPTIONS: Final = frozenset({*QueryArguments.__annotations__, "reverse"})
@@ -82,8 +82,10 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
         InvalidQueryError: an unknown argument or field, with the nearest valid name; fields that select no listing.
         InvalidKeyError, InvalidValueError: as of `Query`.
     """
-    options = {name: value for name, value in arguments.items() if name in OPTIONS}
-    fields = {name: value for name, value in arguments.items() if name not in OPTIONS}
+    options: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
+    for name, value in arguments.items():
+        (options if name in OPTIONS else fields)[name] = value
     _reverse(options)
     for name in fields:
         if name not in entity.model.model_fields:
@@ -116,7 +118,7 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
 def _takes(listed: Listed, given: set[str], filters: Collection[str]) -> bool:
     partition = set(listed.partition.fields)
     rest = given - partition - set(filters)
-    return partition <= given and rest == set(first_fields(listed.sort)[: len(rest)])
+    return partition <= given and rest == set(listed.sort.first_fields[: len(rest)])
 
 
 def _reverse(options: dict[str, Any]) -> None:
@@ -157,7 +159,7 @@ def _require_selected(
     entity: EntityDefinition[Any], listed: Listed, given: Mapping[str, Any], sort: Mapping[str, Any]
 ) -> None:
     """Refuse fields that are not of the selected listing, with the listings that there are."""
-    unknown = [name for name in sort if name not in first_fields(listed.sort)]
+    unknown = [name for name in sort if name not in listed.sort.first_fields]
     if not unknown:
         return
     name = unknown[0]
@@ -175,4 +177,4 @@ def _require_selected(
 
 
 def _fields(listed: Listed) -> str:
-    return " and ".join([*listed.partition.fields, *first_fields(listed.sort)])
+    return " and ".join([*listed.partition.fields, *listed.sort.first_fields])

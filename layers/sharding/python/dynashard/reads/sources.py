@@ -4,10 +4,11 @@ Where a source continues is a keyset position: the last sort key, and in an inde
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import inf
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from dynashard.placement import Placement
 from dynashard.reads.bounds import Bounds
@@ -73,8 +74,7 @@ class Position(NamedTuple):
         return 2 * (len(self.seen) + (self.item is not None))
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One stored partition key: the shard with this number, counted from 0.
 
     Its items lie between the bounds `range`; None if they may lie anywhere.
@@ -85,8 +85,7 @@ class Source:
     range: Bounds | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Shards of an index among which entries move: read as one source.
 
     An entry moves only to a later one of the `sources`, and never between two of the same wave. `waves` says how many
@@ -125,8 +124,7 @@ def queries_of(streams: Iterable[Stream]) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRead:
+class StreamRead(Struct, frozen=True):
     """A read of at most `limit` items of a stream of partition `part` after `start`, in `bounds` or the listing's."""
 
     source: Stream
@@ -136,8 +134,7 @@ class StreamRead:
     part: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """The stored items, and markers of moved items, that a read returned; `last` is None at the stream's end.
 
     If a reader has put other things in place of the items, `end` is the position of the last of them, and `tied` are
@@ -154,8 +151,7 @@ Convert = Callable[["Reading", StreamRead], Reader]
 """Returns the reader of a read's answer, which puts a `Chunk` in place of the items, perhaps of other things."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """How every source of a listing is read: builds Query requests, and reads their answers.
 
     `visible` returns whether readers may see a stored item, for which it looks at the attributes `needed`. `fields` are

@@ -1,15 +1,17 @@
 """One round of BatchGetItem or BatchWriteItem requests, and what DynamoDB leaves unprocessed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError, InputError, ThrottledError, TransactionConflictError
 from dynashard.repository.retry_policy import BatchOperation, Unfinished, read_rounds
 from dynashard.repository.store import Store
-from dynashard.repository.write import Write
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 from dynashard.transport.interface import Call, Reader, Wire
+
+if TYPE_CHECKING:
+    from dynashard.repository.write import Write
 
 AT_A_TIME: Final = 16
 _GET_LIMIT: Final = 100
@@ -98,7 +100,7 @@ def get_all(
     return found
 
 
-def write_once(store: Store, writes: Mapping[StoredKey, Write]) -> Unfinished[StoredKey]:
+def write_once(store: Store, writes: "Mapping[StoredKey, Write]") -> Unfinished[StoredKey]:
     """Put and delete items, each at its stored key and without its conditions. Returns what is not proved to be done.
 
     Each request has an outcome of its own: a write that succeeded is not repeated because another was throttled, which
@@ -126,7 +128,7 @@ def write_once(store: Store, writes: Mapping[StoredKey, Write]) -> Unfinished[St
 
 
 def _answers(
-    store: Store, writes: Mapping[StoredKey, Write], parts: Sequence[Sequence[StoredKey]]
+    store: Store, writes: "Mapping[StoredKey, Write]", parts: Sequence[Sequence[StoredKey]]
 ) -> list[tuple[Sequence[StoredKey], Wire | DynashardError]]:
     """Send a request for each part; return each part with its answer or error."""
     calls = [
@@ -141,7 +143,7 @@ def chunks(members: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (members[at : at + size] for at in range(0, len(members), size))
 
 
-def _action(key: StoredKey, write: Write) -> Wire:
+def _action(key: StoredKey, write: "Write") -> Wire:
     if write.item is None:
         return {"DeleteRequest": {"Key": wire_key(key)}}
     return {"PutRequest": {"Item": {**wire_key(key), **write.item, **write.kept}}}

@@ -6,8 +6,9 @@ epoch seconds throughout.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from dynashard.entity import UNREVISED, expiry, marked_count, marker_problem, revision_in
 from dynashard.errors import AlreadyExistsError, NotFoundError, RevisionMismatchError, UndecodableItemError
@@ -16,8 +17,7 @@ from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK
 _GONE: Final = f"attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A condition expression with its values and names. To be joined by `&`, an OR must be in parentheses."""
 
     expression: str

@@ -16,11 +16,9 @@ from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import Reading, StoredKey, get_all, wire_key
 from dynashard.repository.conditions import is_damaged, is_live, is_marker, moved_to
 from dynashard.repository.follow_markers import Pair, StoredItems
-from dynashard.repository.late import bring_home, stored_at, view_ended
-from dynashard.repository.phase_table import settling
 from dynashard.repository.retry_policy import unsettled
-from dynashard.repository.store import Store
-from dynashard.routing import Places, home
+from dynashard.repository.store import Store, view_ended
+from dynashard.routing import Places, home, settling
 from dynashard.topology import Phase
 from dynashard.transport.interface import Wire
 
@@ -115,6 +113,8 @@ class _Lookup:
                 markers[key] = None
                 continue
             if settling(places) and not is_marker(item) and not is_live(item, now):
+                from dynashard.repository.late import bring_home, stored_at  # noqa: PLC0415 - it is made of writes
+
                 item, place = stored_at(self._store, places.old, key.sort), places.old
                 if is_live(item, self._store.now()):
                     item = item and bring_home(self._store, item, places)

@@ -16,12 +16,12 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import BATCH_WRITE, StoredKey, write_once
 from dynashard.repository.conditions import Condition
-from dynashard.repository.late import Late, answered_late, confirm, next_after, view_ended
+from dynashard.repository.late import Late, answered_late, confirm, next_after
 from dynashard.repository.markers import create_with_marker
 from dynashard.repository.phase_table import Encountered, How, Next, plan
 from dynashard.repository.replacement import replacing
 from dynashard.repository.retry_policy import Unfinished, map_concurrently, run_rounds, unsettled
-from dynashard.repository.store import Store, write_operation
+from dynashard.repository.store import Store, view_ended, write_operation
 from dynashard.repository.write import Done, Kind, Write, send
 from dynashard.routing import Places
 

@@ -6,8 +6,7 @@ from typing import Any, Protocol, TypeVar
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.repository.batches import Batches
 from dynashard.repository.projection import Part
-from dynashard.repository.repository import Written
-from dynashard.repository.store import Companion, KeyLike
+from dynashard.repository.store import Companion, KeyLike, Written
 
 E = TypeVar("E", bound=Entity)
 

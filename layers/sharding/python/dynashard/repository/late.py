@@ -23,7 +23,7 @@ from dynashard.repository.batch import stored_key, wire_key
 from dynashard.repository.conditions import is_live, is_marker, unchanged
 from dynashard.repository.markers import marking, relocation, unmarking
 from dynashard.repository.phase_table import Encountered, Next
-from dynashard.repository.store import Store
+from dynashard.repository.store import Store, view_ended
 from dynashard.repository.write import Kind, Write
 from dynashard.routing import Places, home
 from dynashard.schema import MOVED_FROM, PK, REV
@@ -109,11 +109,6 @@ def answered_late(operation: str) -> OutcomeUnknownError:
         "the write took effect. Read the item before you decide.",
         operation=operation,
     )
-
-
-def view_ended(store: Store, places: Places) -> bool:
-    """Whether the view under which a request was sent has ended, now that it is answered. Costs nothing."""
-    return store.runtime.clock() > places.view.expires
 
 
 def confirm(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.conditions import is_live, is_marker, moved_to
-from dynashard.routing import Places, home
+from dynashard.routing import Places, home, settling
 from dynashard.topology import Phase
 
 Stored = Mapping[str, Any] | None
@@ -56,11 +56,6 @@ class Target(NamedTuple):
 
     place: str
     how: How
-
-
-def settling(places: Places) -> bool:
-    """Whether a live item of the key may still be at its old home."""
-    return places.moving and places.view.phase is Phase.SETTLE
 
 
 def plan(places: Places, *, creates: bool, followed: bool = False) -> Target:

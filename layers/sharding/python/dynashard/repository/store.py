@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
 from os import urandom
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ThrottledError
 from dynashard.repository.retry_policy import RetryPolicy
-from dynashard.routing import Router
+from dynashard.routing import Places, Router
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.deadline import LONGEST_OPERATION, begin, end, require_time
 from dynashard.transport.interface import Transport, Wire
@@ -35,6 +35,13 @@ Companion = Callable[[Entity, int], Wire]
 It is called with the item as it will be stored, and the shard count that decides its place. For the same arguments it
 returns the same action. If the condition of the action fails, the transaction ends with `ConditionFailedError`.
 """
+
+
+class Written(NamedTuple, Generic[E]):
+    """A stored item, and whether its key had no live item before."""
+
+    item: E
+    created: bool
 
 
 class ExactlyOnce(Protocol):
@@ -134,3 +141,8 @@ def _bounded(method: Callable[Concatenate[S, P], R], *, reserve: bool) -> Callab
             end(token)
 
     return bounded
+
+
+def view_ended(store: Store, places: Places) -> bool:
+    """Whether the view under which a request was sent has ended, now that it is answered. Costs nothing."""
+    return store.runtime.clock() > places.view.expires

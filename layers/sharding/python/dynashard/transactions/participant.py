@@ -22,9 +22,10 @@ from dynashard.repository.conditions import is_live, refusal
 from dynashard.repository.evidence import wrote
 from dynashard.repository.late import Late, confirm, next_after
 from dynashard.repository.markers import create_with_marker, none_alive
-from dynashard.repository.phase_table import Encountered, How, Next, Target, plan, settling
+from dynashard.repository.phase_table import Encountered, How, Next, Target, plan
 from dynashard.repository.store import Store
 from dynashard.repository.write import Kind
+from dynashard.routing import settling
 from dynashard.transactions.prepared import Prepared, StepWrites
 from dynashard.transactions.steps import Step
 from dynashard.transport.interface import Wire

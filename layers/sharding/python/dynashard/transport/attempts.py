@@ -13,8 +13,9 @@ Botocore's own retries are off: they repeat every write after every failure.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from dynashard.errors import (
     ConditionFailedError,
@@ -75,8 +76,7 @@ class RetryQuota:
                 self._left = min(self._most, self._left + (_RETRY_COST if retries else 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Attempts:
+class Attempts(Struct, frozen=True):
     """How often one request is sent: exponential backoff with full jitter, which ends before the operation's deadline.
 
     Attributes:
@@ -108,8 +108,7 @@ class Attempts:
                 return answer
 
 
-@dataclass(slots=True)
-class RetryState:
+class RetryState(Struct):
     """The attempts of one request, decided without sending or waiting; `number` is that of the one under way."""
 
     rules: Attempts

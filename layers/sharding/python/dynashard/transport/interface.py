@@ -10,6 +10,8 @@ from enum import Enum, auto
 from threading import Lock
 from typing import Any, Final, NamedTuple, Protocol
 
+import msgspec
+
 from dynashard.errors import ConfigurationError, DynashardError
 from dynashard.transport.deadline import LONGEST_OPERATION, require_time
 
@@ -138,8 +140,7 @@ def answers_of(outcomes: Iterable[Wire | DynashardError]) -> list[Wire]:
     return answers
 
 
-@dataclass(slots=True)
-class Consumed:
+class Consumed(msgspec.Struct):
     """Capacity units that requests consumed, and the number of requests."""
 
     read_units: float = 0.0
@@ -171,20 +172,19 @@ def consumed_of(operation: str, answer: Mapping[str, Any]) -> Consumed:
 _KEPT_KEYS: Final = 100
 
 
-@dataclass(slots=True)
-class Meter:
+class Meter(msgspec.Struct):
     """What was consumed while it was in force, and how often each throttle reason was met, retries included.
 
     `undecodable` is the number of stored items that were left out because they do not fit their entity, and
     `undecodable_keys` are the stored keys of the first of them.
     """
 
-    consumed: Consumed = field(default_factory=Consumed)
-    throttles: dict[str, int] = field(default_factory=dict)
+    consumed: Consumed = msgspec.field(default_factory=Consumed)
+    throttles: dict[str, int] = {}
     queries: int = 0
     undecodable: int = 0
-    undecodable_keys: list[tuple[str, str]] = field(default_factory=list)
-    _lock: Lock = field(default_factory=Lock, repr=False)
+    undecodable_keys: list[tuple[str, str]] = []
+    _lock: Lock = msgspec.field(default_factory=Lock)
 
     def record(self, operation: str, consumed: Consumed) -> None:
         """Count one answered request."""

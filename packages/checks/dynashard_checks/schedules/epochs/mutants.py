@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
+from msgspec import structs
+
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.key_clock import KeyClock
 from dynashard.key_time import TimeForm
@@ -34,7 +36,7 @@ def _not_early(stack: ExitStack) -> None:
     settle = controller._Controller._settle
 
     def late(self: Any, resize: Any, entry: Epoch, form: TimeForm) -> Any:
-        return settle(self, resize, entry, replace(form, _units_of=lambda _first: _ALWAYS_IN_TIME))
+        return settle(self, resize, entry, structs.replace(form, _units_of=lambda _first: _ALWAYS_IN_TIME))
 
     stack.enter_context(patch.object(controller._Controller, "_settle", late))
 
