@@ -31,5 +31,6 @@ def importable(root: Path) -> None:
 
 
 def environment_for(root: Path) -> dict[str, str]:
-    """Return the variables by which another process imports them."""
-    return {"PYTHONPATH": os.pathsep.join(python_path(root))}
+    """Return the variables by which another process imports them, after what this one was given, as here."""
+    given = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([*filter(None, [given]), *python_path(root)])}

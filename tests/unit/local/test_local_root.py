@@ -1,6 +1,7 @@
 """The backend is the one around the working directory, and its own templates come before those of the package."""
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,6 +49,32 @@ def test_a_command_that_reads_settings_names_the_folder_without_them(
 
     with pytest.raises(CommandError, match=r"run this in the folder of a backend"):
         backend_context()
+
+
+def test_another_process_imports_first_what_this_one_was_given(
+    backend: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = tmp_path_factory.mktemp("given")
+    for folder in (given, backend / "layers" / "domain" / "python"):
+        (folder / "domain").mkdir(parents=True)
+        (folder / "domain" / "__init__.py").touch()
+    code = "import domain; print(domain.__file__)"
+
+    def imported() -> Path:
+        done = subprocess.run(  # noqa: S603 - our own interpreter
+            [sys.executable, "-c", code],
+            env=local.environment_for(backend),
+            cwd="/",
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return Path(done.stdout.strip()).parents[1]
+
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert imported() == backend / "layers" / "domain" / "python"
+    monkeypatch.setenv("PYTHONPATH", str(given))
+    assert imported() == given
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}"])
