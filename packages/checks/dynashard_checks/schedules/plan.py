@@ -84,6 +84,11 @@ class Plan:
     some_expire: bool
     late: bool
 
+    @property
+    def rewrite(self) -> bool | None:
+        """Whether a resize of an index asks for its entries to be rewritten: every other one does."""
+        return True if self.scope.index is not None and self.seed % 2 else None
+
 
 def planned(seed: int, kind: str | None = None, stages: int | None = None, *, late: bool | None = None) -> Plan:
     """Draw the plan of a seed.

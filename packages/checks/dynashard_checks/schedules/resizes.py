@@ -71,6 +71,7 @@ class Resize:
         to: the count after the resize.
         kills: kills its processes.
         begun: whether the resize was requested before the clients started.
+        rewrite: whether the entries of an index are to be rewritten; None leaves it to the resharder.
         tasks: the tasks that were open at the last advance. Movers may work on tasks that are done.
         due: when the controller advances the resize again.
         stage: how many phases and times of work the resize has reached.
@@ -87,6 +88,7 @@ class Resize:
     to: int
     kills: Kills
     begun: bool
+    rewrite: bool | None = None
     tasks: tuple[int, ...] = ()
     over: bool = False
     refused: list[str] = field(default_factory=list)
@@ -120,7 +122,7 @@ class Resize:
 
     def run_to_stage(self, actor: Actor, *, stages: int) -> None:
         """Request the resize, and advance it to a stage before other actors start."""
-        self._retry(actor, lambda resharder: resharder.start(self.scope, self.to, survey=False))
+        self._retry(actor, lambda resharder: resharder.start(self.scope, self.to, survey=False, rewrite=self.rewrite))
         while self.stage < stages and not self.over:
             step = self._attempt(actor, self._advance) or {}
             self._count_stage(step)
@@ -134,7 +136,9 @@ class Resize:
         """Run the controller, which starts the resize and publishes its phases."""
         if not self.begun:
             survey = actor.random.random() < SURVEY_SHARE
-            self._retry(actor, lambda resharder: resharder.start(self.scope, self.to, survey=survey))
+            self._retry(
+                actor, lambda resharder: resharder.start(self.scope, self.to, survey=survey, rewrite=self.rewrite)
+            )
         self._pass_turns(actor)
         self._await_early_clients(actor)
         while not self.over:
