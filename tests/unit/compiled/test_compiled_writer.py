@@ -212,6 +212,23 @@ def test_it_has_them_for_every_odd_value_of_every_field(model: type[Entity]) -> 
     assert not different
 
 
+@pytest.mark.parametrize("value", [None, "x"])
+@pytest.mark.parametrize("model", [Plain, Unusual, Bare])
+def test_it_has_them_for_an_unknown_attribute_in_place_of_any_field(model: type[Entity], value: str | None) -> None:
+    usual = next(item for item, _ in MADE if type(item) is model)
+    different = []
+    for name in model.model_fields:
+        item = usual.model_copy()
+        del item.__dict__[name]
+        item.__dict__["unknown"] = value
+        made = outcome(model, item)
+        with step_by_step(definition(model)):
+            if made != outcome(model, item):
+                different.append(name)
+
+    assert not different
+
+
 TYPES: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text("ab-_#", max_size=4),
     int: st.integers(-20, 20),

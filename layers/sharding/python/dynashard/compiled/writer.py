@@ -87,7 +87,9 @@ def item_writer(entity: Declared, rule: Placement, classes_of: Callable[[Any], f
     source = _Source(Function("values, key, stamp, created, revision, counts", __name__, _UNKNOWN), whole=True)
     use = source.function.use
     stamps = dict.fromkeys(entity.updated_fields, "stamp") | dict.fromkeys(entity.created_fields, "created")
-    source.lines.append(f"if len(values) != {len(entity.model.model_fields)}: return None")
+    # Every field is looked up below but those that get a time, so as many values as fields are the fields.
+    missing = "".join(f" or {name!r} not in values" for name in stamps)
+    source.lines.append(f"if len(values) != {len(entity.model.model_fields)}{missing}: return None")
     if stamps:
         source.lines.append(f"stamped = {use(_LastTime().text)}(stamp)")
     for name, field in entity.model.model_fields.items():
