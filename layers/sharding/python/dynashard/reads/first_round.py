@@ -1,6 +1,6 @@
-"""How many items the first round of an ordered page reads from each source."""
+"""How many items the first round of an ordered page reads from each source, and how far the second reads."""
 
-from math import ceil, sqrt
+from math import ceil, exp, sqrt
 from typing import Final
 
 from dynashard.reads.by_shard import FILTERED_READ
@@ -34,6 +34,19 @@ def first_limit(limit: int, sources: int, item_bytes: float | None, *, filtered:
     most = max(1, int(MAX_ROUND_BYTES / sources / item_bytes))
     filled = min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
     return min(filled * 4, FILTERED_READ) if filtered else min(filled, ceil(share + 6 * sqrt(share)))
+
+
+def read_ahead(limit: int, known: int, item_bytes: float | None) -> int:
+    """Return up to which of the known items, by its place in the order, round 2 reads where it reads beyond H.
+
+    If all known items are the first ones of their sources, a part 1 - exp(-n) of them comes before the key up to which
+    a source has n items on average. Of small items n fills a block, so that few sources have none up to that key. A
+    source that has none gets its fence there, and the page that comes to many fences at one key has to read them all.
+    """
+    least = (limit + known) // 2
+    if item_bytes is None:
+        return least - 1
+    return max(least, round(known * (1 - exp(-BLOCK_BYTES / item_bytes)))) - 1
 
 
 def _least_billed(share: float) -> int:
