@@ -39,9 +39,9 @@ def first_limit(limit: int, sources: int, item_bytes: float | None, *, filtered:
 def read_ahead(limit: int, known: int, item_bytes: float | None) -> int:
     """Return up to which of the known items, by its place in the order, round 2 reads where it reads beyond H.
 
-    If all known items are the first ones of their sources, a part 1 - exp(-n) of them comes before the key up to which
-    a source has n items on average. Of small items n fills a block, so that few sources have none up to that key. A
-    source that has none gets its fence there, and the page that comes to many fences at one key has to read them all.
+    `item_bytes` is the size of small items if round 1 read one of each source; None otherwise. A source that has none
+    up to that key gets its fence there, and a page that comes to many fences at one key reads them all. So n items of
+    a source should come before it, as many as fill a block. A part 1 - exp(-n) of all first items does, then.
     """
     least = (limit + known) // 2
     if item_bytes is None:

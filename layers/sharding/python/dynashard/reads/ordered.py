@@ -144,7 +144,7 @@ def list_ordered(
         if last is not None:
             # What was left out is read beyond H, so that the next page knows where it goes on. Of small items all are:
             # the next item is in the block that is billed anyway.
-            ahead = read_ahead(limit, len(ranked), stored if beyond else None)
+            ahead = read_ahead(limit, len(ranked), stored if beyond and asked == 1 else None)
             bound, further = (reading.position(ranked[n][1]).sort for n in (limit - 1, ahead))
         bounds = [further if beyond or run.reached is None else bound for run in behind]
         try:
