@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dynashard import Collection, Dynashard, created_at, new_id
+from dynashard import Collection, Dynashard, Page, created_at, new_id
 from dynashard.entity import Entity, Index, Key, Registry, Shards
 from dynashard.reads.first_round import first_limit
 from dynashard.runtime import Runtime
@@ -259,6 +259,33 @@ def test_a_page_20_seconds_later_skips_shards_unless_an_update_can_move_items(
 
     assert (len(first), len(second)) == (10, 10)
     assert (second.consumed.requests < 64) is keeps
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_each_page_of_somebody_who_reads_slowly_takes_at_most_40_units_at_256_shards(world: World, seed: int) -> None:
+    # The first page queries all shards, and most fences of the next ones are from it: 51 and 73 units for the fifth
+    # page when all of these stood at one key.
+    of, random, now = f"slow{seed}", Random(seed), [NOW.timestamp()]
+    world.counts = Counts(256)
+    db = Dynashard(
+        world.transport,
+        table=world.table,
+        cursor_keys=CURSOR_KEYS,
+        topology=world.counts,
+        runtime=Runtime(lambda: now[0]),
+    )
+    notes = db.collection(Note)
+    stored = [Note(tenant=of, id=f"{random.random():.15f}", text="x" * 891) for _ in range(1_000)]
+    notes.batch_write(put=stored)
+    pages, cursor = list[Page[Note]](), None
+    for _ in range(9):
+        pages.append(notes.list({"tenant": of}, order="ordered", limit=PAGE, cursor=cursor))
+        cursor = pages[-1].cursor
+        now[0] += 20
+
+    assert [item.id for page in pages for item in page] == sorted(note.id for note in stored)[: 9 * PAGE]
+    assert pages[0].consumed.read_units <= 160
+    assert max(page.consumed.read_units for page in pages[1:]) <= 40
 
 
 @pytest.mark.parametrize("limit", [20, 50])

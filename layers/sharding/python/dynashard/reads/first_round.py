@@ -1,6 +1,6 @@
-"""How many items the first round of an ordered page reads from each source."""
+"""How many items the first round of an ordered page reads from each source, and how far the second reads."""
 
-from math import ceil, sqrt
+from math import ceil, exp, sqrt
 from typing import Final
 
 from dynashard.reads.by_shard import FILTERED_READ
@@ -34,6 +34,19 @@ def first_limit(limit: int, sources: int, item_bytes: float | None, *, filtered:
     most = max(1, int(MAX_ROUND_BYTES / sources / item_bytes))
     filled = min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
     return min(filled * 4, FILTERED_READ) if filtered else min(filled, ceil(share + 6 * sqrt(share)))
+
+
+def read_ahead(limit: int, known: int, item_bytes: float | None) -> int:
+    """Return up to which of the known items, by its place in the order, round 2 reads where it reads beyond H.
+
+    `item_bytes` is the size of small items if round 1 read one of each source; None otherwise. A source that has none
+    up to that key gets its fence there, and a page that comes to many fences at one key reads them all. So n items of
+    a source should come before it, as many as fill a block. A part 1 - exp(-n) of all first items does, then.
+    """
+    least = (limit + known) // 2
+    if item_bytes is None:
+        return least - 1
+    return max(least, round(known * (1 - exp(-BLOCK_BYTES / item_bytes)))) - 1
 
 
 def _least_billed(share: float) -> int:

@@ -31,7 +31,7 @@ from dynashard.reads.dedup import Dedup
 from dynashard.reads.epoch_sources import EpochSources
 from dynashard.reads.fences import ENDED, LIFE_SECONDS, MOVING_LIFE_SECONDS, Ahead, Fences, fences_after, turn_of
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.first_round import BLOCK_BYTES, LARGE_BYTES, first_limit
+from dynashard.reads.first_round import BLOCK_BYTES, LARGE_BYTES, first_limit, read_ahead
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
 from dynashard.reads.sources import Chunk, Position, Reading, Stream, StreamRead
@@ -144,7 +144,8 @@ def list_ordered(
         if last is not None:
             # What was left out is read beyond H, so that the next page knows where it goes on. Of small items all are:
             # the next item is in the block that is billed anyway.
-            bound, further = (reading.position(ranked[n][1]).sort for n in (limit - 1, (limit + len(ranked)) // 2 - 1))
+            ahead = read_ahead(limit, len(ranked), stored if beyond and asked == 1 else None)
+            bound, further = (reading.position(ranked[n][1]).sort for n in (limit - 1, ahead))
         bounds = [further if beyond or run.reached is None else bound for run in behind]
         try:
             chunks = fetch.wave(layouts, [run.rest(limit, each) for run, each in zip(behind, bounds, strict=True)])
