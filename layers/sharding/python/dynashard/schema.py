@@ -18,6 +18,8 @@ PREV_LENGTH: Final = 3
 BORN: Final = "Born"
 """Revision of the item's creation, kept by compare-and-set writes, updates and moves. Without it and without `Prev` it
 is `Rev`; without it and with `Prev` it is not known."""
+VERSION: Final = "Ver"
+"""Version of the declaration in whose form the item is stored. An item without it is of version 1."""
 EXPIRES_AT: Final = "ExpiresAt"
 """TTL, in epoch seconds."""
 MOVED_TO: Final = "MovedTo"
@@ -39,7 +41,7 @@ def index_sk(slot: str) -> str:
 
 
 SYSTEM_ATTRIBUTES: Final = frozenset(
-    {PK, SK, TYPE, REV, PREV, BORN, EXPIRES_AT, MOVED_TO, MOVED_FROM}
+    {PK, SK, TYPE, REV, PREV, BORN, VERSION, EXPIRES_AT, MOVED_TO, MOVED_FROM}
     | {index_pk(slot) for slot in INDEX_SLOTS}
     | {index_sk(slot) for slot in INDEX_SLOTS}
 )
