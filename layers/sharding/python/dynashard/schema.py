@@ -89,10 +89,13 @@ TOPOLOGY_PLACED_BY_EPOCHS: Final = "epochs"
 """In place of a phase in a record that has epochs, so that releases that know none refuse the record."""
 TOPOLOGY_FORMER_COUNTS: Final = "former_counts"
 """Of an index: the counts by which entries may still stand that were written before it grew for new entries alone."""
+TOPOLOGY_BACKFILLED: Final = "backfilled"
+"""Of a family: map of what backfills have completed: an entity's version by its name, the templates of an index by the
+entity's name and the slot."""
 TOPOLOGY_ATTRIBUTES: Final = frozenset(
     {TOPOLOGY_KEY, TOPOLOGY_COUNT, TOPOLOGY_UPDATED, TOPOLOGY_HISTORY, TOPOLOGY_PHASE, TOPOLOGY_SINCE, TOPOLOGY_TARGET}
     | {TOPOLOGY_LEASE, TOPOLOGY_FORMER_LEASE, TOPOLOGY_LOWERED, TOPOLOGY_SWEPT, TOPOLOGY_RESIZE, TOPOLOGY_DIFFER}
-    | {TOPOLOGY_ACTIVE, TOPOLOGY_EPOCHS, TOPOLOGY_FORMER_COUNTS}
+    | {TOPOLOGY_ACTIVE, TOPOLOGY_EPOCHS, TOPOLOGY_FORMER_COUNTS, TOPOLOGY_BACKFILLED}
 )
 """What a record of the topology table has. Attributes of other names belong to another release."""
 TOPOLOGY_HISTORY_LENGTH: Final = 20

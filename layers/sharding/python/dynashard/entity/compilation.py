@@ -97,4 +97,5 @@ def _add_index(definition: EntityDefinition[Any], index: Index, *, replica: bool
         by_item_key=index.shard_by == "item_key",
         prefix=prefix,
         replica=replica,
+        backfill=index.backfill,
     )

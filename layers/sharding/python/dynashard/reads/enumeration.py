@@ -105,6 +105,14 @@ class Enumeration:
             last = self._last = known, made
         return last[1]
 
+    @property
+    def complete(self) -> bool:
+        """Whether the listed index has all items that belong to it. Cost: none while the leases of its views hold."""
+        if self._query.index is None:
+            return True
+        known = [(each, index) for each in self._decoders.values() if (index := self._index_of(each)) is not None]
+        return all(self._store.router.topology.index_view(*each).complete for each in known)
+
     def _layout(self, index: IndexDefinition | None, partition: str, view: View) -> Layout:
         if index is None:
             return self._table_layout(partition, view)

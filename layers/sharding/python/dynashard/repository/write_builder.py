@@ -165,7 +165,7 @@ class WriteBuilder(Generic[E]):
         entity, store = self._entity, self._store
         if (upgraded := upgraded_from(if_match)) is not None:
             values = {**after, **dict.fromkeys(entity.updated_fields, stamp or store.stamp())}
-            return self._rewrite(item_key, values, if_match, upgraded, attributes or {})
+            return self.rewrite(item_key, values, if_match, upgraded, attributes or {})
         revision = store.new_revision()
         system = {name: value for name, value in (attributes or {}).items() if value is not None}
         gone = [name for name in attributes or () if name not in system]
@@ -195,7 +195,7 @@ class WriteBuilder(Generic[E]):
             return write
         return write._replace(objects=only_declared(entity, updates.set, entity.encode(updates.set)))
 
-    def _rewrite(
+    def rewrite(
         self,
         item_key: ItemKey,
         values: Mapping[str, Any],
@@ -203,7 +203,10 @@ class WriteBuilder(Generic[E]):
         upgraded: Upgraded,
         attributes: Mapping[str, Wire | None],
     ) -> Write:
-        """Return the write of an update of an item of an earlier version, which writes all of it."""
+        """Return the write of an item of an earlier version in the present form: all `values` of its fields.
+
+        `attributes` are those of attachments that change; None removes one.
+        """
         entity, store = self._entity, self._store
         kept = {name: upgraded.wire[name] for name in entity.attachments if name in upgraded.wire} | dict(attributes)
         wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": store.new_revision()}, **entity.versions.stored}
