@@ -23,11 +23,8 @@ from dynashard.topology.records import first_record
 from dynashard.transport.interface import Transport
 from dynashard.transport.paging import segments
 
-_SLICE: Final = 2.0
-"""Seconds that a task is worked on before progress is reported."""
 _POLL: Final = 1.0
 """Seconds between looks at a shard count that is changing."""
-_CHUNK: Final = 200
 _WIDTH: Final = 16
 _SMALLEST: Final = 1.0
 """Write units of the smallest write."""
@@ -42,6 +39,8 @@ class Options:
         write_units, read_units: the most that it consumes in a second.
         workers: how many segments of the table are worked on at a time.
         tasks: into how many segments the table is divided.
+        seconds: how long a segment is worked on before progress is reported.
+        chunk: how many items are read at a time.
         lease: with which a family's record is created if there is none, in seconds.
     """
 
@@ -49,6 +48,8 @@ class Options:
     read_units: float = _SHARE * SHARD_READ_UNITS * 2
     workers: int = 2
     tasks: int = 8
+    seconds: float = 2.0
+    chunk: int = 200
     lease: float = DEFAULT_LEASE
 
 
@@ -110,9 +111,15 @@ class Backfill:
         self._moves = work.entity.rule.fixed and work.entity.time is None
 
     def run(
-        self, advance: Callable[[Report], None] = lambda _: None, stop: Callable[[], bool] = lambda: False
+        self,
+        advance: Callable[[Report], None] = lambda _: None,
+        stop: Callable[[], bool] = lambda: False,
+        *,
+        restart: bool = False,
     ) -> Report:
         """Run it until it is complete, or until `stop` returns true; go on where an earlier one was killed.
+
+        With `restart` it begins anew: an earlier one does not count if processes of an earlier release ran since.
 
         Returns what was done in the present round; `advance` gets the same now and then. It is not complete if items
         were left that it needs.
@@ -122,6 +129,8 @@ class Backfill:
         Cost: a consistent read of the table for each round, 1 read unit for every 4 KB; what its writes cost; and 1
         write unit for every 200 items that are read.
         """
+        if restart and (known := self._runs.find(self._work.goal)) is not None:
+            self._forget(known)
         while not stop():
             family = self._settled_family(advance, stop)
             if family is None:
@@ -176,14 +185,14 @@ class Backfill:
         options, speed = self._options, Speed()
         guard = _Guard(self._topology, self._family, run, self._store.runtime, moves=self._moves)
         rate = Rate(options.write_units / options.workers, options.read_units / options.workers, _SMALLEST)
-        reading = {"TableName": self._store.table, "Limit": _CHUNK, **self._work.reading}
+        reading = {"TableName": self._store.table, "Limit": options.chunk, **self._work.reading}
         calls = segments(reading, run.tasks)
         paces = [Pace(rate, width=_WIDTH, table=speed, runtime=self._store.runtime) for _ in calls]
 
         def worked(number: int) -> bool:
             sources = Sources(self._place, [calls[number]])
             task = Task(number=number, work=self._work, sources=sources, pace=paces[number])
-            return Slice(self._place, guard, run, task).run(_SLICE)
+            return Slice(self._place, guard, run, task).run(options.seconds)
 
         left = list(open_tasks(self._progress(run), Pass.BACKFILL, run.tasks))
         with ThreadPoolExecutor(options.workers, thread_name_prefix="backfill") as pool:

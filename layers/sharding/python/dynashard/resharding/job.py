@@ -103,6 +103,49 @@ def kind_of(record: Record, scope: Scope) -> Pass | None:
     return in_phase.get(record.phase)
 
 
+class Workplace(Protocol):
+    """The table that is worked on, and where progress is kept."""
+
+    @property
+    def transport(self) -> Transport:
+        """The connection to both tables."""
+        ...
+
+    @property
+    def table(self) -> str:
+        """The table of items."""
+        ...
+
+    @property
+    def progress(self) -> ProgressTable:
+        """Where progress is kept."""
+        ...
+
+    @property
+    def runtime(self) -> Runtime:
+        """Time and randomness."""
+        ...
+
+
+class Assignment(Protocol):
+    """What a worker does: a pass, under an id that no other pass over the same key has."""
+
+    @property
+    def key(self) -> str:
+        """The key under which its progress is kept."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def kind(self) -> Pass:
+        """The kind of the pass."""
+        ...
+
+
 class Guard:
     """Reads the record before every chunk, within its lease, so that a worker stops when its job has ended."""
 
@@ -147,49 +190,6 @@ class Chunk:
 
     items: list[Wire]
     following: Position | None
-
-
-class Workplace(Protocol):
-    """The table that is worked on, and where progress is kept."""
-
-    @property
-    def transport(self) -> Transport:
-        """The connection to both tables."""
-        ...
-
-    @property
-    def table(self) -> str:
-        """The table of items."""
-        ...
-
-    @property
-    def progress(self) -> ProgressTable:
-        """Where progress is kept."""
-        ...
-
-    @property
-    def runtime(self) -> Runtime:
-        """Time and randomness."""
-        ...
-
-
-class Assignment(Protocol):
-    """What a worker does: a pass, under an id that no other pass over the same key has."""
-
-    @property
-    def key(self) -> str:
-        """The key under which its progress is kept."""
-        ...
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-        ...
-
-    @property
-    def kind(self) -> Pass:
-        """The kind of the pass."""
-        ...
 
 
 class Sources:
