@@ -38,7 +38,8 @@ class Stored:
         self._dynamodb, self._table = dynamodb, table
 
     def item(self) -> dict[str, Any]:
-        [item] = self._dynamodb.call("Scan", TableName=self._table, ConsistentRead=True)["Items"]
+        items: list[dict[str, Any]] = self._dynamodb.call("Scan", TableName=self._table, ConsistentRead=True)["Items"]
+        [item] = items
         return item
 
     def give(self, **attributes: Any) -> None:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from dynashard import Dynashard, definition
-from dynashard.backfills import Backfill, IndexBuild, Migration, Options, Report
+from dynashard.backfills import Backfill, IndexBuild, Migration, Options, Report, wrong_index_keys
 from dynashard.errors import (
     EngineError,
     NewerItemError,
@@ -109,7 +109,8 @@ class Schedule:
         self.revisions = count(1)
         plain = Interleaved(self.wire, lambda: None)
         self.old = self._client(plain).collection(OldPart)
-        self.new = self._client(plain).collection(NewPart)
+        fresh = self._client(plain)
+        self.router, self.new = fresh.store.router, fresh.collection(NewPart)
         self.raced_old = self._client(Interleaved(self.wire, self._race)).collection(OldPart)
         self.raced_new = self._client(Interleaved(self.wire, self._race)).collection(NewPart)
         ids = count(1)
@@ -401,13 +402,11 @@ def _to_the_end(world: Schedule, kind: str) -> None:
 
 def _judge_stored(world: Schedule) -> None:
     entity = definition(NewPart)
-    store = world.new._repository._store  # noqa: SLF001 - a schedule looks behind the doors
+    router = world.router
     for item in world.wire.call("Scan", {"TableName": TABLE, "ConsistentRead": True})["Items"]:
         if MOVED_TO in item:
             continue
-        from dynashard.backfills import wrong_index_keys  # noqa: PLC0415
-
         if item.get(VERSION) != {"N": "2"}:
             raise AnomalyError(f"{item[SK]['S']} is still of version {item.get(VERSION)}")
-        if wrong := wrong_index_keys(store.router, entity, item, entity.indexes.values()):
+        if wrong := wrong_index_keys(router, entity, item, entity.indexes.values()):
             raise AnomalyError(f"{item[SK]['S']} has wrong index keys: {wrong}")
