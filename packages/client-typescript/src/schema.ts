@@ -1335,6 +1335,11 @@ export interface components {
             items: (components["schemas"]["Access"] | components["schemas"]["AccessPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * AccessPart
@@ -1432,6 +1437,11 @@ export interface components {
             items: (components["schemas"]["Article"] | components["schemas"]["ArticlePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * ArticlePart
@@ -1561,6 +1571,11 @@ export interface components {
             items: (components["schemas"]["ContactMethod"] | components["schemas"]["ContactMethodPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * ContactMethodPart
@@ -1692,6 +1707,11 @@ export interface components {
             items: (components["schemas"]["ContactsContactMethod"] | components["schemas"]["ContactsNotificationRule"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * Follow
@@ -1748,6 +1768,11 @@ export interface components {
             items: components["schemas"]["Follow"][];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * GatewayRefusal
@@ -1845,6 +1870,11 @@ export interface components {
             items: (components["schemas"]["Incident"] | components["schemas"]["IncidentPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * IncidentPart
@@ -1990,6 +2020,11 @@ export interface components {
             items: (components["schemas"]["Licence"] | components["schemas"]["LicencePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * LicencePart
@@ -2055,6 +2090,11 @@ export interface components {
             items: (components["schemas"]["Licensor"] | components["schemas"]["LicensorPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * LicensorPart
@@ -2164,6 +2204,11 @@ export interface components {
             items: (components["schemas"]["Notification"] | components["schemas"]["NotificationPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * NotificationPart
@@ -2305,6 +2350,11 @@ export interface components {
             items: (components["schemas"]["NotificationRule"] | components["schemas"]["NotificationRulePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * NotificationRulePart
@@ -2402,6 +2452,11 @@ export interface components {
             items: (components["schemas"]["OnCallShift"] | components["schemas"]["OnCallOverride"] | components["schemas"]["OnCallSchedule"] | components["schemas"]["OnCallTeam"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * OnCallSchedule
@@ -2555,6 +2610,11 @@ export interface components {
             items: (components["schemas"]["Operation"] | components["schemas"]["OperationPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * OperationPart
@@ -2666,6 +2726,11 @@ export interface components {
             items: (components["schemas"]["OrderedAccess"] | components["schemas"]["OrderedAccessPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * OrderedAccessPart
@@ -2751,6 +2816,11 @@ export interface components {
             items: (components["schemas"]["Override"] | components["schemas"]["OverridePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * OverridePart
@@ -2866,6 +2936,11 @@ export interface components {
             items: (components["schemas"]["Participation"] | components["schemas"]["ParticipationPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * ParticipationPart
@@ -2989,6 +3064,11 @@ export interface components {
             items: (components["schemas"]["Ping"] | components["schemas"]["PingPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * PingPart
@@ -3195,6 +3275,11 @@ export interface components {
             items: (components["schemas"]["Schedule"] | components["schemas"]["SchedulePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * SchedulePart
@@ -3303,6 +3388,11 @@ export interface components {
             items: (components["schemas"]["Shift"] | components["schemas"]["ShiftPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * ShiftPart
@@ -3411,6 +3501,11 @@ export interface components {
             items: (components["schemas"]["Team"] | components["schemas"]["TeamPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * TeamPart
@@ -3497,6 +3592,11 @@ export interface components {
             items: (components["schemas"]["TimedAccess"] | components["schemas"]["TimedAccessPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * TimedAccessPart
@@ -3618,6 +3718,11 @@ export interface components {
             items: (components["schemas"]["User"] | components["schemas"]["UserPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
         };
         /**
          * UserPart

@@ -16,10 +16,12 @@ class Page(Generic[I]):
     Attributes:
         items: the items; a page may be short, or even empty, before the listing ends.
         cursor: continues the listing; None, and only None, says that it has ended.
+        complete: False if the listed index may lack items, because it is still being built.
     """
 
     items: list[I]
     cursor: str | None
+    complete: bool = True
 
     def __iter__(self) -> Iterator[I]:
         return iter(self.items)

@@ -33,6 +33,7 @@
     ├── RevisionMismatchError           revision_mismatch       412
     ├── TransactionRefusedError         transaction_refused     409
     ├── UndecodableItemError            undecodable_item        500
+    │   └── NewerItemError              newer_item              503
     └── WriteContendedError             write_contended         409
 
 A refusal whose code is not among them is a `RefusedError` with that code and status. docs/errors.md says of each code
@@ -231,6 +232,10 @@ class TransactionRefusedError(DynashardError, code="transaction_refused", status
 
 class UndecodableItemError(DynashardError, code="undecodable_item"):
     """A stored item, or an answer, does not fit the declaration."""
+
+
+class NewerItemError(UndecodableItemError, code="newer_item", status=503):
+    """The item is stored in a later version than the release that answered knows; `details` has both numbers."""
 
 
 class WriteContendedError(DynashardError, code="write_contended", status=409):

@@ -213,7 +213,7 @@ class Items(Generic[M]):
         }
         answer = self._asked("list", {name: value for name, value in request.items() if value is not None})
         shown = self._item if fields is None else self._part
-        return Page([shown(document) for document in answer["items"]], answer["cursor"])
+        return Page([shown(document) for document in answer["items"]], answer["cursor"], not answer.get("incomplete"))
 
     def pages(
         self,

@@ -10,6 +10,8 @@ from dynashard_lab.plan.command import plan
 from dynashard_lab.simulate.command import simulate
 from dynashard_tools.account.command import account
 from dynashard_tools.app import new_app
+from dynashard_tools.backfills.index import index
+from dynashard_tools.backfills.migrate import migrate
 from dynashard_tools.etl.command import etl
 from dynashard_tools.export.command import export
 from dynashard_tools.hot.command import hot
@@ -63,6 +65,8 @@ app.command(no_args_is_help=True)(rollback)
 app.command()(verify)
 app.command()(verify_aws)
 app.command()(simulate)
+app.command(no_args_is_help=True)(migrate)
+app.add_typer(index, name="index")
 app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")
 app.add_typer(export, name="export")

@@ -1,6 +1,8 @@
 """The commands for a program with tables of its own, which `DYNASHARD_DB` names."""
 
 from dynashard_tools.app import new_app
+from dynashard_tools.backfills.index import index
+from dynashard_tools.backfills.migrate import migrate
 from dynashard_tools.export.command import export
 from dynashard_tools.hot.command import hot
 from dynashard_tools.items.command import delete, get, list_, put
@@ -21,4 +23,6 @@ app.add_typer(reshard, name="reshard")
 app.command()(topology)
 app.command()(hot)
 app.command()(verify)
+app.command(no_args_is_help=True)(migrate)
+app.add_typer(index, name="index")
 app.command(no_args_is_help=True)(new)

@@ -57,6 +57,7 @@ FLOORS = {
     "arguments": 9,
     "resharding": 10,
     "collection": 10,
+    "backfills": 11,
     "growth": 11,
     "service": 12,
     "testing": 13,

@@ -18,6 +18,8 @@ PREV_LENGTH: Final = 3
 BORN: Final = "Born"
 """Revision of the item's creation, kept by compare-and-set writes, updates and moves. Without it and without `Prev` it
 is `Rev`; without it and with `Prev` it is not known."""
+VERSION: Final = "Ver"
+"""Version of the declaration in whose form the item is stored. An item without it is of version 1."""
 EXPIRES_AT: Final = "ExpiresAt"
 """TTL, in epoch seconds."""
 MOVED_TO: Final = "MovedTo"
@@ -39,7 +41,7 @@ def index_sk(slot: str) -> str:
 
 
 SYSTEM_ATTRIBUTES: Final = frozenset(
-    {PK, SK, TYPE, REV, PREV, BORN, EXPIRES_AT, MOVED_TO, MOVED_FROM}
+    {PK, SK, TYPE, REV, PREV, BORN, VERSION, EXPIRES_AT, MOVED_TO, MOVED_FROM}
     | {index_pk(slot) for slot in INDEX_SLOTS}
     | {index_sk(slot) for slot in INDEX_SLOTS}
 )
@@ -87,10 +89,13 @@ TOPOLOGY_PLACED_BY_EPOCHS: Final = "epochs"
 """In place of a phase in a record that has epochs, so that releases that know none refuse the record."""
 TOPOLOGY_FORMER_COUNTS: Final = "former_counts"
 """Of an index: the counts by which entries may still stand that were written before it grew for new entries alone."""
+TOPOLOGY_BACKFILLED: Final = "backfilled"
+"""Of a family: map of what backfills have completed: an entity's version by its name, the templates of an index by the
+entity's name and the slot."""
 TOPOLOGY_ATTRIBUTES: Final = frozenset(
     {TOPOLOGY_KEY, TOPOLOGY_COUNT, TOPOLOGY_UPDATED, TOPOLOGY_HISTORY, TOPOLOGY_PHASE, TOPOLOGY_SINCE, TOPOLOGY_TARGET}
     | {TOPOLOGY_LEASE, TOPOLOGY_FORMER_LEASE, TOPOLOGY_LOWERED, TOPOLOGY_SWEPT, TOPOLOGY_RESIZE, TOPOLOGY_DIFFER}
-    | {TOPOLOGY_ACTIVE, TOPOLOGY_EPOCHS, TOPOLOGY_FORMER_COUNTS}
+    | {TOPOLOGY_ACTIVE, TOPOLOGY_EPOCHS, TOPOLOGY_FORMER_COUNTS, TOPOLOGY_BACKFILLED}
 )
 """What a record of the topology table has. Attributes of other names belong to another release."""
 TOPOLOGY_HISTORY_LENGTH: Final = 20

@@ -5,13 +5,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dynashard.entity import Entity, EntityDefinition, ItemKey
+from dynashard.backfills.index_keys import index_keys_write, wrong_index_keys
+from dynashard.entity import EntityDefinition
 from dynashard.errors import ConditionFailedError, TransactionConflictError, UndecodableItemError
 from dynashard.repository import Store
-from dynashard.repository.conditions import is_live, unchanged
+from dynashard.repository.conditions import is_live
 from dynashard.repository.late import stored_at
-from dynashard.routing import logical_partition_of
-from dynashard.schema import PK, SK, index_pk, index_sk
+from dynashard.schema import PK, SK
 from dynashard.transport.interface import Wire
 from dynashard_tools.verify.findings import Change, Finding, Kind
 from dynashard_tools.verify.parts import Check, Part
@@ -49,30 +49,12 @@ class IndexKeysCheck(Check):
 
     def _differs(self, entity: EntityDefinition[Any], item: Wire) -> dict[str, Wire | None]:
         """Return the correct values of wrong index attributes; None for those to remove."""
-        decoded: Entity = entity.decode(item)
-        key = ItemKey(logical_partition_of(entity, item[PK]["S"]), item[SK]["S"])
-        wanted: Wire = {}
-        for index in entity.indexes.values():
-            router, stored = self.store.router, item.get(index_pk(index.slot))
-            wanted |= router.index_attributes(entity, index, key, decoded.__dict__)
-            if stored is not None and stored["S"] in router.index_homes(entity, index, key, decoded.__dict__):
-                # It was written before the index grew for new entries alone.
-                wanted[index_pk(index.slot)] = stored
-        # The other slots belong to indexes that only another version declares.
-        slots = [index.slot for index in entity.indexes.values()]
-        names = [name(slot) for slot in slots for name in (index_pk, index_sk)]
-        return {name: wanted.get(name) for name in names if item.get(name) != wanted.get(name)}
+        return wrong_index_keys(self.store.router, entity, item, entity.indexes.values())
 
     def _write(self, item: Wire, differs: dict[str, Wire | None]) -> bool:
-        """Write index keys in place. The revision stays, because no field changes."""
-        values = {f":{name}": value for name, value in differs.items() if value is not None}
-        gone = [name for name, value in differs.items() if value is None]
-        expression = f"SET {', '.join(f'{name[1:]} = {name}' for name in values)} " if values else ""
-        expression += f"REMOVE {', '.join(gone)}" if gone else ""
-        request: Wire = {"TableName": self.store.table, "Key": {PK: item[PK], SK: item[SK]}}
-        request |= {"UpdateExpression": expression} | ({"ExpressionAttributeValues": values} if values else {})
+        write = index_keys_write(self.store.table, item, differs)
         try:
-            self.store.transport.call("UpdateItem", unchanged(item).on(request))
+            self.store.transport.call(write.operation, write.request)
         except (ConditionFailedError, TransactionConflictError):
             return False
         return True

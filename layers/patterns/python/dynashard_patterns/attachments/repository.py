@@ -102,8 +102,10 @@ class AttachmentRepository(Generic[E]):
             if current is None:
                 return self._item_write(Kind.CREATE, item, attributes, created=None)
             created = self._builder.stored_stamp(current) if entity.created_fields else None
-            at = revision_in(current)
-            return self._item_write(Kind.ALTER, item, attributes, created=created, if_match=at, over=over)
+            at, read = revision_in(current), over
+            if over is None and entity.versions.differs(current):
+                read = self._builder.read(current)
+            return self._item_write(Kind.ALTER, item, attributes, created=created, if_match=at, over=read)
 
         with self._versions(entity.key_of(item), self._named(item)) as fresh:
             write, current, _ = self._swap(item, fresh, if_match, write_of)
@@ -140,7 +142,7 @@ class AttachmentRepository(Generic[E]):
                 raise not_found(self._entity, key)
             read = self._entity.decode(current)
             after, before = fields_after(self._entity, read, rest), objects_read(self._entity, current, read)
-            return self._builder.update(item_key, rest, after, revision_in(current), attributes, before=before)
+            return self._builder.update(item_key, rest, after, read.revision, attributes, before=before)
 
         with self._versions(item_key, {n: v for n, v in updates.set.items() if n in attachments}) as fresh:
             _, _, done = self._swap(key, fresh, if_match, write_of)

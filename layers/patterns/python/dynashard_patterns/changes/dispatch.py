@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynashard.errors import ConfigurationError, DynashardError, EngineError
+from dynashard.errors import ConfigurationError, DynashardError, EngineError, NewerItemError
 from dynashard_patterns.changes.change import Change, Consumer
 from dynashard_patterns.changes.decode import decode, watched
 
@@ -102,11 +102,17 @@ class _Batch:
         self.stop: _Stop | None = None
 
     def decoded(self, records: Sequence[Record], registry: Mapping[str, Any]) -> list[_Entry]:
-        """The changes of the records, up to one that can neither be decoded nor kept as a dead letter."""
+        """The changes of the records, up to one that can neither be decoded nor kept as a dead letter.
+
+        A change of an item of a later version waits for the release that knows it.
+        """
         entries: list[_Entry] = []
         for position, record in enumerate(records):
             try:
                 change = decode(record, registry)
+            except NewerItemError as error:
+                self.stop = _Stop(position, _line(error))
+                break
             except Exception as error:  # noqa: BLE001 - whatever it is that cannot be read, it is set aside
                 self.stop = self._keep_letter(None, position, record, error)
                 if self.stop:

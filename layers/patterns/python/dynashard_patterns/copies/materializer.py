@@ -141,7 +141,7 @@ class Materializer:
     def _same(self, wanted: Entity, stored: Entity) -> bool:
         """Whether a copy is stored as wanted, apart from stamps."""
         # With a type and a revision, as it is stored: only then values of another version are read.
-        own = {TYPE: {"S": self._entity.name}, REV: {"S": ""}}
+        own = {TYPE: {"S": self._entity.name}, REV: {"S": ""}, **self._entity.versions.stored}
         as_stored = self._entity.decode(self._entity.encode(wanted.__dict__) | own)
         names = type(wanted).model_fields.keys() - self._entity.server_fields
         return all(as_stored.__dict__[name] == stored.__dict__[name] for name in names)

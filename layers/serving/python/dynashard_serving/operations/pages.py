@@ -30,7 +30,7 @@ class Answer:
     """A page as it is answered.
 
     Attributes:
-        text: its items and its cursor as JSON.
+        text: its items and its cursor as JSON; and `incomplete`, if the listed index may lack items.
         cursor: of the next page; None for the last.
         count: how many items it has.
         undecodable: stored items that it leaves out, because they do not fit their entity.
@@ -67,7 +67,8 @@ def page_that_fits(
     while True:
         with named_outside():
             page = read(**options)
-        text = f'{{"items":{text_of(page.items).decode()},"cursor":{written(page.cursor)}}}'
+        incomplete = "" if page.complete else ',"incomplete":true'
+        text = f'{{"items":{text_of(page.items).decode()},"cursor":{written(page.cursor)}{incomplete}}}'
         # A character takes at most 4 bytes, so that most pages need not be counted.
         if 4 * len(text) <= MAX_ANSWER_BYTES or answer_bytes(text) <= MAX_ANSWER_BYTES or options["limit"] == 1:
             return Answer(text, page.cursor, len(page.items), page.undecodable)

@@ -69,6 +69,15 @@ class DeclaredIndex(Templates, Protocol):
         ...
 
 
+class DeclaredVersions(Protocol):
+    """The version of a declaration."""
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The system attribute of items that are written; empty for version 1."""
+        ...
+
+
 class Declared(Templates, Protocol):
     """A compiled declaration."""
 
@@ -81,6 +90,11 @@ class Declared(Templates, Protocol):
     key_fields: tuple[str, ...]
     nested: bool
     checks: dict[str, Callable[[Mapping[str, Any]], object]]
+
+    @property
+    def versions(self) -> DeclaredVersions:
+        """Its version."""
+        ...
 
     @property
     def model(self) -> type[Record]:

@@ -32,7 +32,7 @@ from dynashard.compiled.schemas import (
 from dynashard.errors import InvalidKeyError, UndecodableItemError
 from dynashard.model_schema import ModelSchema, model_schema
 from dynashard.record import REVISION, revision_in, set_private, with_revision
-from dynashard.schema import BORN, MAX_PARTITION_KEY_BYTES, MAX_SHARDS, PREV, REV
+from dynashard.schema import BORN, MAX_PARTITION_KEY_BYTES, MAX_SHARDS, PREV, REV, VERSION
 
 _UNKNOWN: Final = (
     ValidationError, UnknownValueError, UndecodableItemError, InvalidKeyError, ArithmeticError, AttributeError,
@@ -138,6 +138,8 @@ class _Reader:
         self._function = Function("row, now", __name__, _UNKNOWN)
         use = self._function.use
         self._function.refuse([f"row.kind.S != {entity.name!r}", f"row.moved is not {use(UNSET)}"])
+        stored = entity.versions.stored.get(VERSION, UNSET)
+        self._function.refuse([f"row.version {'is not' if stored is UNSET else '!='} {use(stored)}"])
         self._lines = self._function.lines
         self._lines += [
             f"unset = {use(UNSET)}",

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, cast
 from msgspec import UNSET, Struct, UnsetType, defstruct, field
 from msgspec.json import Decoder
 
-from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PK, PREV, REV, SK, TYPE, index_pk, index_sk
+from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PK, PREV, REV, SK, TYPE, VERSION, index_pk, index_sk
 
 
 class Text(Struct, gc=False, frozen=True):
@@ -50,6 +50,7 @@ class Row(Struct, gc=False):
     prev: Text | UnsetType = field(name=PREV, default=UNSET)
     born: Text | UnsetType = field(name=BORN, default=UNSET)
     moved: Any = field(name=MOVED_TO, default=UNSET)
+    version: Any = field(name=VERSION, default=UNSET)
     expires: Any = field(name=EXPIRES_AT, default=UNSET)
     entry_pk: Text = Text()
     entry_sk: Text = Text()

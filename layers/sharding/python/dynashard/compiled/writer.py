@@ -96,6 +96,7 @@ def item_writer(entity: Declared, rule: Placement, classes_of: Callable[[Any], f
         classes = frozenset() if name in entity.attachments else classes_of(field.annotation)
         source.take(name, classes, stamps.get(name), expires=name == entity.expires)
     always = {TYPE: f"{{'S': {entity.name!r}}}", REV: "{'S': revision}"}
+    always |= {name: repr(stored) for name, stored in entity.versions.stored.items()}
     later: list[str] = []
     if any(index.shards and index.by_item_key for index in entity.indexes.values()):
         source.lines.append(f"hashed = {source.hashed(rule, '{key[0]}', '{key[1]}')}")

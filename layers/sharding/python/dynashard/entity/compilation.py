@@ -15,6 +15,7 @@ from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationErr
 from dynashard.entity.definition import PARTITION_RESERVED, EntityDefinition
 from dynashard.entity.item_keys import IndexDefinition
 from dynashard.entity.mistakes import check_nested
+from dynashard.entity.versions import version_problems, versions_of
 from dynashard.record import Record
 from dynashard.schema import INDEX_SLOTS
 
@@ -22,7 +23,15 @@ T = TypeVar("T", bound=Record)
 
 
 def compile_entity(
-    model: type[T], *, name: str, key: Key, shards: Shards | None, indexes: tuple[Index, ...], expires: str | None
+    model: type[T],
+    *,
+    name: str,
+    key: Key,
+    shards: Shards | None,
+    indexes: tuple[Index, ...],
+    expires: str | None,
+    version: object = None,
+    upgrade: object = None,
 ) -> EntityDefinition[T]:
     """Check a declaration and compile it."""
     if not model.__pydantic_complete__:
@@ -31,6 +40,7 @@ def compile_entity(
         refuse(shards.problems())
     refuse(name_problems(name, key, shards))
     refuse(field_problems(model))
+    refuse(version_problems(version, upgrade))
     if expires is not None:
         refuse(expiry_problems(model, expires))
     kinds = check_nested(model.__pydantic_core_schema__, model)
@@ -39,7 +49,8 @@ def compile_entity(
             "is sharded but its key has no sort part: nothing would spread its items; write "
             'sort="{id}" in the key, or leave shards out'
         )
-    definition = EntityDefinition(model, name, key, shards, expires, nested_kinds=kinds)
+    versions = versions_of(version, upgrade)
+    definition = EntityDefinition(model, name, key, shards, expires, nested_kinds=kinds, versions=versions)
     if shards is not None and not definition.sort.fields:
         raise WrongDeclarationError("is sharded but its sort key is constant: nothing would spread its items")
     for stamp in definition.server_fields.intersection(definition.key_fields):
@@ -86,4 +97,5 @@ def _add_index(definition: EntityDefinition[Any], index: Index, *, replica: bool
         by_item_key=index.shard_by == "item_key",
         prefix=prefix,
         replica=replica,
+        backfill=index.backfill,
     )

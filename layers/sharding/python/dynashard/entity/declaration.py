@@ -183,6 +183,8 @@ class Index:
             still spread; `index_key` hashes the index's own keys (the published generator's rule).
         prefix: first part of the index partition key; the table key's prefix if None.
         unpadded: as in `Key`.
+        backfill: whether items may have been stored before the index was declared. Then its listings say that they may
+            be incomplete until `dynashard index build` has written the missing entries.
     """
 
     slot: str
@@ -193,6 +195,7 @@ class Index:
     shard_by: Literal["item_key", "index_key"] = "item_key"
     prefix: str | None = None
     unpadded: Sequence[str] = ()
+    backfill: bool = False
 
     def problems(self) -> Iterator[str]:
         """Yield the problems of the values, as sentences."""

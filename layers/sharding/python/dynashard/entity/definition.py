@@ -28,6 +28,7 @@ from dynashard.entity.item_keys import IndexDefinition, ItemKey, KeyTemplates
 from dynashard.entity.judging import MALFORMED, marker_problem, system_problem
 from dynashard.entity.tolerance import Tolerance
 from dynashard.entity.values import duration, encoded_expiry, json_numbers
+from dynashard.entity.versions import UNVERSIONED, Versions, as_upgraded
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate
 from dynashard.nearest import hint
@@ -63,6 +64,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         guarantee: how writes handle lost answers unless a call says otherwise.
         nested: whether a field holds models.
         typed_dicts: whether a field holds TypedDicts, whose values are like any other mapping.
+        versions: the version of the declaration, and what upgrades stored items of earlier ones.
         checks: what `add_check` added, by name.
     """
 
@@ -75,6 +77,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         expires: str | None,
         *,
         nested_kinds: Collection[str],
+        versions: Versions = UNVERSIONED,
     ) -> None:
         self.name = name
         self.model = model
@@ -84,6 +87,7 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self.rule = shards.rule if shards else CALCULATED
         self.expires = expires
         self.guarantee = WriteGuarantee.PLAIN
+        self.versions = versions
         self.partition = checked_template(model, "partition", key.partition, reserved=PARTITION_RESERVED)
         sort = name if key.sort is None else key.sort
         self.sort = checked_template(model, "sort", sort, unpadded=key.unpadded)
@@ -234,6 +238,11 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         Those that are not stored have their defaults, or None if they have none, or one that a function makes.
         """
         values: dict[str, Any] = {}
+        if self.versions.differs(wire):
+            fields = tuple(fields)
+            # An upgrade does not change the key, and what was read of the item may be no more than that.
+            if not all(name in wire and name in self.key_fields for name in fields):
+                wire = self.versions.readable(self, wire)
         for name in fields:
             attribute = wire.get(self._attribute(name))
             if attribute is None:
@@ -292,13 +301,15 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         """Return what `decode` returns, by decoding and checking attribute by attribute, which takes every item."""
         if MOVED_TO in wire and (damage := marker_problem(wire)):
             raise self._undecodable(wire, damage)
+        upgraded = self.versions.upgraded(self, wire) if self.versions.differs(wire) else None
+        wire = wire if upgraded is None else upgraded.wire
         try:
             item = self._decode(wire)
             if PK in wire and (problem := self.problem(item.__dict__, wire)):
                 raise self._undecodable(wire, problem)
         except MALFORMED as error:
             raise self._undecodable(wire, f"its attributes are not as the layer stores them: {error!r}") from error
-        return item
+        return item if upgraded is None else as_upgraded(item, upgraded)
 
     def _decode(self, wire: Mapping[str, Any]) -> T:
         values = {name: self.decode_field(name, wire[name]) for name in wire if name in self._stored}

@@ -51,6 +51,7 @@ class IndexDefinition(KeyTemplates, Struct, frozen=True, dict=True):
     prefix: str
     separator: str = DEFAULT_SEPARATOR
     replica: bool = False
+    backfill: bool = False
 
     @cached_property
     def fields(self) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """`Entity`: the class that declarations derive from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any, Final, TypeVar
 
@@ -14,6 +14,7 @@ from dynashard.entity.guarantee import WriteGuarantee, guarantee_of
 from dynashard.entity.mistakes import check_arguments, check_parts
 from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.entity.serialization import canonical_serializer
+from dynashard.entity.versions import Upgrade
 from dynashard.errors import DeclarationError, InvalidQueryError
 from dynashard.record import Record
 
@@ -35,11 +36,13 @@ class _EntityType(ModelMetaclass):
         indexes: Sequence[Index] = (),
         expires: str | None = None,
         handling: str = WriteGuarantee.PLAIN,
+        version: int | None = None,
+        upgrade: Mapping[int, Upgrade] | None = None,
         registry: Registry = REGISTRY,
         **config: Any,
     ) -> Any:
         entity = name if isinstance(name, str) else called
-        declares = any(part is not None for part in (name, key, shards, expires)) or indexes
+        declares = any(part is not None for part in (name, key, shards, expires, version, upgrade)) or indexes
         if declares and (name is None or key is None):
             example = f"{NAME_EXAMPLE}, key={KEY_EXAMPLE}"
             raise DeclarationError(entity, f"an entity needs both a name and a key; write {example}")
@@ -50,7 +53,16 @@ class _EntityType(ModelMetaclass):
             if name is None or key is None:
                 return model
             checked = check_parts(name, key, shards, indexes, expires)
-            compiled = compile_entity(model, name=name, key=key, shards=shards, indexes=checked, expires=expires)
+            compiled = compile_entity(
+                model,
+                name=name,
+                key=key,
+                shards=shards,
+                indexes=checked,
+                expires=expires,
+                version=version,
+                upgrade=upgrade,
+            )
             compiled.guarantee = guarantee_of(handling, WriteGuarantee.PLAIN)
             registry.add(compiled)
         except (PydanticUserError, NameError) as error:
@@ -79,6 +91,9 @@ class Entity(Record, metaclass=_EntityType):
         indexes: other orders in which to list the items, at most one a slot.
         expires: the `datetime | None` field that says when an item expires (kept to the second).
         handling: how writes handle lost answers by default: `plain`, `guarded` or `exactly-once`.
+        version: the number of this form of the declaration, from 1 on; 1 if left out.
+        upgrade: functions by version: each makes the values of a stored item of that version those of the next one. See
+            `dynashard.entity.versions`.
         registry: checks names and shared partitions; tests replace the one of the process.
 
     A derived class without these is an ordinary base class.

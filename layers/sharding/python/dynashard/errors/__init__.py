@@ -37,6 +37,7 @@
     ├── TopologyChangedError            topology_changed        409
     ├── TransactionRefusedError         transaction_refused     409
     ├── UndecodableItemError            undecodable_item        500
+    │   └── NewerItemError              newer_item              503
     └── WriteContendedError             write_contended         409
 
 docs/errors.md says of each code when it is returned, and whether the same request may succeed later. The keyword
@@ -261,6 +262,18 @@ class AnswerTooLargeError(DynashardError, code="answer_too_large", status=406):
 
 class UndecodableItemError(DynashardError, code="undecodable_item"):
     """A stored item does not fit its entity's declaration: the declaration has changed incompatibly."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NewerItemError(UndecodableItemError, code="newer_item", status=503, retryable=True):
+    """A stored item is of a later `version` of its declaration than the one that this release has, `known`.
+
+    Nothing was read or written. A release that declares that version serves the same request.
+    """
+
+    version: int
+    known: int
+    in_details = ("version", "known")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -2,6 +2,7 @@
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
@@ -57,6 +58,8 @@ class Enumeration:
         self._replica = self._pick_replica()
         self._last: tuple[object, tuple[Layout, ...]] = (None, ())
         moves = query.entity.rule.fixed
+        self._upgrades = any(each.versions.upgrades for each in decoders.values())
+        self._newest = max(each.versions.number for each in decoders.values())
         self._moved_items = MovedItems(store, query.entity, self._live, self._returned) if moves else None
 
     def fetch(self, budget: Budget, convert: Convert | None = None) -> Fetch:
@@ -101,6 +104,14 @@ class Enumeration:
             made = tuple(self._layout(index, *each) for each in zip(query.partitions, views, strict=True))
             last = self._last = known, made
         return last[1]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the listed index has all items that belong to it. Cost: none while the leases of its views hold."""
+        if self._query.index is None:
+            return True
+        known = [(each, index) for each in self._decoders.values() if (index := self._index_of(each)) is not None]
+        return all(self._store.router.topology.index_view(*each).complete for each in known)
 
     def _layout(self, index: IndexDefinition | None, partition: str, view: View) -> Layout:
         if index is None:
@@ -199,7 +210,8 @@ class Enumeration:
     def _whole_items(self) -> tuple[str, ...] | None:
         """A projection of all that entities have, so that the keys of indexes are not sent; None for whole items."""
         # An ordered listing learns from the sizes of stored items what a Query is billed for.
-        if self._query.fields is not None or self._query.order == Order.ORDERED:
+        # An upgrade may read any attribute.
+        if self._query.fields is not None or self._query.order == Order.ORDERED or self._upgrades:
             return None
         wanted = tuple(name for each in self._decoders.values() for name in each.attributes)
         return None if len(wanted) > MOST_NAMED else (*wanted, REV, PREV, BORN)
@@ -210,15 +222,31 @@ class Enumeration:
     def _listed(self, row: Wire) -> bool:
         return (is_live(row, self._now) or is_marker(row)) and self._ours(row)
 
+    def _filtered(self, visible: Callable[[Wire], bool]) -> Callable[[Wire], bool]:
+        """Return `visible` for rows of which DynamoDB has not filtered those of earlier versions."""
+        if not self._upgrades or not self.filters.terms:
+            return visible
+
+        def passes(row: Wire) -> bool:
+            if not visible(row):
+                return False
+            # Some are asked about by a few of their attributes, before they are read.
+            return is_marker(row) or PK not in row or self.filters.matches(_readable(self._entity_of(row), row))
+
+        return passes
+
     def _entered(self, row: Wire) -> bool:
         """Whether an index entry is to be listed: one that contradicts its item's fields is not."""
         return self._listed(row) and (is_marker(row) or self._current(row))
 
     def _current(self, row: Wire) -> bool:
-        entity = self._decoders.get(row[TYPE].get("S", "") if TYPE in row else "", self._query.entity)
-        index = self._index_of(entity)
+        entity = self._entity_of(row)
+        index, row = self._index_of(entity), _readable(entity, row)
         # An item that contradicts its own key is not stale, but undecodable, which the listing reports.
         return index is None or is_current(entity, index, row) or not _at_its_key(entity, row)
+
+    def _entity_of(self, row: Wire) -> EntityDefinition[Any]:
+        return self._decoders.get(row[TYPE].get("S", "") if TYPE in row else "", self._query.entity)
 
     def _index_of(self, entity: EntityDefinition[Any]) -> IndexDefinition | None:
         """The index of an entity in the slot of the query."""
@@ -230,11 +258,12 @@ class Enumeration:
         return TYPE not in row or row[TYPE].get("S", self._query.entity.name) in self._decoders
 
     def _passing(self, visible: Callable[[Wire], bool]) -> Reading:
-        return replace(self._reading(visible), filters=self.filters.passing_markers)
+        reading = self._reading(visible)
+        return replace(reading, filters=reading.filters.passing_markers)
 
     def _reading(self, visible: Callable[[Wire], bool], fields: tuple[str, ...] | None = None) -> Reading:
         query, dedup = self._query, self.dedup
-        if query.fields is not None:
+        if query.fields is not None and not self._upgrades:
             # An item whose fields contradict its keys is left out.
             keys = (*query.entity.key_fields, *(index.partition.fields if (index := query.index_definition) else ()))
             fields = query.entity.attributes_of(dict.fromkeys((*query.fields, *keys)))
@@ -245,8 +274,8 @@ class Enumeration:
             slot=query.slot,
             bounds=query.bounds,
             forward=query.forward,
-            visible=visible,
-            filters=self.filters,
+            visible=self._filtered(visible),
+            filters=self.filters.passing_older(self._newest) if self._upgrades else self.filters,
             fields=fields,
             consistent=query.consistent,
             now=self._now,
@@ -254,7 +283,7 @@ class Enumeration:
 
     def _returned(self, marker: Wire, item: Wire) -> bool:
         """Whether the item that a marker leads to is what the listing asks for, and still belongs where it was met."""
-        if not self.filters.matches(item):
+        if not self.filters.matches(_readable(self._entity_of(item), item)):
             return False
         index = self._query.index_definition
         if index is None:
@@ -266,6 +295,15 @@ class Enumeration:
         for stored in (was, now):
             stored |= {key.rpartition(index.separator)[0] for key in stored}
         return not was.isdisjoint(now & set(self._query.partitions)) and self._current(item)
+
+
+def _readable(entity: EntityDefinition[Any], row: Wire) -> Wire:
+    """Return a stored item in the form of the present version, or as it is if that fails, which decoding reports."""
+    if not entity.versions.differs(row) or is_marker(row):
+        return row
+    with suppress(UndecodableItemError):
+        return dict(entity.versions.readable(entity, row))
+    return row
 
 
 def _at_its_key(entity: EntityDefinition[Any], row: Wire) -> bool:

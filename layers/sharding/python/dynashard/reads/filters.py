@@ -11,7 +11,7 @@ from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.nearest import hint
 from dynashard.reads.matching import Term
-from dynashard.schema import EXPIRES_AT, MOVED_TO
+from dynashard.schema import EXPIRES_AT, MOVED_TO, VERSION
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "begins_with", "contains", "exists"]
 
@@ -94,6 +94,13 @@ class FilterExpression(Struct, frozen=True):
         if not self.text:
             return self
         return replace(self, text=f"({self.text}) OR attribute_exists({MOVED_TO})")
+
+    def passing_older(self, version: int) -> "FilterExpression":
+        """The same, but items of earlier versions of a declaration pass, because they are filtered once upgraded."""
+        if not self.text:
+            return self
+        older = f"attribute_not_exists({VERSION}) OR {VERSION} < :older"
+        return replace(self, text=f"({self.text} OR {older})", values=self.values | {":older": {"N": str(version)}})
 
     def matches(self, item: Mapping[str, Any]) -> bool:
         """Whether a stored item passes, by DynamoDB's rules."""

@@ -99,6 +99,7 @@ class Listing(Generic[E]):
             consumed=fetch.consumed,
             rounds=fetch.rounds,
             undecodable=undecodable,
+            complete=asked.complete,
         )
 
     def pages(self, query: Query, cursor: str | None = None) -> Iterator[Page[Any]]:

@@ -23,6 +23,8 @@ class Page(Generic[I]):
         rounds: how many round trips were made one after the other.
         undecodable: stored items that the page leaves out, because they do not fit their entity; each with its stored
             key and what is wrong. They count for `limit`.
+        complete: False if the index that was listed may lack items: they were stored before it was declared, or before
+            a new version of their entity, and `dynashard index build` or `dynashard migrate` has not ended.
     """
 
     items: list[I]
@@ -30,6 +32,7 @@ class Page(Generic[I]):
     consumed: Consumed
     rounds: int
     undecodable: Sequence[Undecodable] = ()
+    complete: bool = True
 
     def __iter__(self) -> Iterator[I]:
         return iter(self.items)

@@ -14,10 +14,10 @@ from dynashard.placement import Placement
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
 from dynashard.routing import shard_key
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, VERSION, index_pk, index_sk
 from dynashard.transport.interface import Call, Reader, Wire
 
-ALWAYS_READ: Final = (PK, SK, TYPE, EXPIRES_AT, MOVED_TO)
+ALWAYS_READ: Final = (PK, SK, TYPE, VERSION, EXPIRES_AT, MOVED_TO)
 """Attributes that a listing needs of each item, whatever fields the caller asked for."""
 
 

@@ -6,9 +6,17 @@ from typing import Any, Final, Generic
 
 from dynashard.codec import require_fits
 from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.errors import DynashardError, InputError, InvalidKeyError, ThrottledError, UnprocessedError
+from dynashard.errors import (
+    DynashardError,
+    InputError,
+    InvalidKeyError,
+    ThrottledError,
+    UndecodableItemError,
+    UnprocessedError,
+)
 from dynashard.repository.batch import Reading
 from dynashard.repository.batches import Outcome
+from dynashard.repository.conditions import later_version
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import key_named, name_of
 from dynashard.repository.replacement import kept
@@ -56,7 +64,8 @@ class BatchItemWriter(Generic[E]):
             item = put[place]
             wire = self._builder.wire_of(item, key, created=self._builder.created_of(item), stamp=stamp, counts=counts)
             kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE
-            return Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"])
+            version = self._items.entity.versions.number
+            return Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"], version=version)
 
         prepared: list[_Prepared] = []
         for place, member in enumerate((*put, *delete)):
@@ -101,8 +110,12 @@ class BatchItemWriter(Generic[E]):
     def _with_kept(self, write: Write, member: KeyLike, stored: Wire | None) -> _Prepared:
         if stored is None:
             return write, member
-        item = write.item or {}
-        found = kept(self._items.entity, stored, item)
+        entity, item = self._items.entity, write.item or {}
+        if (later := later_version(entity, stored)) is not None:
+            return later
+        with suppress(UndecodableItemError):
+            stored = {**entity.versions.readable(entity, stored)}
+        found = kept(entity, stored, item)
         try:
             require_fits({PK: stored[PK], SK: stored[SK], **item, **found})
         except InputError as error:

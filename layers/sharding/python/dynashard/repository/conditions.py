@@ -6,13 +6,15 @@ epoch seconds throughout.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from msgspec import Struct, field
 
-from dynashard.entity import UNREVISED, expiry, marked_count, marker_problem, revision_in
+from dynashard.entity import UNREVISED, EntityDefinition, expiry, marked_count, marker_problem, revision_in
+from dynashard.entity.versions import FIRST
 from dynashard.errors import AlreadyExistsError, NotFoundError, RevisionMismatchError, UndecodableItemError
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, VERSION
 
 _GONE: Final = f"attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now"
 
@@ -42,6 +44,10 @@ class Condition(Struct, frozen=True):
 UNMARKED: Final = Condition(f"attribute_not_exists({MOVED_TO})")
 """Anything but a marker."""
 _STORED: Final = Condition(f"attribute_exists({PK})")
+_UNVERSIONED: Final = Condition(f"attribute_not_exists({VERSION})")
+_UNEXPIRED: Final = f"(attribute_not_exists({EXPIRES_AT}) OR {EXPIRES_AT} > :now)"
+_UNEXPIRED_ITEM: Final = f"{UNMARKED.expression} AND {_UNEXPIRED}"
+_LIVE: Final = f"{_STORED.expression} AND {_UNEXPIRED_ITEM}"
 
 
 def absent(now: int) -> Condition:
@@ -56,7 +62,7 @@ def absent_or_marker(now: int) -> Condition:
 
 def live_or_none(now: int, *, not_by: str | None = None) -> Condition:
     """A live item or none at all, not written by the revision `not_by`."""
-    condition = UNMARKED & _unexpired(now)
+    condition = Condition(_UNEXPIRED_ITEM, _time(now))
     return condition if not_by is None else condition & Condition(f"NOT {REV} = :rev", {":rev": {"S": not_by}})
 
 
@@ -70,8 +76,19 @@ def absent_or_matching(now: int, *, if_match: str | None) -> Condition:
 
 def live(now: int, *, if_match: str | None = None) -> Condition:
     """A live item, at this revision if one is named; `UNREVISED` for an adopted item without one."""
-    condition = _STORED & UNMARKED & _unexpired(now)
+    condition = Condition(_LIVE, _time(now))
     return condition if if_match is None else condition & _at(if_match)
+
+
+@cache
+def of_version(version: int, *, exactly: bool) -> Condition:
+    """No item of a later version of its declaration; `exactly` one of this version."""
+    if version == FIRST:
+        return _UNVERSIONED
+    values = {":version": {"N": str(version)}}
+    if exactly:
+        return Condition(f"{VERSION} = :version", values)
+    return Condition(f"({_UNVERSIONED.expression} OR {VERSION} <= :version)", values)
 
 
 def unchanged(item: Mapping[str, Any]) -> Condition:
@@ -80,10 +97,6 @@ def unchanged(item: Mapping[str, Any]) -> Condition:
         return _STORED & UNMARKED & Condition(f"attribute_not_exists({REV})")
     # As it is stored: another program may have written something that is not a revision.
     return _STORED & UNMARKED & Condition(f"{REV} = :match", {":match": item[REV]})
-
-
-def _unexpired(now: int) -> Condition:
-    return Condition(f"(attribute_not_exists({EXPIRES_AT}) OR {EXPIRES_AT} > :now)", _time(now))
 
 
 def _time(now: int) -> dict[str, Any]:
@@ -132,6 +145,17 @@ def refusal(
     if if_match is not None:
         return mismatch(name, revision_in(current) if current else None)
     return exists_already(name) if current else NotFoundError(f"{name} does not exist")
+
+
+def later_version(entity: EntityDefinition[Any], found: Mapping[str, Any] | None) -> UndecodableItemError | None:
+    """Return the error of a write that a stored item refuses because of its version; None if that is not why."""
+    if found is None or MOVED_TO in found:
+        return None
+    try:
+        entity.versions.require_known(entity, found)
+    except UndecodableItemError as error:
+        return error
+    return None
 
 
 def exists_already(name: str) -> AlreadyExistsError:

@@ -77,7 +77,7 @@ def lineage(if_match: str | None) -> Wire:
     """Return what a compare-and-set write stores about the revision that it replaces: `Prev`, and `Born` if known."""
     if if_match is None:
         return {}
-    if not isinstance(if_match, Revision):
+    if not isinstance(if_match, Revision) or not if_match:
         # A caller named it, so what came before it is not known; and a wrong guess of `Born` would prove refusals.
         return {PREV: {"S": if_match or _NONE}}
     before = " ".join((if_match, *if_match.replaced)[:PREV_LENGTH])

@@ -15,7 +15,7 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.repository.batch import BATCH_WRITE, StoredKey, write_once
-from dynashard.repository.conditions import Condition
+from dynashard.repository.conditions import Condition, later_version
 from dynashard.repository.late import Late, answered_late, confirm, next_after
 from dynashard.repository.markers import create_with_marker
 from dynashard.repository.phase_table import Encountered, How, Next, plan
@@ -107,8 +107,9 @@ class HomeWriter:
         """Do a write of a batch; return the error if it is not proved to be done."""
         try:
             self.write(replacing(self._entity, write), iter(()))
-        except ConditionFailedError:
-            return None  # Only deletes demand a live item here, and theirs is gone.
+        except ConditionFailedError as failed:
+            # A delete demands a live item, and its item is gone. A put is refused by a later version.
+            return later_version(self._entity, failed.item)
         except DynashardError as error:
             return error
         return None
@@ -179,7 +180,7 @@ class HomeWriter:
         found = next_after(self._store, self._entity, write, encountered)
         if found is not Next.DECIDE:
             return found
-        if write.kind is Kind.UPSERT and not write.refused_for_objects(encountered.rival):
+        if write.kind is Kind.UPSERT and not write.refused_unread(encountered.rival):
             # It creates the item next, or was about to when another writer did.
             return Next.DECIDE if len(encountered.at) == 1 else Next.RESTART
         raise ConditionFailedError(str(error), operation=error.operation, item=encountered.rival) from error

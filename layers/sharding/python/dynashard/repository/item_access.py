@@ -14,7 +14,7 @@ from dynashard.errors import (
     UnprocessedError,
 )
 from dynashard.repository.batch import Reading
-from dynashard.repository.conditions import is_marker, refusal
+from dynashard.repository.conditions import is_live, is_marker, later_version, refusal
 from dynashard.repository.evidence import Proof, gone, judge
 from dynashard.repository.home_reader import HomeReader
 from dynashard.repository.home_writer import HomeWriter
@@ -59,6 +59,8 @@ class ItemAccess(ItemReads[E]):
 
     def refusal_of(self, failed: ConditionFailedError, key: KeyLike, write: Write) -> DynashardError:
         """Return a caller's error for a failed condition."""
+        if (later := later_version(self.entity, failed.item)) is not None and is_live(failed.item, write.now):
+            return later
         return refusal(failed.item, name=name_of(self.entity, key), now=write.now, if_match=write.if_match)
 
     def _settled(self, write: Write, key: KeyLike, error: EngineError, found: Mapping[str, Any] | None) -> Done:

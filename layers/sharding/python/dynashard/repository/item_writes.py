@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, Generic
 
 from dynashard.entity import WriteGuarantee, guarantee_of, revision_in
+from dynashard.entity.versions import FIRST
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
@@ -82,7 +83,7 @@ class ItemWrites(Generic[E]):
         try:
             done = self.items.write(write, item)
         except ConditionFailedError as failed:
-            if write.refused_for_objects(failed.item):
+            if write.refused_unread(failed.item):
                 return self._put_over_what_is_read(item, if_match)
             raise self.items.refusal_of(failed, item, write) from None
         # Of a free key the local engine returns the key itself.
@@ -117,8 +118,8 @@ class ItemWrites(Generic[E]):
             try:
                 return self._apply(write, key, updates)
             except (AlreadyExistsError, RevisionMismatchError):
-                # Its objects are not those that the write would replace, or it is at another revision: read it.
-                if write.objects is None:
+                # Its version or its objects are not those that the write would replace, or it is at another revision.
+                if write.objects is None and entity.versions.number == FIRST:
                     raise
         for _ in range(_RACES):
             stored = self.items.read_live(key, if_match)
@@ -173,7 +174,7 @@ class ItemWrites(Generic[E]):
                 if once:
                     if current is None:
                         return Written(self._store.exactly_once.create(self._store, item), created=True)
-                    over = self.builder.nested(current)
+                    over = self.builder.read(current)
                     at = revision_in(current) if over is None else None
                     stored = self._store.exactly_once.put(self._store, item, if_match=at, over=over)
                     return Written(stored, created=False)

@@ -8,12 +8,12 @@ from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.nearest import hint
 from dynashard.repository.batch import Reading
-from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PK, PREV, REV, SK, TYPE
+from dynashard.schema import BORN, EXPIRES_AT, MOVED_TO, PK, PREV, REV, SK, TYPE, VERSION
 
 MOST_NAMED: Final = 100
 """The most attributes that are named to leave out the keys of indexes."""
-_JUDGED: Final = (PK, SK, TYPE, REV, EXPIRES_AT, MOVED_TO)
-"""Attributes that show which item it is, whether it is live, and at which revision."""
+_JUDGED: Final = (PK, SK, TYPE, REV, VERSION, EXPIRES_AT, MOVED_TO)
+"""Attributes that show which item it is, whether it is live, and at which revision and version."""
 
 
 class Part(NamedTuple):
@@ -26,6 +26,9 @@ class Part(NamedTuple):
 def projection(entity: EntityDefinition[Any], fields: Sequence[str], *, consistent: bool) -> Reading:
     """Return the reading of some fields; raises as `check_projected`."""
     check_projected(entity, fields)
+    if entity.versions.upgrades:
+        # What an upgrade reads of an item is not known, and a part costs as many units as the whole.
+        return Reading(consistent)
     attributes = (*entity.attributes_of((*fields, *entity.key_fields)), *_JUDGED)
     names = {f"#p{number}": each for number, each in enumerate(dict.fromkeys(attributes))}
     return Reading(consistent, ", ".join(names), names=names)
@@ -35,9 +38,10 @@ def projection(entity: EntityDefinition[Any], fields: Sequence[str], *, consiste
 def without_index_keys(entity: EntityDefinition[Any]) -> Reading:
     """Return the eventually consistent reading of whole entities: all that they have, so no keys of indexes are sent.
 
-    Of an entity with very many fields, it reads whole items, because the names would take longer than the keys.
+    Of an entity with very many fields, it reads whole items, because the names would take longer than the keys; and of
+    one with upgrades, because those need attributes that it no longer declares.
     """
-    if len(entity.attributes) > MOST_NAMED:
+    if len(entity.attributes) > MOST_NAMED or entity.versions.upgrades:
         return Reading(consistent=False)
     names = {f"#p{at}": each for at, each in enumerate(dict.fromkeys((*entity.attributes, *_JUDGED, PREV, BORN)))}
     return Reading(consistent=False, fields=", ".join(names), names=names)

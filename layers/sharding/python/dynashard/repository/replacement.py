@@ -18,6 +18,7 @@ from typing import Any, Final
 from pydantic import BaseModel, RootModel
 
 from dynashard.entity import Entity, EntityDefinition
+from dynashard.entity.versions import Upgraded, upgraded_from
 from dynashard.errors import InvalidQueryError, UndecodableItemError
 from dynashard.repository.conditions import Condition
 from dynashard.repository.path_updates import MOST_CHARACTERS, PathUpdates
@@ -46,7 +47,7 @@ def owned_attributes(entity: EntityDefinition[Any]) -> frozenset[str]:
     slots = [index.slot for index in entity.indexes.values()]
     keys = {name(slot) for slot in slots for name in (index_pk, index_sk)}
     fields = entity.attributes_of(entity.model.model_fields)
-    return frozenset({PK, SK, TYPE, REV, PREV, BORN, MOVED_FROM, *keys, *fields})
+    return frozenset({PK, SK, TYPE, REV, PREV, BORN, MOVED_FROM, *keys, *fields, *entity.versions.stored})
 
 
 def kept(entity: EntityDefinition[Any], stored: Mapping[str, Any], item: Mapping[str, Any]) -> Wire:
@@ -87,7 +88,11 @@ def replacing(entity: EntityDefinition[Any], write: Write, over: Entity | None =
     """
     if write.operation != "PutItem" or write.kind is Kind.CREATE or write.item is None:
         return write
-    update = replacement(entity, write.item) if over is None else difference(entity, write.item, over)
+    upgraded = None if over is None else upgraded_from(over.revision)
+    if upgraded is not None:
+        update = rewriting(entity, write.item, upgraded)
+    else:
+        update = replacement(entity, write.item) if over is None else difference(entity, write.item, over)
     return write._replace(operation="UpdateItem", options={**write.options, **update})
 
 
@@ -98,6 +103,20 @@ def revision_read(over: Entity, if_match: str | None) -> str:
     if if_match is not None:
         raise InvalidQueryError("over names a revision itself; leave if_match out", field="if_match")
     return over.revision
+
+
+def rewriting(entity: EntityDefinition[Any], item: Wire, upgraded: Upgraded) -> dict[str, Any]:
+    """Return what `replacement` returns, for an item that was read from the form of an earlier version.
+
+    All of it is written, with what the entity does not declare. What the upgrade has dropped is removed.
+    """
+    whole = {**item, **kept(entity, upgraded.wire, item)}
+    expression, names, placeholders = _expression(entity, tuple(whole), upgraded.dropped)
+    return {
+        "UpdateExpression": expression,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": dict(zip(placeholders, whole.values(), strict=True)),
+    }
 
 
 def replacement(entity: EntityDefinition[Any], item: Wire) -> dict[str, Any]:
@@ -111,9 +130,11 @@ def replacement(entity: EntityDefinition[Any], item: Wire) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def _expression(entity: EntityDefinition[Any], stored: Sequence[str]) -> tuple[str, Mapping[str, str], Sequence[str]]:
+def _expression(
+    entity: EntityDefinition[Any], stored: Sequence[str], dropped: frozenset[str] = frozenset()
+) -> tuple[str, Mapping[str, str], Sequence[str]]:
     """The expression that stores these attributes and removes others, and the placeholders of names and of values."""
-    removed = sorted(owned_attributes(entity) - {PK, SK, *stored})
+    removed = sorted((owned_attributes(entity) | dropped) - {PK, SK, *stored})
     names = {f"#{number}": name for number, name in enumerate([*stored, *removed])}
     values = [f":{number}" for number in range(len(stored))]
     assigned = ",".join(f"#{value[1:]}={value}" for value in values)

@@ -46,7 +46,7 @@ class Scattered:
             except TransactionConflictError as conflict:
                 refused = conflict
             except ConditionFailedError as failed:
-                if write.kind is not Kind.UPSERT or write.refused_for_objects(failed.item):
+                if write.kind is not Kind.UPSERT or write.refused_unread(failed.item):
                     raise
             if next(pauses, None) is None:
                 raise refused or unsettled(self._entity, write.operation)

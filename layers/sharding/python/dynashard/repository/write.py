@@ -6,8 +6,9 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from dynashard.entity import ItemKey, revision_in
+from dynashard.entity.versions import FIRST, version_in
 from dynashard.errors import ConditionFailedError
-from dynashard.repository.conditions import Condition, absent, is_live, live, live_or_none
+from dynashard.repository.conditions import Condition, absent, is_live, live, live_or_none, of_version
 from dynashard.repository.evidence import wrote
 from dynashard.repository.store import Store
 from dynashard.schema import PK, SK
@@ -15,6 +16,8 @@ from dynashard.transport.interface import Resend, Wire
 
 CHECK: Final = "ConditionCheck"
 """The operation of a step of a transaction that writes nothing."""
+_VERSIONED: Final = frozenset({"PutItem", "UpdateItem"})
+"""The operations that write in the form of a version, so they do not replace an item of a later one."""
 _ACTIONS: Final = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete", CHECK: CHECK}
 
 
@@ -43,6 +46,8 @@ class Write(NamedTuple):
         condition: replaces the condition of a request that alone decides.
         objects: what the live item must meet for the objects that the write replaces; see `replacement.only_declared`.
         revision: the new revision, by which the write is recognised; empty for deletes.
+        version: the version of the declaration in whose form it writes. A live item of a later one refuses it.
+        partial: it leaves other fields as they are, so the live item must be of exactly this version.
         guarded: a delete of whatever was read first: it has succeeded once that item is gone.
     """
 
@@ -58,6 +63,8 @@ class Write(NamedTuple):
     kept: Mapping[str, Any] = MappingProxyType({})
     condition: Condition | None = None
     objects: Condition | None = None
+    version: int = FIRST
+    partial: bool = False
 
     @property
     def exact(self) -> bool:
@@ -88,20 +95,32 @@ class Write(NamedTuple):
             return self.condition
         if self.kind is Kind.CREATE:
             return self.absent_condition()
-        return self._on_objects(live_or_none(self.now)) if self.kind is Kind.UPSERT else self.live_condition()
+        return self._on_stored(live_or_none(self.now)) if self.kind is Kind.UPSERT else self.live_condition()
 
     def live_condition(self) -> Condition:
         """Return the condition for replacing a live item."""
-        return self._on_objects(live(self.now, if_match=self.if_match))
+        return self._on_stored(live(self.now, if_match=self.if_match))
 
-    def _on_objects(self, condition: Condition) -> Condition:
+    def on_version(self, condition: Condition) -> Condition:
+        """Return the condition, which also demands a version that this write may replace."""
+        return condition & of_version(self.version, exactly=self.partial)
+
+    def _on_stored(self, condition: Condition) -> Condition:
+        if self.operation in _VERSIONED:
+            condition = self.on_version(condition)
         return condition if self.objects is None else condition & self.objects
 
-    def refused_for_objects(self, found: Mapping[str, Any] | None) -> bool:
-        """Whether a stored item has made the condition fail by its objects alone."""
-        if self.objects is None or found is None or not is_live(found, self.now):
+    def refused_unread(self, found: Mapping[str, Any] | None) -> bool:
+        """Whether a stored item has made the condition fail by its version or its objects alone, so it is read."""
+        if found is None or not is_live(found, self.now):
+            return False
+        if self.objects is None and (self.operation not in _VERSIONED or self._replaces(version_in(found))):
             return False
         return self.if_match is None or revision_in(found) == self.if_match
+
+    def _replaces(self, version: int | None) -> bool:
+        """Whether it may replace a stored item of a version."""
+        return version == self.version or (version is not None and version < self.version and not self.partial)
 
     def absent_condition(self) -> Condition:
         """Return the condition for storing an item if none is live."""

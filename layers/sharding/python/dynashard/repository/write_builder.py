@@ -7,10 +7,11 @@ from typing import Any, Generic
 
 from dynashard.codec import fits, require_fits
 from dynashard.entity import EntityDefinition, ItemKey, revision_in
+from dynashard.entity.versions import Upgraded, upgraded_from
 from dynashard.errors import InvalidKeyError, UndecodableItemError
 from dynashard.repository.evidence import lineage
 from dynashard.repository.key_names import key_fields, name_of
-from dynashard.repository.replacement import only_declared, replacing, revision_read
+from dynashard.repository.replacement import only_declared, replacing, revision_read, rewriting
 from dynashard.repository.store import E, KeyLike, Store
 from dynashard.repository.updates import FieldUpdates, touched_indexes, update_expression
 from dynashard.repository.write import Kind, Write
@@ -50,7 +51,8 @@ class WriteBuilder(Generic[E]):
         entity, now, revision = self._entity, stamp or self._store.stamp(), self._store.new_revision()
         counts = IndexCounts(self._store.router, entity) if counts is None else counts
         compiled = entity.writer(item.__dict__, key, now, created or now, revision, counts)
-        wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": revision}} if compiled is None else compiled
+        named: Wire = {TYPE: {"S": entity.name}, REV: {"S": revision}, **entity.versions.stored}
+        wire: Wire = named if compiled is None else compiled
         if compiled is None:
             stamps = dict.fromkeys(entity.updated_fields, now) | dict.fromkeys(entity.created_fields, created or now)
             values = {**item.__dict__, **stamps}
@@ -82,7 +84,9 @@ class WriteBuilder(Generic[E]):
     ) -> Write:
         """Return the write that stores a whole item; DynamoDB may return what it replaces, or update what was read."""
         options = {"ReturnValues": "ALL_OLD"} if returns else {}
-        write = Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
+        version = self._entity.versions.number
+        now, revision = self._store.now(), wire[REV]["S"]
+        write = Write(kind, key, "PutItem", now, wire, options, if_match, revision, version=version)
         return replacing(self._entity, write, over)
 
     def item_of(self, write: Write) -> E:
@@ -110,13 +114,22 @@ class WriteBuilder(Generic[E]):
         if current is None:
             return self.put(Kind.CREATE, item, created=None)
         created, revision = self.stored_stamp(current), revision_in(current)
-        return self.put(Kind.ALTER, item, created=created, if_match=revision, over=self.nested(current))
+        return self.put(Kind.ALTER, item, created=created, if_match=revision, over=self.read(current))
 
-    def nested(self, current: Wire) -> E | None:
-        """Return the stored item that was read, if it has objects whose members a put may have to keep."""
-        if self._entity.nested:
+    def read(self, current: Wire) -> E | None:
+        """Return the stored item that was read, if a put over it depends on what it holds.
+
+        That is so if it has objects whose members the put may have to keep, or if it is of an earlier version.
+
+        Raises `NewerItemError` for an item of a later version.
+        """
+        entity = self._entity
+        outdated = entity.versions.differs(current)
+        if outdated:
+            entity.versions.require_known(entity, current)
+        if entity.nested or outdated:
             with suppress(UndecodableItemError):
-                return self._entity.decode(current)
+                return entity.decode(current)
         return None
 
     def stored_stamp(self, wire: Wire) -> datetime | None:
@@ -150,6 +163,9 @@ class WriteBuilder(Generic[E]):
         item was read.
         """
         entity, store = self._entity, self._store
+        if (upgraded := upgraded_from(if_match)) is not None:
+            values = {**after, **dict.fromkeys(entity.updated_fields, stamp or store.stamp())}
+            return self.rewrite(item_key, values, if_match, upgraded, attributes or {})
         revision = store.new_revision()
         system = {name: value for name, value in (attributes or {}).items() if value is not None}
         gone = [name for name in attributes or () if name not in system]
@@ -165,11 +181,52 @@ class WriteBuilder(Generic[E]):
         )
         options = {"ReturnValues": "ALL_NEW", **update}
         write = Write(
-            Kind.ALTER, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
+            Kind.ALTER,
+            item_key,
+            "UpdateItem",
+            store.now(),
+            options=options,
+            if_match=if_match,
+            revision=revision,
+            version=entity.versions.number,
+            partial=True,
         )
         if before is not None or not entity.nested:
             return write
         return write._replace(objects=only_declared(entity, updates.set, entity.encode(updates.set)))
+
+    def rewrite(
+        self,
+        item_key: ItemKey,
+        values: Mapping[str, Any],
+        if_match: str | None,
+        upgraded: Upgraded,
+        attributes: Mapping[str, Wire | None],
+    ) -> Write:
+        """Return the write of an item of an earlier version in the present form: all `values` of its fields.
+
+        `attributes` are those of attachments that change; None removes one.
+        """
+        entity, store = self._entity, self._store
+        kept = {name: upgraded.wire[name] for name in entity.attachments if name in upgraded.wire} | dict(attributes)
+        wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": store.new_revision()}, **entity.versions.stored}
+        for index in entity.indexes.values():
+            wire |= store.router.index_attributes(entity, index, item_key, values)
+        wire |= entity.encode({name: value for name, value in values.items() if name not in entity.attachments})
+        wire |= {name: value for name, value in kept.items() if value is not None}
+        require_fits({**store.router.stored_key(entity, item_key), **wire})
+        wire |= lineage(if_match)
+        options = {"ReturnValues": "ALL_NEW", **rewriting(entity, wire, upgraded)}
+        return Write(
+            Kind.ALTER,
+            item_key,
+            "UpdateItem",
+            store.now(),
+            options=options,
+            if_match=if_match,
+            revision=wire[REV]["S"],
+            version=entity.versions.number,
+        )
 
     def known(self, key: KeyLike, updates: FieldUpdates) -> dict[str, Any]:
         """Return the fields of an item that an update itself names."""

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.context import Context
-from dynashard.resharding.progress import Pass, Position
+from dynashard.resharding.progress import Pass, Position, ProgressTable
 from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Family, Scope
+from dynashard.runtime import Runtime
 from dynashard.schema import PK, SK
 from dynashard.topology import Phase, Record
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Call, Transport, Wire
 from dynashard.transport.paging import segments
 
 _IMMEDIATE: Final = (Pass.CHECK, Pass.SURVEY)
@@ -31,6 +32,16 @@ class Job:
     family: Family
     resize: Resize
     kind: Pass
+
+    @property
+    def key(self) -> str:
+        """The key of the record."""
+        return self.scope.key
+
+    @property
+    def id(self) -> str:
+        """The id of the resize."""
+        return self.resize.id
 
     @property
     def reversed(self) -> "Job":
@@ -92,6 +103,49 @@ def kind_of(record: Record, scope: Scope) -> Pass | None:
     return in_phase.get(record.phase)
 
 
+class Workplace(Protocol):
+    """The table that is worked on, and where progress is kept."""
+
+    @property
+    def transport(self) -> Transport:
+        """The connection to both tables."""
+        ...
+
+    @property
+    def table(self) -> str:
+        """The table of items."""
+        ...
+
+    @property
+    def progress(self) -> ProgressTable:
+        """Where progress is kept."""
+        ...
+
+    @property
+    def runtime(self) -> Runtime:
+        """Time and randomness."""
+        ...
+
+
+class Assignment(Protocol):
+    """What a worker does: a pass, under an id that no other pass over the same key has."""
+
+    @property
+    def key(self) -> str:
+        """The key under which its progress is kept."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def kind(self) -> Pass:
+        """The kind of the pass."""
+        ...
+
+
 class Guard:
     """Reads the record before every chunk, within its lease, so that a worker stops when its job has ended."""
 
@@ -109,10 +163,10 @@ class Guard:
             self._refresh(now)
         return self._job
 
-    def holds(self, job: Job) -> bool:
+    def holds(self, job: Assignment) -> bool:
         """Whether the same job is still to be done."""
         now = self.job()
-        return now is not None and now.resize.id == job.resize.id and now.kind is job.kind
+        return now is not None and now.id == job.id and now.kind is job.kind
 
     def _refresh(self, now: float) -> None:
         record, family = self._context.read(self._scope)
@@ -141,7 +195,7 @@ class Chunk:
 class Sources:
     """Queries or Scans that are read one after the other, each beginning with one of `calls`."""
 
-    def __init__(self, context: Context, calls: Sequence[Call]) -> None:
+    def __init__(self, context: Workplace, calls: Sequence[Call]) -> None:
         self._context = context
         self._calls = calls
 

@@ -28,6 +28,8 @@ class Pass(StrEnum):
     """Move items, or rewrite their index keys."""
     SETTLE = "settle"
     """The second pass: move items that late requests have put at their old homes."""
+    BACKFILL = "backfill"
+    """No resize: write what a change of a declaration asks for; see `dynashard.backfills`."""
     SWEEP = "sweep"
     """Delete the relocation markers, and move items that were put at their old homes later still."""
 

@@ -28,6 +28,10 @@ class Work:
         """Return the counter of an item that is done."""
         return self.counter
 
+    def refuses(self, item: Wire) -> bool:  # noqa: ARG002 - most passes can write for every item that concerns them
+        """Whether no write for an item can be made, so that it stays as it is."""
+        return False
+
     def in_two_writes(self, item: Wire) -> bool:  # noqa: ARG002 - most passes write once
         """Whether an item was read in part and must be read whole before its write, and again for a second write."""
         return False

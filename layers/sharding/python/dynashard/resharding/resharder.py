@@ -22,7 +22,7 @@ from dynashard.resharding.scope import Family, Scope
 from dynashard.resharding.share import Share
 from dynashard.resharding.status import Status, Step, status_of
 from dynashard.resharding.timing import Timing
-from dynashard.resharding.worker import Slice
+from dynashard.resharding.worker import Slice, task_of
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import Record, TopologyTable, family_of
 from dynashard.transport.forks import own_lock
@@ -247,7 +247,8 @@ class Resharder:
             return True
         try:
             homes, pace = self._homes_of(job), self._pace(job, task)
-            complete = Slice(self._context, guard, job, task, homes=homes, pace=pace).run(seconds)
+            assigned = task_of(self._context, job, task, homes=homes, pace=pace)
+            complete = Slice(self._context, guard, job, assigned).run(seconds)
         except TakenError as taken:
             with suppress(ReshardRefusedError):
                 resize_requests.pause(self._context, scope, paused=True, error=str(taken), resize_id=job.resize.id)

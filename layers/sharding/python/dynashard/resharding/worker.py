@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from dynashard.errors import (
     ConditionFailedError,
@@ -15,7 +15,7 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import stored_key
 from dynashard.resharding.context import Context
-from dynashard.resharding.job import Guard, Job, after, sources_of
+from dynashard.resharding.job import Assignment, Job, Sources, Workplace, after, sources_of
 from dynashard.resharding.mover import Mover
 from dynashard.resharding.pace import Pace
 from dynashard.resharding.progress import Pass, Progress
@@ -35,26 +35,48 @@ def work_of(context: Context, job: Job, homes: Homes) -> Work:
     return Mover(context, job, homes) if job.scope.index is None else Rewriter(context, job)
 
 
-class Slice:
-    """Works on one task of a job for a while, as long as the guard holds."""
+class Holds(Protocol):
+    """Says whether a pass is still to be done."""
 
-    def __init__(self, context: Context, guard: Guard, job: Job, task: int, *, homes: Homes, pace: Pace) -> None:
+    def holds(self, job: Assignment, /) -> bool:
+        """Whether the same pass is still to be done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task of a pass: what is done with which items, and at which pace."""
+
+    number: int
+    work: Work
+    sources: Sources
+    pace: Pace
+
+
+def task_of(context: Context, job: Job, number: int, *, homes: Homes, pace: Pace) -> Task:
+    """Return a task of a resize."""
+    work = work_of(context, job, homes)
+    reading = _survey_of(work, job) if job.kind is Pass.SURVEY else work.reading
+    return Task(number=number, work=work, sources=sources_of(context, job, number, reading), pace=pace)
+
+
+class Slice:
+    """Works on one task of a pass for a while, as long as the guard holds."""
+
+    def __init__(self, context: Workplace, guard: Holds, job: Assignment, task: Task) -> None:
         self._context = context
         self._guard = guard
         self._job = job
-        self._task = task
-        self._work = work_of(context, job, homes)
-        self._pace = pace
-        reading = _survey_of(self._work, job) if job.kind is Pass.SURVEY else self._work.reading
-        self._sources = sources_of(context, job, task, reading)
+        self._task = task.number
+        self._work, self._sources, self._pace = task.work, task.sources, task.pace
 
     def run(self, seconds: float) -> bool:
         """Work for about so many seconds; see `Resharder.work`. Raises `TakenError` for an item that cannot move."""
         context, job = self._context, self._job
         deadline = context.runtime.clock() + seconds
-        stored = context.progress.begin(job.scope.key, self._task, job.resize.id, job.kind)
+        stored = context.progress.begin(job.key, self._task, job.id, job.kind)
         self._pace.not_before(stored.after)
-        while not stored.done and stored.resize == job.resize.id and stored.kind is job.kind:
+        while not stored.done and stored.resize == job.id and stored.kind is job.kind:
             if not self._guard.holds(job):
                 return True
             with metered() as meter:
@@ -103,6 +125,10 @@ class Slice:
         """Write for some items, retrying conflicts; False if the time is up. Adds to `staying` those that stay."""
         left = self._current(wave) if any(map(self._work.in_two_writes, wave)) else list(wave)
         while left:
+            if refused := [item for item in left if self._work.refuses(item)]:
+                staying += refused
+                left = [item for item in left if item not in refused]
+                continue
             if not self._pace.ready(deadline) or not self._guard.holds(self._job):
                 return False
             with metered() as meter:

@@ -14,6 +14,7 @@ from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.schema import MAX_PARTITION_KEY_BYTES
+from dynashard.topology.backfilled import is_complete, may_lack
 from dynashard.topology.epochs import Epoch, EpochState
 from dynashard.topology.leases import Leases
 from dynashard.topology.records import DEFAULT_LEASE, Record, family_of, first_record, index_key, partition_key
@@ -74,7 +75,7 @@ class LeasedTopology:
 
     def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
         """Return the view of an index. Cost: that of `view`; both come with one read."""
-        if entity.shards is None and index.shards is None:
+        if entity.shards is None and index.shards is None and not may_lack(entity, index):
             return _BARE
         return self._entities.get(entity, lambda now: self._read_shared(entity, now)).indexes[index.slot]
 
@@ -98,6 +99,9 @@ class LeasedTopology:
             else bare
             for each in indexes
         }
+        for each in indexes:
+            if not is_complete(entity, each, family.backfilled):
+                views[each.slot] = replace(views[each.slot], complete=False)
         shared = self._placing(entity, family.view(expires, markers=markers), now)
         return _Shared(shared, family.differ_since is not None, views), lease
 

@@ -55,6 +55,7 @@ class Record:
             request that lowers a lease may arrive long after it was sent.
         epochs: counts by key time, if there was ever more than one; `count` is then the last one that is confirmed.
         former: of an index: the counts before it grew for new entries alone, by which older entries may still stand.
+        backfilled: of a family: the goals that backfills have reached, by what they are about; see `backfilled`.
         others: stored attributes that only another release knows, in their stored form. They stay as they are.
     """
 
@@ -74,6 +75,7 @@ class Record:
     lowered_at: float | None = None
     epochs: History = ()
     former: frozenset[int] = frozenset()
+    backfilled: Mapping[str, str] = field(default_factory=dict)
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -172,6 +174,8 @@ def encode(record: Record) -> Wire:
         schema.TOPOLOGY_FORMER_LEASE: _number(record.former_lease or None),
         schema.TOPOLOGY_LOWERED: _number(record.lowered_at),
         schema.TOPOLOGY_FORMER_COUNTS: record.former and {"NS": [str(count) for count in sorted(record.former)]},
+        schema.TOPOLOGY_BACKFILLED: record.backfilled
+        and encode_value(dict(record.backfilled), path=schema.TOPOLOGY_BACKFILLED),
         schema.TOPOLOGY_EPOCHS: record.epochs and encode_value(stored(record.epochs), path=schema.TOPOLOGY_EPOCHS),
     }
     return {name: value for name, value in wire.items() if value}
@@ -208,6 +212,7 @@ def decode(wire: Mapping[str, Any]) -> Record:
             lowered_at=seconds(schema.TOPOLOGY_LOWERED),
             epochs=read(decode_value(wire.get(schema.TOPOLOGY_EPOCHS, {"L": []}))),
             former=frozenset(int(count) for count in wire.get(schema.TOPOLOGY_FORMER_COUNTS, {"NS": ()})["NS"]),
+            backfilled=decode_value(wire.get(schema.TOPOLOGY_BACKFILLED, {"M": {}})),
             others={name: value for name, value in wire.items() if name not in schema.TOPOLOGY_ATTRIBUTES},
         )
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:

@@ -36,6 +36,7 @@ class View:
             where readers must ignore them.
         version: differs after each update of the shard map; '' if unknown.
         epochs: the counts of keys by their times; None if `count` holds for all keys.
+        complete: of an index: whether all items are in it that belong there, as far as backfills are known.
         former: of an index: smaller counts by which older entries may still stand, the smallest first.
     """
 
@@ -48,6 +49,7 @@ class View:
     version: str = field(default="", compare=False)
     epochs: Epochs | None = None
     former: tuple[int, ...] = ()
+    complete: bool = field(default=True, compare=False)
 
     @property
     def stable(self) -> bool:

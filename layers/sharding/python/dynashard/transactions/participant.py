@@ -145,7 +145,7 @@ class Participant:
         if prepared.from_read:
             self._prepared = None
             return Verdict.RETRY
-        if write.refused_for_objects(rival):
+        if write.refused_unread(rival):
             self._prepared, self._reads = None, True
             return Verdict.RETRY
         if write.kind is Kind.UPSERT and self._creating:

@@ -124,12 +124,14 @@ class StepWrites:
         updates = self._updates(step)
         known = self._builder.known(step.key, updates)
         if step.missing == "create":
-            return self._addition(step, updates, known)
+            return self._addition(step, updates, known, reads=reads)
         if not reads and not step.returns and not self._builder.reads_first(updates, known):
             return Prepared(self._builder.update(self.key, updates, known, step.if_match))
         return self._update_of(step, self._items.read_live(step.key, step.if_match), updates)
 
-    def _addition(self, step: Update, updates: FieldUpdates, known: Mapping[str, Any]) -> Prepared:
+    def _addition(
+        self, step: Update, updates: FieldUpdates, known: Mapping[str, Any], *, reads: bool = False
+    ) -> Prepared:
         """An update that creates its item if there is none."""
         entity = self.entity
         if updates.set or not updates.add or step.if_match is not None:
@@ -139,19 +141,19 @@ class StepWrites:
                 raise InvalidValueError(
                     f"{entity.name} cannot be created without {name}: give it a default", field=name
                 )
-        if self._builder.reads_first(updates, known) or not _starts_empty(entity, updates):
+        if reads or self._builder.reads_first(updates, known) or not _starts_empty(entity, updates):
             current = self._items.read(step.key, Reading(consistent=True))
             if current is None:
                 return Prepared(self._initial_put(updates, known), from_read=True)
             return self._update_of(step, current, updates)
         stamp = self._store.stamp()
-        fixed = {TYPE: {"S": entity.name}, **entity.encode(known)}
+        fixed = {TYPE: {"S": entity.name}, **entity.versions.stored, **entity.encode(known)}
         for index in entity.indexes.values():
             if not index.fields & entity.updated_fields:
                 fixed |= self._store.router.index_attributes(entity, index, self.key, known)
         first = entity.encode(dict.fromkeys(entity.created_fields, stamp))
         write = self._builder.update(self.key, updates, known, None, fixed, stamp=stamp, first=first)
-        condition = live_or_none(write.now, not_by=write.revision)
+        condition = write.on_version(live_or_none(write.now, not_by=write.revision))
         write = write._replace(kind=Kind.UPSERT, condition=condition)
         return Prepared(write, initial=lambda: self._initial_put(updates, known, write.revision))
 
@@ -168,6 +170,7 @@ class StepWrites:
                 {
                     TYPE: {"S": entity.name},
                     REV: {"S": write.revision},
+                    **entity.versions.stored,
                     **lineage(current.revision),
                     **entity.encode(after),
                 }

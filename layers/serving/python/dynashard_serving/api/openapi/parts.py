@@ -147,10 +147,13 @@ def page(schema: str) -> Schema:
 def page_of(item: Schema) -> Schema:
     """The schema of a page of such items."""
     cursor = {"type": ["string", "null"], "description": "Continues the listing; null ends it."}
+    lacking = "The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise."
+    incomplete = {"type": "boolean", "const": True, "description": lacking}
+    items = {"type": "array", "items": item, "maxItems": MAX_LIMIT}
     return {
         "type": "object",
         "required": ["items", "cursor"],
-        "properties": {"items": {"type": "array", "items": item, "maxItems": MAX_LIMIT}, "cursor": cursor},
+        "properties": {"items": items, "cursor": cursor, "incomplete": incomplete},
         "additionalProperties": False,
     }
 

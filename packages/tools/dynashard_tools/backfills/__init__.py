@@ -1,0 +1,1 @@
+"""Commands that run backfills: `dynashard migrate` and `dynashard index build`."""

@@ -1,0 +1,96 @@
+"""What the commands of backfills have in common: options, progress, and the summary at the end."""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from dynashard import Entity
+from dynashard.backfills import Backfill, Options, Report, Unfit
+from dynashard.backfills.work import BackfillWork
+from dynashard.entity import EntityDefinition, definition
+from dynashard.repository import Store
+from dynashard.resharding.scope import Family
+from dynashard.topology import family_of
+from dynashard_tools.connection import Backend
+from dynashard_tools.entities import models
+from dynashard_tools.failure import WITH_ERRORS, on_interrupt
+from dynashard_tools.printing import show
+from dynashard_tools.progress import working
+
+WriteUnits = Annotated[
+    float, typer.Option("--write-units", min=1.0, help="The most write units that it consumes in a second.")
+]
+ReadUnits = Annotated[
+    float, typer.Option("--read-units", min=1.0, help="The most read units that it consumes in a second.")
+]
+Restart = Annotated[
+    bool,
+    typer.Option("--restart", help="Begin anew, because an earlier release was still running when it was interrupted."),
+]
+DEFAULTS = Options()
+MakeWork = Callable[[Store, EntityDefinition[Any], Family], BackfillWork]
+
+
+def run_backfill(
+    backend: Backend,
+    model: type[Entity],
+    make: MakeWork,
+    options: Options,
+    what: str,
+    *,
+    restart: bool,
+    as_json: bool,
+) -> None:
+    """Run a backfill of an entity to its end, and print what it has done; `what` names it in the summary.
+
+    Ends the command with the status `WITH_ERRORS` if items stay as they are.
+    """
+    entity = definition(model)
+    store = backend.entities.store
+    members = [each for each in map(definition, models()) if family_of(each) == family_of(entity)]
+    backfill = Backfill(store, backend.topology_table, make(store, entity, Family(members)), options)
+    with (
+        working("{:>11,} items written, {:,} left, segment {} of {}{}") as work,
+        on_interrupt(lambda: f"{what} is not complete: run the command again, and it goes on"),
+    ):
+        report = backfill.run(lambda now: work.advance(*_shown(now)), restart=restart)
+        units = work.units
+    show(
+        {"entity": entity.name, **summary(report), **{name: round(number, 1) for name, number in units.items()}},
+        *[f"left as it is: {each.key}: {each.problem}" for each in report.unfit],
+        line_of(report, what, units),
+        as_json=as_json,
+    )
+    if report.left:
+        raise typer.Exit(WITH_ERRORS)
+
+
+def summary(report: Report) -> dict[str, Any]:
+    """Return what a report says, as JSON."""
+    return {
+        "complete": report.complete,
+        "written": report.written,
+        "left": report.left,
+        "rounds": report.rounds,
+        "unfit": [Unfit(*each)._asdict() for each in report.unfit],
+    }
+
+
+def line_of(report: Report, what: str, units: dict[str, float]) -> str:
+    """Return the last line of the summary for people."""
+    state = "is complete" if report.complete else "is not complete"
+    left = f", {report.left:,} left because they do not fit their declaration" if report.left else ""
+    used = f"{units['read_units']:,.1f} read units, {units['write_units']:,.0f} write units"
+    return f"{what} {state}: {report.written:,} items written{left}; {used}"
+
+
+def _shown(report: Report) -> tuple[int, int, int, int, str]:
+    waiting = "; waiting for a resize" if report.waiting else ""
+    return report.written, report.left, report.done_tasks, report.tasks, waiting
+
+
+def announce(text: str, backend: Backend) -> None:
+    """Print on standard error what a command is going to write, and where."""
+    print(f"{text} in {backend.target}", file=sys.stderr)
