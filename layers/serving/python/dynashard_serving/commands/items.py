@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from dynashard.reads.filters import is_operators
 from dynashard.reads.limits import DEFAULT_LIMIT
+from dynashard.reads.operators import RANGE_WORDS
 from dynashard.service import Dynashard
 from dynashard_serving.commands.request import Asked, Members
 from dynashard_serving.documents import Document
@@ -156,7 +158,15 @@ def paging_of(asked: Members) -> Paging:
 
 def _choice_of(asked: Asked) -> Choice:
     choice = choice_of(asked)
-    return replace(choice, index=index_of(asked.served, asked.text("index"), choice.partition))
+    operators = (
+        (name, operator)
+        for given in (choice.filters, choice.sort)
+        for name, value in given.items()
+        if is_operators(value)
+        for operator in value
+    )
+    ranged = [name for name, operator in operators if operator in RANGE_WORDS]
+    return replace(choice, index=index_of(asked.served, asked.text("index"), choice.partition, ranged))
 
 
 def _conditions(asked: Members) -> Conditions:

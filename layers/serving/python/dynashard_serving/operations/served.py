@@ -59,6 +59,7 @@ class Served:
         allowed = exposed.operations
         self._able = tuple(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
         self._texts = frozenset(name for name in self.key_fields if self._annotation(name) is str)
+        self._operators: dict[str, tuple[str, ...]] = {}
         self._adapters: dict[tuple[str, bool], TypeAdapter[Any]] = {}
 
     @property
@@ -150,6 +151,25 @@ class Served:
             names = names[:-1]
         taken = {*self.partition_fields(index), *RESERVED, TENANT}
         return list(takewhile(lambda name: name not in taken, names))
+
+    def operators(self, name: str) -> tuple[str, ...]:
+        """The operators that a filter by a field takes, `eq` first."""
+        from dynashard.reads.operators import operators_of  # noqa: PLC0415 - only for listings
+
+        found = self._operators.get(name)
+        if found is None:
+            found = self._operators[name] = operators_of(self.definition, name)
+        return found
+
+    def ranged_fields(self, index: str | None) -> Mapping[str, tuple[str, ...]]:
+        """The first sort fields of a listing that no filter is declared for, with the operators that read a range."""
+        from dynashard.reads.operators import ranged_words  # noqa: PLC0415 - only for listings
+
+        template = self.definition.sort if index is None else self.indexes[index].sort
+        taken = {*self.partition_fields(index), *self.exposed.filters, *RESERVED, TENANT}
+        names = [name for name in template.first_fields if name not in taken]
+        found = {name: ranged_words(self.definition, template, name) for name in names}
+        return {name: words for name, words in found.items() if words}
 
     def projected(self, names: Sequence[str]) -> list[str]:
         """Return the fields that a request wants alone, each once.

@@ -73,7 +73,12 @@ class Listing(Generic[E]):
         positions: States = None
         dedup, fences = asked.dedup, None
         if cursor is not None:
-            recent, known, *states = self._cursors.read(cursor, fingerprint)
+            try:
+                recent, known, *states = self._cursors.read(cursor, fingerprint)
+            except InvalidCursorError:
+                if query.former is None:
+                    raise
+                return self.page(query.former, cursor, revision_as=revision_as)
             positions = [decode_positions(*each) for each in zip(states, query.partitions, strict=True)]
             # An ordered listing is at one sort key in all partitions.
             fences = known and Fences.unpack(known, positions[0].open[0][0].sort)
