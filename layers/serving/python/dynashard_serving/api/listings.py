@@ -8,16 +8,16 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from dynashard.errors import ValidationFailedError
-from dynashard.reads.operators import RANGE_WORDS
+from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT
+from dynashard.reads.operators import RANGE_WORDS
 from dynashard_serving.api.parameters import Parameters, Query
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import PREFIX, Resource
-from dynashard_serving.api.response import JSON, UNDECODABLE, Response
+from dynashard_serving.api.response import JSON, UNDECODABLE, Response, json_response
 from dynashard_serving.declare import Exposed, FamilyListing
-from dynashard_serving.exposure import LIST_PARAMETERS
-from dynashard_serving.limits import MAX_LINK_BYTES
+from dynashard_serving.exposure import COUNT_PARAMETERS, LIST_PARAMETERS, UP_TO
+from dynashard_serving.limits import DEFAULT_COUNTED, MAX_COUNTED, MAX_LINK_BYTES
 from dynashard_serving.operations.choosing import index_of
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.listings import Listings
@@ -47,6 +47,17 @@ class ListingRoute:
         with by_parameter():
             page = self._listings.page(served, list_of(served, incoming))
         return page_response(self._resource.root, incoming.query, page)
+
+    def count(self, incoming: ApiRequest) -> Response[str]:
+        """`GET` of the count: how many items the parameters choose, at most `up_to`."""
+        served = self._resource.served
+        with by_parameter():
+            known, given = _given(served, incoming.query, COUNT_PARAMETERS)
+            counted = self._listings.count(served, _choice(incoming.tenant, given, known), up_to=_up_to(given))
+        response = json_response({"count": int(counted), "exact": counted.exact})
+        if counted.undecodable:
+            response.headers[UNDECODABLE] = str(len(counted.undecodable))
+        return response
 
 
 class FamilyResource:
@@ -126,7 +137,7 @@ def _known(served: Served, index: str | None, options: tuple[str, ...]) -> _Know
     partition, sort, declared = served.partition_fields(index), served.sort_fields(index), served.exposed.filters
     distinct = ("distinct",) if served.exposed.distinct and "order" in options else ()
     once = [*options, *distinct, *sort, *declared]
-    filters = [name for name in declared if name not in (*partition, *sort)]
+    filters = [name for name in declared if name not in (*partition, *sort, *options)]
     words = {name: served.operators(name) for name in declared if name not in partition}
     words |= served.ranged_fields(index)
     operators = {f"{name}[{word}]": (name, word) for name in words for word in words[name] if word != "eq"}
@@ -200,6 +211,16 @@ def paging_of(given: Parameters) -> Paging:
         limit=limit,
         cursor=given.text("cursor"),
     )
+
+
+def _up_to(given: Parameters) -> int:
+    text = given.text(UP_TO)
+    if text is None:
+        return DEFAULT_COUNTED
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_COUNTED)) else 0
+    if not 1 <= number <= MAX_COUNTED:
+        raise ValidationFailedError(FieldError(UP_TO, f"Use a number from 1 to {MAX_COUNTED}.", "out_of_range"))
+    return number
 
 
 @contextmanager

@@ -25,9 +25,7 @@ Options = dict[str, Any]
 _ORDERS: Final = tuple(Order)
 
 
-def index_of(
-    served: Served, asked: str | None, names: Collection[str], ranged: Collection[str] = ()
-) -> str | None:
+def index_of(served: Served, asked: str | None, names: Collection[str], ranged: Collection[str] = ()) -> str | None:
     """Return the index that a request lists; None for the table.
 
     Args:

@@ -42,7 +42,9 @@ _EQUALITIES: Final = frozenset({"=", "<>"})
 _COMPARISONS: Final = _EQUALITIES | {"<", "<=", ">", ">="}
 _OPERATORS: Final = get_args(Operator)
 _PARTS: Final = len(("field", "operator", "value"))
-_EXAMPLE: Final = 'write {"field": value}, {"field": {"gte": value}}, or a list of tuples such as ("field", "gte", value)'
+_EXAMPLE: Final = (
+    'write {"field": value}, {"field": {"gte": value}}, or a list of tuples such as ("field", "gte", value)'
+)
 _FUNCTIONS: Final = frozenset({"begins_with", "contains"})
 _ORDERED: Final = frozenset({"S", "N", "B"})
 """Types that have an order, as DynamoDB names them."""
@@ -152,7 +154,9 @@ def filter_expression(entity: EntityDefinition[Any], filters: Filters) -> Filter
     values: dict[str, dict[str, Any]] = {}
     conditions = filters_of(filters)
     if len(conditions) > MAX_CONDITIONS:
-        raise InvalidQueryError(f"{len(conditions)} conditions are given; give at most {MAX_CONDITIONS}", field="filters")
+        raise InvalidQueryError(
+            f"{len(conditions)} conditions are given; give at most {MAX_CONDITIONS}", field="filters"
+        )
     for i, condition in enumerate(conditions):
         field, operator = condition.field, condition.operator
         if field not in entity.model.model_fields:

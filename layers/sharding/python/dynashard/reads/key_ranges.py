@@ -45,8 +45,9 @@ class KeyRange(NamedTuple):
 
 def open_field(template: KeyTemplate, equal: Mapping[str, Any]) -> str | None:
     """Return the field of a sort key whose range can be read: the first one without a value; None if there is none."""
-    left = template.first_fields[len(equal) :]
-    return left[0] if left and set(template.first_fields[: len(equal)]) == set(equal) else None
+    if set(template.first_fields[: len(equal)]) != set(equal):
+        return None
+    return next(iter(template.fields[len(equal) :]), None)
 
 
 def key_range(
@@ -112,7 +113,9 @@ def _range(
         return None
     try:
         head = text_of_first_fields(template, equal)
-        text = head + (str.__str__(value) if text_field else template.field_text(part, {name: _typed(entity, condition)}))
+        text = head + (
+            str.__str__(value) if text_field else template.field_text(part, {name: _typed(entity, condition)})
+        )
         within = _prefixed(text)
     except (InvalidKeyError, UnicodeEncodeError):
         # No key has such a value, so only the filter knows what it means.

@@ -182,7 +182,7 @@ def _takes(
     rest = given - partition - set(filters)
     if not partition <= given or rest != set(listed.sort.first_fields[: len(rest)]):
         return False
-    following = listed.sort.first_fields[len(rest) :][:1]
+    following = listed.sort.fields[len(rest) :][:1]
     return set(ranged) <= {*following, *filters} and (not reads or not set(ranged).isdisjoint(following))
 
 
