@@ -270,7 +270,7 @@ def test_a_key_is_written_once_in_a_batch(caller: Caller) -> None:
         ({"requests": [{"operation": "update", "key": {"id": "x"}}]}, {"requests.0.patch": "missing"}),
         (
             {"requests": [{"operation": "delete", "key": {"id": "x"}, "if_match": 7, "item": {}}]},
-            {"requests.0.if_match": "str_type", "requests.0.item": "unknown_parameter"},
+            {"requests.0.if_match": "wrong_type", "requests.0.item": "unknown_parameter"},
         ),
         ({"requests": [{"operation": "get", "key": {"id": "x"}}], "atomic": True}, {"atomic": "unknown_parameter"}),
     ],

@@ -39,6 +39,8 @@ MAX_MIXED: Final = 100
 """Requests of a batch over REST, or of `batch` in a direct invocation."""
 MAX_MIXED_BYTES: Final = 2 * 1024 * 1024
 """The body of a batch over REST."""
+MAX_PATCH_OPERATIONS: Final = 100
+"""Operations of one JSON Patch."""
 MAX_COUNTED: Final = 100_000
 """Items that one count over REST reads at most."""
 DEFAULT_COUNTED: Final = 10_000

@@ -39,9 +39,5 @@ def batch_of(incoming: ApiRequest) -> MixedBatch:
         errors.append(FieldError(REQUESTS, "Use a list of requests.", "list_type"))
     if errors:
         raise ValidationFailedError(*errors)
-    return MixedBatch(
-        incoming.tenant,
-        body[REQUESTS],
-        idempotency_key=idempotency_key(incoming.headers),
-        seconds=incoming.seconds_left,
-    )
+    key = idempotency_key(incoming.headers)
+    return MixedBatch(incoming.tenant, body[REQUESTS], idempotency_key=key, seconds=incoming.seconds_left)

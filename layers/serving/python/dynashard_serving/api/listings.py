@@ -103,7 +103,7 @@ class _Known(NamedTuple):
     """The parameters of a listing.
 
     Attributes:
-        index: the index that is listed.
+        listed: the index that is listed; None for the table.
         once: those that may be given once.
         several: those that may be given several times.
         partition: fields that choose logical partitions.
@@ -113,7 +113,7 @@ class _Known(NamedTuple):
         operators: such as `created_at[gte]`, with the field and the operator.
     """
 
-    index: str | None
+    listed: str | None
     once: Sequence[str]
     several: Sequence[str]
     partition: Sequence[str]
@@ -166,7 +166,7 @@ def _choice(tenant: str, given: Parameters, known: _Known) -> Choice:
         before = fields.get(field, {})
         # A plain parameter is equality.
         fields[field] = {**(before if isinstance(before, dict) else {"eq": before}), word: value}
-    return choice_of(tenant, given, known.partition, sort, index=known.index, filters=filters)
+    return choice_of(tenant, given, known.partition, sort, index=known.listed, filters=filters)
 
 
 def members_of(values: Sequence[str]) -> list[str]:

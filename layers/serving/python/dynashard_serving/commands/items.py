@@ -99,7 +99,7 @@ class Entities:
         asked.only("key", "patch", "if_match", HANDLING)
         request = Update(
             key=asked.key(),
-            patch=asked.document("patch"),
+            patch=asked.patch(),
             conditions=_conditions(asked),
             handling=asked.text(HANDLING),
         )

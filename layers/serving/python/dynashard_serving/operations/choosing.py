@@ -190,7 +190,7 @@ def filters_on(served: Served, given: Mapping[str, Any]) -> list[Filter]:
     """Return the conditions that a request names: by field, a value, or values by operator.
 
     Raises:
-        ValidationFailedError: with each field that is no declared filter, operator that it does not take, or wrong value.
+        ValidationFailedError: with each field that is not declared, operator that it does not take, or value.
     """
     known = served.exposed.filters
     if unknown := [name for name in given if name not in known]:

@@ -33,9 +33,10 @@ MEMBERS: Final[Mapping[str, Sequence[str]]] = {
 """The operations of a batch, and the members that a request for each has."""
 _WORKERS: Final = 8
 """Writes of a batch that are under way at the same time."""
-_KINDS: Final[Mapping[str, tuple[type, str]]] = {
+_KINDS: Final[Mapping[str, tuple[type | tuple[type, ...], str]]] = {
     "key": (dict, "an object"),
     "item": (dict, "an object"),
+    "patch": ((dict, list), "an object, or a list of operations"),
     "consistent": (bool, "true or false"),
     "idempotency_key": (str, "a text"),
     "if_match": (str, "a revision, or *"),
@@ -72,8 +73,8 @@ class MixedBatches:
         """Do the requests: an outcome for each, in their order.
 
         A get has the item as its result, a create and an update what is stored, a put `item` and `created`, and a
-        delete null. If one answer cannot hold all of them, gets are refused as `answer_too_large`, and results of writes
-        name only the key and the `revision`.
+        delete null. If one answer cannot hold all of them, gets are refused as `answer_too_large`, and results of
+        writes name only the key and the `revision`.
 
         Raises:
             ValidationFailedError: there are too many requests, or one has no known operation or a wrong member.
@@ -179,7 +180,7 @@ def _errors_in(given: Any, place: str) -> list[FieldError]:
     for name in members:
         kind, what = _KINDS.get(name, (object, ""))
         if given.get(name) is not None and not isinstance(given[name], kind):
-            errors.append(FieldError(f"{place}.{name}", f"Use {what}.", f"{kind.__name__}_type"))
+            errors.append(FieldError(f"{place}.{name}", f"Use {what}.", "wrong_type"))
     return errors
 
 

@@ -1,4 +1,4 @@
-"""Filters: conditions on fields, as callers write them, and as the filter expressions that DynamoDB applies after reading.
+"""Filters: conditions on fields, as callers write them, and as expressions that DynamoDB applies after reading.
 
 REST, direct invocation and Python use the words of `WORDS`: `{"created_at": {"gte": ..., "lt": ...}, "status": "open"}`
 here is `?created_at[gte]=...&created_at[lt]=...&status=open` over REST. A filter saves answers, not read units, unless
@@ -158,40 +158,57 @@ def filter_expression(entity: EntityDefinition[Any], filters: Filters) -> Filter
             f"{len(conditions)} conditions are given; give at most {MAX_CONDITIONS}", field="filters"
         )
     for i, condition in enumerate(conditions):
-        field, operator = condition.field, condition.operator
-        if field not in entity.model.model_fields:
-            near = hint(field, entity.model.model_fields)
-            raise InvalidQueryError(f"{entity.name} has no field {field} to filter by{near}", field=field)
-        if field in entity.attachments and operator != "exists":
-            raise InvalidQueryError(f"{field} is an attachment: a listing only knows whether it exists", field=field)
-        name, value = f"#f{i}", f":f{i}"
-        names[name] = EXPIRES_AT if field == entity.expires else field
-        if operator == "exists":
-            exists = _exists(condition)
-            texts.append(f"attribute_{'exists' if exists else 'not_exists'}({name})")
-            terms.append(Term(names[name], "exists" if exists else "not_exists"))
-            continue
+        attribute = _attribute(entity, condition)
+        name, place = f"#f{i}", f":f{i}"
+        names[name] = attribute
+        operator, operands = _operands(entity, condition)
         if operator == "in":
-            members = [_compared(entity, Filter(field, "=", each)) for each in _members(condition)]
-            placeholders = {f"{value}_{n}": member for n, member in enumerate(members)}
-            values |= placeholders
-            texts.append(f"{name} IN ({', '.join(placeholders)})")
-            terms.append(Term(names[name], "in", {"L": members}))
-            continue
-        if operator in _COMPARISONS:
-            values[value] = _compared(entity, condition)
-            texts.append(f"{name} {operator} {value}")
-        elif operator in _FUNCTIONS:
-            values[value] = _sought(entity, condition)
-            texts.append(f"{operator}({name}, {value})")
+            placeholders = {f"{place}_{n}": member for n, member in enumerate(operands)}
+            terms.append(Term(attribute, operator, {"L": operands}))
         else:
-            message = f"{operator!r} is not a filter operator; use one of {', '.join(WORDS)}"
-            raise InvalidQueryError(message, field=field)
-        terms.append(Term(names[name], operator, values[value]))
+            placeholders = dict(zip([place], operands, strict=False))
+            terms.append(Term(attribute, operator, *operands))
+        values |= placeholders
+        texts.append(_TEXTS[operator].format(name=name, operator=operator, value=", ".join(placeholders)))
     text = " AND ".join(texts)
     if len(text) > MAX_EXPRESSION:
         raise InvalidQueryError("the filters are too many for one request; give fewer conditions", field="filters")
     return FilterExpression(text, names, values, tuple(terms))
+
+
+_TEXTS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(_COMPARISONS, "{name} {operator} {value}"),
+    **dict.fromkeys(_FUNCTIONS, "{operator}({name}, {value})"),
+    "in": "{name} IN ({value})",
+    "exists": "attribute_exists({name})",
+    "not_exists": "attribute_not_exists({name})",
+}
+
+
+def _attribute(entity: EntityDefinition[Any], condition: Filter) -> str:
+    """The stored attribute of a condition."""
+    field = condition.field
+    if field not in entity.model.model_fields:
+        near = hint(field, entity.model.model_fields)
+        raise InvalidQueryError(f"{entity.name} has no field {field} to filter by{near}", field=field)
+    if field in entity.attachments and condition.operator != "exists":
+        raise InvalidQueryError(f"{field} is an attachment: a listing only knows whether it exists", field=field)
+    return EXPIRES_AT if field == entity.expires else field
+
+
+def _operands(entity: EntityDefinition[Any], condition: Filter) -> tuple[str, list[dict[str, Any]]]:
+    """The operator of a condition as a `Term` has it, and its values as they are stored."""
+    operator = condition.operator
+    if operator == "exists":
+        return ("exists" if _exists(condition) else "not_exists"), []
+    if operator == "in":
+        return operator, [_compared(entity, Filter(condition.field, "=", each)) for each in _members(condition)]
+    if operator in _COMPARISONS:
+        return operator, [_compared(entity, condition)]
+    if operator in _FUNCTIONS:
+        return operator, [_sought(entity, condition)]
+    message = f"{operator!r} is not a filter operator; use one of {', '.join(WORDS)}"
+    raise InvalidQueryError(message, field=condition.field)
 
 
 def _members(condition: Filter) -> list[Any]:

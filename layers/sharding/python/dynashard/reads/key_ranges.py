@@ -102,39 +102,38 @@ def _range(
     entity: EntityDefinition[Any], template: KeyTemplate, equal: Mapping[str, Any], condition: Filter
 ) -> tuple[Bounds, bool] | None:
     """The keys that one condition chooses, and whether they are exactly those; None if no range says it."""
-    name, operator = condition.field, condition.operator
-    part, following = _place(template, name)
+    part, following = _place(template, condition.field)
     fixed = _is_fixed(entity, part)
-    text_field = _is_text(entity, name) and not part.spec
-    if not (fixed or text_field) or (fixed and operator == "begins_with"):
-        return None
-    value = condition.value
-    if text_field and not isinstance(value, str):
+    if not fixed and (part.spec or not _is_text(entity, condition.field) or not isinstance(condition.value, str)):
         return None
     try:
         head = text_of_first_fields(template, equal)
-        text = head + (
-            str.__str__(value) if text_field else template.field_text(part, {name: _typed(entity, condition)})
-        )
-        within = _prefixed(text)
+        # No field but a text can hold what is no value of a key, such as the beginning of one.
+        text = template.field_text(part, {part.name: _typed(entity, condition)}) if fixed else condition.value
+        begins = _prefixed(head + str.__str__(text))
     except (InvalidKeyError, UnicodeEncodeError):
         # No key has such a value, so only the filter knows what it means.
         return None
-    if operator == "begins_with":
-        return within, not following or not set(following) & set(value)
-    if fixed:
-        # Only keys with this very value begin with its text.
-        low = {">=": within.low, ">": within.high}.get(operator)
-        high = {"<": within.low, "<=": within.high}.get(operator)
-        return Bounds(low, high, high_open=True).within(Bounds.of(prefix=head, start=None, end=None)), True
-    if not following:
-        return {
-            ">=": Bounds(low=text),
-            ">": Bounds(low=text, low_open=True),
-            "<": Bounds(high=text, high_open=True),
-            "<=": Bounds(high=text),
-        }[operator].within(Bounds.of(prefix=head, start=None, end=None)), True
-    return (Bounds(low=text), False) if operator in (">", ">=") else None
+    if condition.operator == "begins_with":
+        return None if fixed else (begins, not following or not set(following) & set(condition.value))
+    of_entity = Bounds.of(prefix=head, start=None, end=None)
+    if not fixed and following:
+        return (Bounds(low=begins.low).within(of_entity), False) if condition.operator in (">", ">=") else None
+    return (_fixed_range if fixed else _text_range)(condition.operator, begins).within(of_entity), True
+
+
+def _fixed_range(operator: str, begins: Bounds) -> Bounds:
+    """The keys of a comparison with a value of fixed length: only keys with this very value begin with its text."""
+    low = {">=": begins.low, ">": begins.high}.get(operator)
+    high = {"<": begins.low, "<=": begins.high}.get(operator)
+    return Bounds(low, high, high_open=True)
+
+
+def _text_range(operator: str, begins: Bounds) -> Bounds:
+    """The keys of a comparison with a text that ends the key."""
+    if operator in (">", ">="):
+        return Bounds(low=begins.low, low_open=operator == ">")
+    return Bounds(high=begins.low, high_open=operator == "<")
 
 
 def _typed(entity: EntityDefinition[Any], condition: Filter) -> Any:

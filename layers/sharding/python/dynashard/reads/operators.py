@@ -33,17 +33,13 @@ def operators_of(entity: EntityDefinition[Any], name: str) -> tuple[str, ...]:
     known = types - {NoneType}
     if not known:
         return (*_of_collection(annotation), *exists)
-    if name == entity.expires:
-        return (*EQUALITIES, *COMPARISONS, *exists)
     if known == {bool}:
         return ("eq", "ne", *exists)
     if _is_choice(annotation) or any(issubclass(each, Enum) for each in known):
         return (*EQUALITIES, *exists)
-    if all(issubclass(each, _ORDERED) and each is not bool for each in known):
+    if name == entity.expires or all(issubclass(each, _ORDERED) and each is not bool for each in known):
         return (*EQUALITIES, *COMPARISONS, *exists)
-    if known == {str}:
-        return (*EQUALITIES, *COMPARISONS, *PARTS, *exists)
-    return (*EQUALITIES, *exists)
+    return (*EQUALITIES, *((*COMPARISONS, *PARTS) if known == {str} else ()), *exists)
 
 
 def ranged_words(entity: EntityDefinition[Any], template: KeyTemplate, name: str) -> tuple[str, ...]:

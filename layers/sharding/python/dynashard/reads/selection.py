@@ -49,7 +49,8 @@ def index_of(
     if indexes is None:
         indexes = listed_indexes(entity)
     if ranged:
-        reading = [each for each in (entity, *indexes.values()) if _takes(each, given, filters, ranged, reads=True)]
+        listings: list[Listed] = [entity, *indexes.values()]
+        reading = [each for each in listings if _takes(each, given, filters, ranged, reads=True)]
         if reading and (reading[0] is entity or len(reading) == 1):
             return next((name for name, index in indexes.items() if index is reading[0]), None)
     if _takes(entity, given, filters, ranged):
