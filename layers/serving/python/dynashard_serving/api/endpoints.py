@@ -145,16 +145,18 @@ class EntityEndpoints:
 
     def _of_many(self, of_one: Mapping[str, Operation]) -> list[Endpoint]:
         """The paths of counts and batches. Items may have the same paths, so `of_one` is served there too."""
-        resource, exposed = self._resource, self._resource.exposed
-        shared = of_one if len(resource.served.address) == 1 else {}
-        endpoints = []
-        if "list" in exposed.operations:
-            counts = self._parts.handlers({**shared, "GET": self._count}, max_body=self._max_body)
-            endpoints.append(Endpoint(resource.counts, re.escape(resource.counts), counts, expensive=True))
-        if resource.served.serves("batch"):
-            batches = self._parts.handlers({**shared, "POST": self._batch}, max_body=MAX_MIXED_BYTES)
-            endpoints.append(Endpoint(resource.batches, re.escape(resource.batches), batches))
-        return endpoints
+        resource, handlers = self._resource, self._parts.handlers
+        single = len(resource.served.address) == 1
+        items = handlers(of_one, max_body=self._max_body) if single else {}
+        of_many: tuple[tuple[str, str, Mapping[str, Handler]], ...] = (
+            ("count", resource.counts, handlers({"GET": self._count})),
+            ("batch", resource.batches, handlers({"POST": self._batch}, max_body=MAX_MIXED_BYTES)),
+        )
+        return [
+            Endpoint(path, re.escape(path), served, expensive=name == "count", others=items)
+            for name, path, served in of_many
+            if resource.served.serves(name)
+        ]
 
     def _list(self, incoming: ApiRequest) -> Response[Any]:
         return self._listing.page(incoming)
