@@ -162,7 +162,7 @@ def _choice(tenant: str, given: Parameters, known: _Known) -> Choice:
         if name not in given:
             continue
         fields = filters if field in known.declared else sort
-        value = members_of(given.texts(name)) if word == "in" else given.text(name)
+        value = members_of(given.every(name)) if word == "in" else given.text(name)
         before = fields.get(field, {})
         # A plain parameter is equality.
         fields[field] = {**(before if isinstance(before, dict) else {"eq": before}), word: value}

@@ -73,6 +73,10 @@ class Parameters:
         """The different values of a parameter, in the order they came."""
         return list(dict.fromkeys(self._values.get(name, ())))
 
+    def every(self, name: str) -> list[str]:
+        """All values of a parameter, in the order they came."""
+        return self._values.get(name, [])
+
     def some(self, names: Sequence[str]) -> dict[str, str]:
         """Those of some parameters that were given, each with its first value."""
         return {name: self._values[name][0] for name in names if name in self._values}
