@@ -142,10 +142,10 @@ def test_an_unknown_filter_names_the_declared_ones(filled: Caller) -> None:
 
 def test_an_unknown_operator_names_those_of_the_field(filled: Caller, service: Service) -> None:
     [error] = filled.get("/v1/users", query="status[gte]=a").json["errors"]
-    [told] = service.error("list", filters={"status": {"gte": "a"}})["errors"]
+    [direct] = service.error("list", filters={"status": {"gte": "a"}})["errors"]
 
     assert error["message"] == "Unknown query parameter. status takes status[ne], status[in]."
-    assert told == {
+    assert direct == {
         "field": "filters.status[gte]",
         "message": "status takes eq, ne, in here.",
         "code": "unknown_parameter",

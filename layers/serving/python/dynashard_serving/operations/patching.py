@@ -1,4 +1,4 @@
-"""Patches of both kinds, which their JSON tells apart: a merge patch (RFC 7396) is an object, a JSON Patch a list.
+"""Patches of both kinds, which differ in their JSON: a merge patch (RFC 7396) is an object, a JSON Patch a list.
 
 What applies a JSON Patch is loaded by the first one.
 """

@@ -108,7 +108,7 @@ def _range(
         return None
     try:
         head = text_of_first_fields(template, equal)
-        # No field but a text can hold what is no value of a key, such as the beginning of one.
+        # A text may be the beginning of a value, which no key has as a whole.
         text = template.field_text(part, {part.name: _typed(entity, condition)}) if fixed else condition.value
         begins = _prefixed(head + str.__str__(text))
     except (InvalidKeyError, UnicodeEncodeError):
