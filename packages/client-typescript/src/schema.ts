@@ -24,6 +24,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/articles/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count articles
+         * @description Counts articles, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countArticle"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/articles/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write articles in a batch
+         * @description Does up to 100 requests for articles, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchArticle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/articles": {
         parameters: {
             query?: never;
@@ -85,9 +125,49 @@ export interface paths {
         head?: never;
         /**
          * Change an article
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchArticle"];
+        trace?: never;
+    };
+    "/v1/accesses/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count accesses
+         * @description Counts accesses, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/accesses/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write accesses in a batch
+         * @description Does up to 100 requests for accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchAccess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/accesses": {
@@ -138,6 +218,46 @@ export interface paths {
         get: operations["getAccess"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/ordered-accesses/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count ordered accesses
+         * @description Counts ordered accesses, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countOrderedAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/ordered-accesses/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write ordered accesses in a batch
+         * @description Does up to 100 requests for ordered accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchOrderedAccess"];
         delete?: never;
         options?: never;
         head?: never;
@@ -198,6 +318,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/timed-accesses/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count timed accesses
+         * @description Counts timed accesses, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countTimedAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/timed-accesses/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write timed accesses in a batch
+         * @description Does up to 100 requests for timed accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchTimedAccess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/timed-accesses": {
         parameters: {
             query?: never;
@@ -244,6 +404,46 @@ export interface paths {
         get: operations["getTimedAccess"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/contact-methods/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count contact methods
+         * @description Counts contact methods, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countContactMethod"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/contact-methods/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write contact methods in a batch
+         * @description Does up to 100 requests for contact methods, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchContactMethod"];
         delete?: never;
         options?: never;
         head?: never;
@@ -309,9 +509,49 @@ export interface paths {
         head?: never;
         /**
          * Change a contact method
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchContactMethod"];
+        trace?: never;
+    };
+    "/v1/notification-rules/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count notification rules
+         * @description Counts notification rules, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countNotificationRule"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/notification-rules/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write notification rules in a batch
+         * @description Does up to 100 requests for notification rules, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchNotificationRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/notification-rules": {
@@ -373,9 +613,49 @@ export interface paths {
         head?: never;
         /**
          * Change a notification rule
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchNotificationRule"];
+        trace?: never;
+    };
+    "/v1/incidents/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count incidents
+         * @description Counts incidents, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countIncident"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/incidents/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write incidents in a batch
+         * @description Does up to 100 requests for incidents, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchIncident"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/incidents": {
@@ -432,9 +712,49 @@ export interface paths {
         head?: never;
         /**
          * Change an incident
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchIncident"];
+        trace?: never;
+    };
+    "/v1/notifications/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count notifications
+         * @description Counts notifications, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countNotification"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/notifications/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write notifications in a batch
+         * @description Does up to 100 requests for notifications, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/notifications": {
@@ -491,9 +811,49 @@ export interface paths {
         head?: never;
         /**
          * Change a notification
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchNotification"];
+        trace?: never;
+    };
+    "/v1/participations/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count participations
+         * @description Counts participations, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countParticipation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/participations/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write participations in a batch
+         * @description Does up to 100 requests for participations, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchParticipation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/participations": {
@@ -535,6 +895,46 @@ export interface paths {
         get: operations["getParticipation"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pings/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count pings
+         * @description Counts pings, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countPing"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pings/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write pings in a batch
+         * @description Does up to 100 requests for pings, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchPing"];
         delete?: never;
         options?: never;
         head?: never;
@@ -613,9 +1013,49 @@ export interface paths {
         head?: never;
         /**
          * Change a ping
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchPing"];
+        trace?: never;
+    };
+    "/v1/licensors/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count licensors
+         * @description Counts licensors, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countLicensor"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/licensors/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write licensors in a batch
+         * @description Does up to 100 requests for licensors, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchLicensor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/licensors": {
@@ -672,9 +1112,49 @@ export interface paths {
         head?: never;
         /**
          * Change a licensor
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchLicensor"];
+        trace?: never;
+    };
+    "/v1/licences/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count licences
+         * @description Counts licences, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countLicence"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/licences/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write licences in a batch
+         * @description Does up to 100 requests for licences, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchLicence"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/licences": {
@@ -739,9 +1219,49 @@ export interface paths {
         head?: never;
         /**
          * Change a licence
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchLicence"];
+        trace?: never;
+    };
+    "/v1/teams/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count teams
+         * @description Counts teams, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countTeam"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write teams in a batch
+         * @description Does up to 100 requests for teams, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchTeam"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/teams": {
@@ -798,9 +1318,49 @@ export interface paths {
         head?: never;
         /**
          * Change a team
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchTeam"];
+        trace?: never;
+    };
+    "/v1/schedules/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count schedules
+         * @description Counts schedules, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countSchedule"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/schedules/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write schedules in a batch
+         * @description Does up to 100 requests for schedules, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/schedules": {
@@ -862,9 +1422,49 @@ export interface paths {
         head?: never;
         /**
          * Change a schedule
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchSchedule"];
+        trace?: never;
+    };
+    "/v1/shifts/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count shifts
+         * @description Counts shifts, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countShift"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/shifts/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write shifts in a batch
+         * @description Does up to 100 requests for shifts, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchShift"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/shifts": {
@@ -931,9 +1531,49 @@ export interface paths {
         head?: never;
         /**
          * Change a shift
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchShift"];
+        trace?: never;
+    };
+    "/v1/overrides/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count overrides
+         * @description Counts overrides, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countOverride"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/overrides/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write overrides in a batch
+         * @description Does up to 100 requests for overrides, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchOverride"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/overrides": {
@@ -1000,9 +1640,49 @@ export interface paths {
         head?: never;
         /**
          * Change an override
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchOverride"];
+        trace?: never;
+    };
+    "/v1/users/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count users
+         * @description Counts users, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countUser"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write users in a batch
+         * @description Does up to 100 requests for users, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/users": {
@@ -1062,9 +1742,49 @@ export interface paths {
         head?: never;
         /**
          * Change a user
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
          */
         patch: operations["patchUser"];
+        trace?: never;
+    };
+    "/v1/operations/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count operations
+         * @description Counts operations, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         */
+        get: operations["countOperation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/operations/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write operations in a batch
+         * @description Does up to 100 requests for operations, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         */
+        post: operations["batchOperation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/operations": {
@@ -1309,6 +2029,20 @@ export interface components {
          * @enum {string}
          */
         AccessAction: "read" | "write" | "share" | "delete";
+        /** AccessBatch */
+        AccessBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["AccessKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["AccessCreate"];
+                idempotency_key?: string;
+            })[];
+        };
         /**
          * AccessCreate
          * @description An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself.
@@ -1329,6 +2063,32 @@ export interface components {
             action: components["schemas"]["AccessAction"];
             /** User Id */
             user_id: string;
+        };
+        /** AccessKey */
+        AccessKey: {
+            /**
+             * Accessed At
+             * Format: date-time
+             */
+            accessed_at: string;
+            /** Id */
+            id: string;
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path: string;
+        };
+        /** AccessOutcomes */
+        AccessOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Access"] | {
+                    item: components["schemas"]["Access"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** AccessPage */
         AccessPage: {
@@ -1405,6 +2165,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** ArticleBatch */
+        ArticleBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["ArticleKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["ArticleCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["ArticleCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["ArticleKey"];
+                patch: components["schemas"]["ArticlePatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["ArticleKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * ArticleCreate
          * @description An article of an author.
@@ -1431,6 +2222,26 @@ export interface components {
              * @default
              */
             text?: string;
+        };
+        /** ArticleKey */
+        ArticleKey: {
+            /** Author */
+            author: string;
+            /** Year */
+            year: number;
+            /** Slug */
+            slug: string;
+        };
+        /** ArticleOutcomes */
+        ArticleOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Article"] | {
+                    item: components["schemas"]["Article"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** ArticlePage */
         ArticlePage: {
@@ -1550,6 +2361,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** ContactMethodBatch */
+        ContactMethodBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["ContactMethodKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["ContactMethodCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["ContactMethodCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["ContactMethodKey"];
+                patch: components["schemas"]["ContactMethodPatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["ContactMethodKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * ContactMethodCreate
          * @description An address at which a user is notified.
@@ -1565,6 +2407,24 @@ export interface components {
              * @example ada@example.com
              */
             address: string;
+        };
+        /** ContactMethodKey */
+        ContactMethodKey: {
+            /** User Id */
+            user_id: string;
+            /** Method Id */
+            method_id: string;
+        };
+        /** ContactMethodOutcomes */
+        ContactMethodOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["ContactMethod"] | {
+                    item: components["schemas"]["ContactMethod"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** ContactMethodPage */
         ContactMethodPage: {
@@ -1713,6 +2573,28 @@ export interface components {
              */
             incomplete?: true;
         };
+        /** Count */
+        Count: {
+            count: number;
+            /** @description False if there are more, or if the request could read no further. */
+            exact: boolean;
+        };
+        /**
+         * Failure
+         * @description A request of a batch that was not done.
+         */
+        Failure: {
+            /** @constant */
+            ok: false;
+            error: {
+                /** @description Stable; docs/errors.md lists them all. */
+                code: string;
+                message: string;
+                details?: Record<string, never>;
+                errors?: Record<string, never>[];
+                retry_after?: number;
+            };
+        };
         /**
          * Follow
          * @description One of the two items of an edge, `FAN_OF` or `FANNED_BY`. The shard count of a popular node grows by itself.
@@ -1830,6 +2712,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** IncidentBatch */
+        IncidentBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["IncidentKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["IncidentCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["IncidentCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["IncidentKey"];
+                patch: components["schemas"]["IncidentPatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["IncidentKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * IncidentCreate
          * @description An incident and its participants.
@@ -1864,6 +2777,22 @@ export interface components {
             closed_at?: string | null;
             /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
+        };
+        /** IncidentKey */
+        IncidentKey: {
+            /** Id */
+            id: string;
+        };
+        /** IncidentOutcomes */
+        IncidentOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Incident"] | {
+                    item: components["schemas"]["Incident"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** IncidentPage */
         IncidentPage: {
@@ -1979,6 +2908,20 @@ export interface components {
          * @enum {string}
          */
         IncidentState: "OPEN" | "CLOSED";
+        /**
+         * JsonPatch
+         * @description A JSON Patch (RFC 6902). It is done as a whole, or not at all.
+         */
+        JsonPatch: {
+            /** @enum {unknown} */
+            op: "add" | "remove" | "replace" | "move" | "copy" | "test";
+            /** @description A JSON Pointer, such as /title. */
+            path: string;
+            /** @description A JSON Pointer, such as /title. */
+            from?: string;
+            /** @description Any JSON, for add, replace and test. */
+            value?: unknown;
+        }[];
         /** JsonValue */
         JsonValue: unknown;
         /**
@@ -2000,6 +2943,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** LicenceBatch */
+        LicenceBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["LicenceKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["LicenceCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["LicenceCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["LicenceKey"];
+                patch: components["schemas"]["LicencePatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["LicenceKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * LicenceCreate
          * @description The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
@@ -2014,6 +2988,24 @@ export interface components {
              * @default 1
              */
             parts?: number;
+        };
+        /** LicenceKey */
+        LicenceKey: {
+            /** Series */
+            series: string;
+            /** Licensor Id */
+            licensor_id: string;
+        };
+        /** LicenceOutcomes */
+        LicenceOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Licence"] | {
+                    item: components["schemas"]["Licence"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** LicencePage */
         LicencePage: {
@@ -2075,6 +3067,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** LicensorBatch */
+        LicensorBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["LicensorKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["LicensorCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["LicensorCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["LicensorKey"];
+                patch: components["schemas"]["LicensorPatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["LicensorKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * LicensorCreate
          * @description A licensor, who gets a part of the revenue of their series.
@@ -2084,6 +3107,22 @@ export interface components {
             id?: string;
             /** Name */
             name: string;
+        };
+        /** LicensorKey */
+        LicensorKey: {
+            /** Id */
+            id: string;
+        };
+        /** LicensorOutcomes */
+        LicensorOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Licensor"] | {
+                    item: components["schemas"]["Licensor"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** LicensorPage */
         LicensorPage: {
@@ -2167,6 +3206,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** NotificationBatch */
+        NotificationBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["NotificationKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["NotificationCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["NotificationCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["NotificationKey"];
+                patch: components["schemas"]["NotificationPatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["NotificationKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * NotificationCreate
          * @description A message that was sent to a user.
@@ -2198,6 +3268,22 @@ export interface components {
              * @default null
              */
             expires_at?: string | null;
+        };
+        /** NotificationKey */
+        NotificationKey: {
+            /** Id */
+            id: string;
+        };
+        /** NotificationOutcomes */
+        NotificationOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Notification"] | {
+                    item: components["schemas"]["Notification"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** NotificationPage */
         NotificationPage: {
@@ -2326,6 +3412,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** NotificationRuleBatch */
+        NotificationRuleBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["NotificationRuleKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["NotificationRuleCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["NotificationRuleCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["NotificationRuleKey"];
+                patch: components["schemas"]["NotificationRulePatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["NotificationRuleKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * NotificationRuleCreate
          * @description A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
@@ -2344,6 +3461,24 @@ export interface components {
              * @default 0
              */
             after_minutes?: number;
+        };
+        /** NotificationRuleKey */
+        NotificationRuleKey: {
+            /** User Id */
+            user_id: string;
+            /** Rule Id */
+            rule_id: string;
+        };
+        /** NotificationRuleOutcomes */
+        NotificationRuleOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["NotificationRule"] | {
+                    item: components["schemas"]["NotificationRule"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** NotificationRulePage */
         NotificationRulePage: {
@@ -2605,6 +3740,31 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** OperationBatch */
+        OperationBatch: {
+            requests: {
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["OperationKey"];
+                consistent?: boolean;
+            }[];
+        };
+        /** OperationKey */
+        OperationKey: {
+            /** Id */
+            id: string;
+        };
+        /** OperationOutcomes */
+        OperationOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Operation"] | {
+                    item: components["schemas"]["Operation"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
+        };
         /** OperationPage */
         OperationPage: {
             items: (components["schemas"]["Operation"] | components["schemas"]["OperationPart"])[];
@@ -2697,6 +3857,20 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** OrderedAccessBatch */
+        OrderedAccessBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["OrderedAccessKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["OrderedAccessCreate"];
+                idempotency_key?: string;
+            })[];
+        };
         /**
          * OrderedAccessCreate
          * @description An access whose time determines its shard, under a shard count that depends on that time.
@@ -2720,6 +3894,32 @@ export interface components {
             action: components["schemas"]["AccessAction"];
             /** User Id */
             user_id: string;
+        };
+        /** OrderedAccessKey */
+        OrderedAccessKey: {
+            /**
+             * Accessed At
+             * Format: date-time
+             */
+            accessed_at: string;
+            /** Id */
+            id: string;
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path: string;
+        };
+        /** OrderedAccessOutcomes */
+        OrderedAccessOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["OrderedAccess"] | {
+                    item: components["schemas"]["OrderedAccess"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** OrderedAccessPage */
         OrderedAccessPage: {
@@ -2785,6 +3985,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** OverrideBatch */
+        OverrideBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["OverrideKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["OverrideCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["OverrideCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["OverrideKey"];
+                patch: components["schemas"]["OverridePatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["OverrideKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * OverrideCreate
          * @description A turn that replaces the planned ones, when another user stands in.
@@ -2810,6 +4041,26 @@ export interface components {
             ends_at: string;
             /** Override Id */
             override_id?: string;
+        };
+        /** OverrideKey */
+        OverrideKey: {
+            /** Team Id */
+            team_id: string;
+            /** Schedule Id */
+            schedule_id: string;
+            /** Override Id */
+            override_id: string;
+        };
+        /** OverrideOutcomes */
+        OverrideOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Override"] | {
+                    item: components["schemas"]["Override"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** OverridePage */
         OverridePage: {
@@ -2931,6 +4182,33 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** ParticipationBatch */
+        ParticipationBatch: {
+            requests: {
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["ParticipationKey"];
+                consistent?: boolean;
+            }[];
+        };
+        /** ParticipationKey */
+        ParticipationKey: {
+            /** Incident Id */
+            incident_id: string;
+            /** Participant */
+            participant: string;
+        };
+        /** ParticipationOutcomes */
+        ParticipationOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Participation"] | {
+                    item: components["schemas"]["Participation"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
+        };
         /** ParticipationPage */
         ParticipationPage: {
             items: (components["schemas"]["Participation"] | components["schemas"]["ParticipationPart"])[];
@@ -3022,6 +4300,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** PingBatch */
+        PingBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["PingKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["PingCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["PingCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["PingKey"];
+                patch: components["schemas"]["PingPatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["PingKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * PingCreate
          * @description A minute of playback, reported by a player.
@@ -3058,6 +4367,31 @@ export interface components {
              * @default null
              */
             expires_at?: string | null;
+        };
+        /** PingKey */
+        PingKey: {
+            /** Series */
+            series: string;
+            /** Episode */
+            episode: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Id */
+            id: string;
+        };
+        /** PingOutcomes */
+        PingOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Ping"] | {
+                    item: components["schemas"]["Ping"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** PingPage */
         PingPage: {
@@ -3258,6 +4592,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** ScheduleBatch */
+        ScheduleBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["ScheduleKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["ScheduleCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["ScheduleCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["ScheduleKey"];
+                patch: components["schemas"]["SchedulePatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["ScheduleKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * ScheduleCreate
          * @description A schedule of a team. Its shifts and overrides define who is on call.
@@ -3269,6 +4634,24 @@ export interface components {
             schedule_id?: string;
             /** Name */
             name: string;
+        };
+        /** ScheduleKey */
+        ScheduleKey: {
+            /** Team Id */
+            team_id: string;
+            /** Schedule Id */
+            schedule_id: string;
+        };
+        /** ScheduleOutcomes */
+        ScheduleOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Schedule"] | {
+                    item: components["schemas"]["Schedule"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** SchedulePage */
         SchedulePage: {
@@ -3357,6 +4740,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** ShiftBatch */
+        ShiftBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["ShiftKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["ShiftCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["ShiftCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["ShiftKey"];
+                patch: components["schemas"]["ShiftPatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["ShiftKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * ShiftCreate
          * @description A planned turn on call.
@@ -3382,6 +4796,26 @@ export interface components {
             ends_at: string;
             /** Shift Id */
             shift_id?: string;
+        };
+        /** ShiftKey */
+        ShiftKey: {
+            /** Team Id */
+            team_id: string;
+            /** Schedule Id */
+            schedule_id: string;
+            /** Shift Id */
+            shift_id: string;
+        };
+        /** ShiftOutcomes */
+        ShiftOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Shift"] | {
+                    item: components["schemas"]["Shift"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** ShiftPage */
         ShiftPage: {
@@ -3486,6 +4920,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** TeamBatch */
+        TeamBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["TeamKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["TeamCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["TeamCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["TeamKey"];
+                patch: components["schemas"]["TeamPatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["TeamKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * TeamCreate
          * @description A team of users who take turns on call.
@@ -3495,6 +4960,22 @@ export interface components {
             team_id?: string;
             /** Name */
             name: string;
+        };
+        /** TeamKey */
+        TeamKey: {
+            /** Team Id */
+            team_id: string;
+        };
+        /** TeamOutcomes */
+        TeamOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Team"] | {
+                    item: components["schemas"]["Team"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** TeamPage */
         TeamPage: {
@@ -3568,6 +5049,20 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** TimedAccessBatch */
+        TimedAccessBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["TimedAccessKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["TimedAccessCreate"];
+                idempotency_key?: string;
+            })[];
+        };
         /**
          * TimedAccessCreate
          * @description An access in the published layout of ten calculated shards. Its path and time determine the shard.
@@ -3586,6 +5081,30 @@ export interface components {
             action: components["schemas"]["AccessAction"];
             /** User Id */
             user_id: string;
+        };
+        /** TimedAccessKey */
+        TimedAccessKey: {
+            /**
+             * Accessed At
+             * Format: date-time
+             */
+            accessed_at: string;
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path: string;
+        };
+        /** TimedAccessOutcomes */
+        TimedAccessOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["TimedAccess"] | {
+                    item: components["schemas"]["TimedAccess"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** TimedAccessPage */
         TimedAccessPage: {
@@ -3673,6 +5192,37 @@ export interface components {
             /** @description The value of the ETag. */
             readonly revision: string;
         };
+        /** UserBatch */
+        UserBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["UserKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["UserCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["UserCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["UserKey"];
+                patch: components["schemas"]["UserPatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["UserKey"];
+                if_match?: string;
+            })[];
+        };
         /**
          * UserCreate
          * @description A user of a tenant.
@@ -3712,6 +5262,25 @@ export interface components {
              * @default null
              */
             expires_at?: string | null;
+        };
+        /** UserKey */
+        UserKey: {
+            /**
+             * Id
+             * @example ada
+             */
+            id: string;
+        };
+        /** UserOutcomes */
+        UserOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["User"] | {
+                    item: components["schemas"]["User"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
         };
         /** UserPage */
         UserPage: {
@@ -3966,7 +5535,488 @@ export interface components {
             };
         };
     };
-    parameters: never;
+    parameters: {
+        /** @description Greater than this. A range of keys of the table. */
+        "Access.accessed_at.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "Access.accessed_at.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "Access.accessed_at.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "Access.accessed_at.lte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Access.action.in": components["schemas"]["AccessAction"][];
+        /** @description Not equal to this, or absent. */
+        "Access.action.ne": components["schemas"]["AccessAction"];
+        /** @description Greater than this. A range of keys of the table. */
+        "Access.id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "Access.id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "Access.id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "Access.id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Access.id.prefix": string;
+        /** @description Contains this. */
+        "Access.user_id.contains": string;
+        /** @description Greater than this. */
+        "Access.user_id.gt": string;
+        /** @description This or greater. */
+        "Access.user_id.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Access.user_id.in": string[];
+        /** @description Less than this. */
+        "Access.user_id.lt": string;
+        /** @description This or less. */
+        "Access.user_id.lte": string;
+        /** @description Not equal to this, or absent. */
+        "Access.user_id.ne": string;
+        /** @description Begins with this. */
+        "Access.user_id.prefix": string;
+        /** @description Greater than this. A range of keys of by_date. */
+        "Article.published_at.gt": string;
+        /** @description This or greater. A range of keys of by_date. */
+        "Article.published_at.gte": string;
+        /** @description Less than this. A range of keys of by_date. */
+        "Article.published_at.lt": string;
+        /** @description This or less. A range of keys of by_date. */
+        "Article.published_at.lte": string;
+        /** @description Greater than this. A range of keys of the table, by_date. */
+        "Article.slug.gt": string;
+        /** @description This or greater. A range of keys of the table, by_date. */
+        "Article.slug.gte": string;
+        /** @description Less than this. A range of keys of the table, by_date. */
+        "Article.slug.lt": string;
+        /** @description This or less. A range of keys of the table, by_date. */
+        "Article.slug.lte": string;
+        /** @description Begins with this. A range of keys of the table, by_date. */
+        "Article.slug.prefix": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "ContactMethod.channel.in": components["schemas"]["Channel"][];
+        /** @description Not equal to this, or absent. */
+        "ContactMethod.channel.ne": components["schemas"]["Channel"];
+        /** @description Greater than this. A range of keys of the table. */
+        "ContactMethod.method_id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "ContactMethod.method_id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "ContactMethod.method_id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "ContactMethod.method_id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "ContactMethod.method_id.prefix": string;
+        /** @description Greater than this. A range of keys of the table, by_state. */
+        "Incident.id.gt": string;
+        /** @description This or greater. A range of keys of the table, by_state. */
+        "Incident.id.gte": string;
+        /** @description Less than this. A range of keys of the table, by_state. */
+        "Incident.id.lt": string;
+        /** @description This or less. A range of keys of the table, by_state. */
+        "Incident.id.lte": string;
+        /** @description Begins with this. A range of keys of the table, by_state. */
+        "Incident.id.prefix": string;
+        /** @description Contains this. */
+        "Incident.status.contains": string;
+        /** @description Greater than this. */
+        "Incident.status.gt": string;
+        /** @description This or greater. */
+        "Incident.status.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Incident.status.in": string[];
+        /** @description Less than this. */
+        "Incident.status.lt": string;
+        /** @description This or less. */
+        "Incident.status.lte": string;
+        /** @description Not equal to this, or absent. */
+        "Incident.status.ne": string;
+        /** @description Begins with this. */
+        "Incident.status.prefix": string;
+        /** @description Contains this. */
+        "Incident.team.contains": string;
+        /** @description Whether there is a value. */
+        "Incident.team.exists": boolean;
+        /** @description Greater than this. */
+        "Incident.team.gt": string;
+        /** @description This or greater. */
+        "Incident.team.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Incident.team.in": string[];
+        /** @description Less than this. */
+        "Incident.team.lt": string;
+        /** @description This or less. */
+        "Incident.team.lte": string;
+        /** @description Not equal to this, or absent. */
+        "Incident.team.ne": string;
+        /** @description Begins with this. */
+        "Incident.team.prefix": string;
+        /** @description Contains this. */
+        "Licence.licensor_id.contains": string;
+        /** @description Greater than this. */
+        "Licence.licensor_id.gt": string;
+        /** @description This or greater. */
+        "Licence.licensor_id.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Licence.licensor_id.in": string[];
+        /** @description Less than this. */
+        "Licence.licensor_id.lt": string;
+        /** @description This or less. */
+        "Licence.licensor_id.lte": string;
+        /** @description Not equal to this, or absent. */
+        "Licence.licensor_id.ne": string;
+        /** @description Begins with this. */
+        "Licence.licensor_id.prefix": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Licence.series.prefix": string;
+        /** @description Greater than this. A range of keys of the table. */
+        "Licensor.id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "Licensor.id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "Licensor.id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "Licensor.id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Licensor.id.prefix": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Notification.channel.in": components["schemas"]["Channel"][];
+        /** @description Not equal to this, or absent. */
+        "Notification.channel.ne": components["schemas"]["Channel"];
+        /** @description Greater than this. A range of keys of the table, by_user. */
+        "Notification.id.gt": string;
+        /** @description This or greater. A range of keys of the table, by_user. */
+        "Notification.id.gte": string;
+        /** @description Less than this. A range of keys of the table, by_user. */
+        "Notification.id.lt": string;
+        /** @description This or less. A range of keys of the table, by_user. */
+        "Notification.id.lte": string;
+        /** @description Begins with this. A range of keys of the table, by_user. */
+        "Notification.id.prefix": string;
+        /** @description Greater than this. A range of keys of the table. */
+        "NotificationRule.rule_id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "NotificationRule.rule_id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "NotificationRule.rule_id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "NotificationRule.rule_id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "NotificationRule.rule_id.prefix": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "NotificationRule.severity.in": components["schemas"]["Severity"][];
+        /** @description Not equal to this, or absent. */
+        "NotificationRule.severity.ne": components["schemas"]["Severity"];
+        /** @description Greater than this. A range of keys of the table. */
+        "Operation.id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "Operation.id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "Operation.id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "Operation.id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Operation.id.prefix": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Operation.state.in": components["schemas"]["OperationState"][];
+        /** @description Not equal to this, or absent. */
+        "Operation.state.ne": components["schemas"]["OperationState"];
+        /** @description Greater than this. A range of keys of the table. */
+        "OrderedAccess.accessed_at.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "OrderedAccess.accessed_at.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "OrderedAccess.accessed_at.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "OrderedAccess.accessed_at.lte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "OrderedAccess.action.in": components["schemas"]["AccessAction"][];
+        /** @description Not equal to this, or absent. */
+        "OrderedAccess.action.ne": components["schemas"]["AccessAction"];
+        /** @description Greater than this. A range of keys of the table. */
+        "OrderedAccess.id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "OrderedAccess.id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "OrderedAccess.id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "OrderedAccess.id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "OrderedAccess.id.prefix": string;
+        /** @description Contains this. */
+        "OrderedAccess.user_id.contains": string;
+        /** @description Greater than this. */
+        "OrderedAccess.user_id.gt": string;
+        /** @description This or greater. */
+        "OrderedAccess.user_id.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "OrderedAccess.user_id.in": string[];
+        /** @description Less than this. */
+        "OrderedAccess.user_id.lt": string;
+        /** @description This or less. */
+        "OrderedAccess.user_id.lte": string;
+        /** @description Not equal to this, or absent. */
+        "OrderedAccess.user_id.ne": string;
+        /** @description Begins with this. */
+        "OrderedAccess.user_id.prefix": string;
+        /** @description Greater than this. A range of keys of the table. */
+        "Override.override_id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "Override.override_id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "Override.override_id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "Override.override_id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Override.override_id.prefix": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Override.schedule_id.prefix": string;
+        /** @description Greater than this. A range of keys of by_user. */
+        "Override.starts_at.gt": string;
+        /** @description This or greater. A range of keys of by_user. */
+        "Override.starts_at.gte": string;
+        /** @description Less than this. A range of keys of by_user. */
+        "Override.starts_at.lt": string;
+        /** @description This or less. A range of keys of by_user. */
+        "Override.starts_at.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Override.team_id.prefix": string;
+        /** @description Contains this. */
+        "Override.user_id.contains": string;
+        /** @description Greater than this. */
+        "Override.user_id.gt": string;
+        /** @description This or greater. */
+        "Override.user_id.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Override.user_id.in": string[];
+        /** @description Less than this. */
+        "Override.user_id.lt": string;
+        /** @description This or less. */
+        "Override.user_id.lte": string;
+        /** @description Not equal to this, or absent. */
+        "Override.user_id.ne": string;
+        /** @description Begins with this. */
+        "Override.user_id.prefix": string;
+        /** @description Greater than this. A range of keys of by_participant. */
+        "Participation.incident_id.gt": string;
+        /** @description This or greater. A range of keys of by_participant. */
+        "Participation.incident_id.gte": string;
+        /** @description Less than this. A range of keys of by_participant. */
+        "Participation.incident_id.lt": string;
+        /** @description This or less. A range of keys of by_participant. */
+        "Participation.incident_id.lte": string;
+        /** @description Begins with this. A range of keys of by_participant. */
+        "Participation.incident_id.prefix": string;
+        /** @description Greater than this. A range of keys of the table. */
+        "Participation.participant.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "Participation.participant.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "Participation.participant.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "Participation.participant.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Participation.participant.prefix": string;
+        /** @description Greater than this. A range of keys of by_participant. */
+        "Participation.since.gt": string;
+        /** @description This or greater. A range of keys of by_participant. */
+        "Participation.since.gte": string;
+        /** @description Less than this. A range of keys of by_participant. */
+        "Participation.since.lt": string;
+        /** @description This or less. A range of keys of by_participant. */
+        "Participation.since.lte": string;
+        /** @description Greater than this. A range of keys of the table, by_time. */
+        "Ping.id.gt": string;
+        /** @description This or greater. A range of keys of the table, by_time. */
+        "Ping.id.gte": string;
+        /** @description Less than this. A range of keys of the table, by_time. */
+        "Ping.id.lt": string;
+        /** @description This or less. A range of keys of the table, by_time. */
+        "Ping.id.lte": string;
+        /** @description Begins with this. A range of keys of the table, by_time. */
+        "Ping.id.prefix": string;
+        /** @description Contains this. */
+        "Ping.session_id.contains": string;
+        /** @description Greater than this. */
+        "Ping.session_id.gt": string;
+        /** @description This or greater. */
+        "Ping.session_id.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Ping.session_id.in": string[];
+        /** @description Less than this. */
+        "Ping.session_id.lt": string;
+        /** @description This or less. */
+        "Ping.session_id.lte": string;
+        /** @description Not equal to this, or absent. */
+        "Ping.session_id.ne": string;
+        /** @description Begins with this. */
+        "Ping.session_id.prefix": string;
+        /** @description Contains this. */
+        "Ping.viewer_id.contains": string;
+        /** @description Whether there is a value. */
+        "Ping.viewer_id.exists": boolean;
+        /** @description Greater than this. */
+        "Ping.viewer_id.gt": string;
+        /** @description This or greater. */
+        "Ping.viewer_id.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Ping.viewer_id.in": string[];
+        /** @description Less than this. */
+        "Ping.viewer_id.lt": string;
+        /** @description This or less. */
+        "Ping.viewer_id.lte": string;
+        /** @description Not equal to this, or absent. */
+        "Ping.viewer_id.ne": string;
+        /** @description Begins with this. */
+        "Ping.viewer_id.prefix": string;
+        /** @description Greater than this. A range of keys of the table. */
+        "Schedule.schedule_id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "Schedule.schedule_id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "Schedule.schedule_id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "Schedule.schedule_id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Schedule.schedule_id.prefix": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Schedule.team_id.prefix": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Shift.schedule_id.prefix": string;
+        /** @description Greater than this. A range of keys of the table. */
+        "Shift.shift_id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "Shift.shift_id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "Shift.shift_id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "Shift.shift_id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Shift.shift_id.prefix": string;
+        /** @description Greater than this. A range of keys of by_user. */
+        "Shift.starts_at.gt": string;
+        /** @description This or greater. A range of keys of by_user. */
+        "Shift.starts_at.gte": string;
+        /** @description Less than this. A range of keys of by_user. */
+        "Shift.starts_at.lt": string;
+        /** @description This or less. A range of keys of by_user. */
+        "Shift.starts_at.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Shift.team_id.prefix": string;
+        /** @description Contains this. */
+        "Shift.user_id.contains": string;
+        /** @description Greater than this. */
+        "Shift.user_id.gt": string;
+        /** @description This or greater. */
+        "Shift.user_id.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Shift.user_id.in": string[];
+        /** @description Less than this. */
+        "Shift.user_id.lt": string;
+        /** @description This or less. */
+        "Shift.user_id.lte": string;
+        /** @description Not equal to this, or absent. */
+        "Shift.user_id.ne": string;
+        /** @description Begins with this. */
+        "Shift.user_id.prefix": string;
+        /** @description Greater than this. A range of keys of the table. */
+        "Team.team_id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "Team.team_id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "Team.team_id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "Team.team_id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Team.team_id.prefix": string;
+        /** @description Greater than this. A range of keys of the table. */
+        "TimedAccess.accessed_at.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "TimedAccess.accessed_at.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "TimedAccess.accessed_at.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "TimedAccess.accessed_at.lte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "TimedAccess.action.in": components["schemas"]["AccessAction"][];
+        /** @description Not equal to this, or absent. */
+        "TimedAccess.action.ne": components["schemas"]["AccessAction"];
+        /** @description Contains this. */
+        "TimedAccess.user_id.contains": string;
+        /** @description Greater than this. */
+        "TimedAccess.user_id.gt": string;
+        /** @description This or greater. */
+        "TimedAccess.user_id.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "TimedAccess.user_id.in": string[];
+        /** @description Less than this. */
+        "TimedAccess.user_id.lt": string;
+        /** @description This or less. */
+        "TimedAccess.user_id.lte": string;
+        /** @description Not equal to this, or absent. */
+        "TimedAccess.user_id.ne": string;
+        /** @description Begins with this. */
+        "TimedAccess.user_id.prefix": string;
+        /** @description Contains this. */
+        "User.department.contains": string;
+        /** @description Whether there is a value. */
+        "User.department.exists": boolean;
+        /** @description Greater than this. */
+        "User.department.gt": string;
+        /** @description This or greater. */
+        "User.department.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "User.department.in": string[];
+        /** @description Less than this. */
+        "User.department.lt": string;
+        /** @description This or less. */
+        "User.department.lte": string;
+        /** @description Not equal to this, or absent. */
+        "User.department.ne": string;
+        /** @description Begins with this. */
+        "User.department.prefix": string;
+        /** @description Greater than this. A range of keys of by_email. */
+        "User.email.gt": string;
+        /** @description This or greater. A range of keys of by_email. */
+        "User.email.gte": string;
+        /** @description Less than this. A range of keys of by_email. */
+        "User.email.lt": string;
+        /** @description This or less. A range of keys of by_email. */
+        "User.email.lte": string;
+        /** @description Begins with this. A range of keys of by_email. */
+        "User.email.prefix": string;
+        /** @description Greater than this. A range of keys of the table, by_department, by_manager. */
+        "User.id.gt": string;
+        /** @description This or greater. A range of keys of the table, by_department, by_manager. */
+        "User.id.gte": string;
+        /** @description Less than this. A range of keys of the table, by_department, by_manager. */
+        "User.id.lt": string;
+        /** @description This or less. A range of keys of the table, by_department, by_manager. */
+        "User.id.lte": string;
+        /** @description Begins with this. A range of keys of the table, by_department, by_manager. */
+        "User.id.prefix": string;
+        /** @description Contains this. */
+        "User.manager_id.contains": string;
+        /** @description Whether there is a value. */
+        "User.manager_id.exists": boolean;
+        /** @description Greater than this. */
+        "User.manager_id.gt": string;
+        /** @description This or greater. */
+        "User.manager_id.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "User.manager_id.in": string[];
+        /** @description Less than this. */
+        "User.manager_id.lt": string;
+        /** @description This or less. */
+        "User.manager_id.lte": string;
+        /** @description Not equal to this, or absent. */
+        "User.manager_id.ne": string;
+        /** @description Begins with this. */
+        "User.manager_id.prefix": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "User.status.in": components["schemas"]["UserStatus"][];
+        /** @description Not equal to this, or absent. */
+        "User.status.ne": components["schemas"]["UserStatus"];
+    };
     requestBodies: never;
     headers: never;
     pathItems: never;
@@ -3998,6 +6048,124 @@ export interface operations {
                 };
             };
             429: components["responses"]["429"];
+        };
+    };
+    countArticle: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_date` by author, year, published_at, slug. */
+                index?: "by_date";
+                /** @description Equal to this: a partition field of the table, a partition field of by_date. */
+                author?: string | string[];
+                /** @description Equal to this: a partition field of the table, a partition field of by_date. */
+                year?: number | number[];
+                /** @description Equal to this: a sort field of by_date. */
+                published_at?: string;
+                /** @description Equal to this: a sort field of by_date. */
+                slug?: string;
+                /** @description Greater than this. A range of keys of the table, by_date. */
+                "slug[gt]"?: components["parameters"]["Article.slug.gt"];
+                /** @description This or greater. A range of keys of the table, by_date. */
+                "slug[gte]"?: components["parameters"]["Article.slug.gte"];
+                /** @description Less than this. A range of keys of the table, by_date. */
+                "slug[lt]"?: components["parameters"]["Article.slug.lt"];
+                /** @description This or less. A range of keys of the table, by_date. */
+                "slug[lte]"?: components["parameters"]["Article.slug.lte"];
+                /** @description Begins with this. A range of keys of the table, by_date. */
+                "slug[prefix]"?: components["parameters"]["Article.slug.prefix"];
+                /** @description Greater than this. A range of keys of by_date. */
+                "published_at[gt]"?: components["parameters"]["Article.published_at.gt"];
+                /** @description This or greater. A range of keys of by_date. */
+                "published_at[gte]"?: components["parameters"]["Article.published_at.gte"];
+                /** @description Less than this. A range of keys of by_date. */
+                "published_at[lt]"?: components["parameters"]["Article.published_at.lt"];
+                /** @description This or less. A range of keys of by_date. */
+                "published_at[lte]"?: components["parameters"]["Article.published_at.lte"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchArticle: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "author": "example",
+                 *             "year": 1,
+                 *             "slug": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ArticleBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ArticleOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
         };
     };
     listArticle: {
@@ -4033,6 +6201,24 @@ export interface operations {
                 published_at?: string;
                 /** @description Equal to this: a sort field of by_date. */
                 slug?: string;
+                /** @description Greater than this. A range of keys of the table, by_date. */
+                "slug[gt]"?: components["parameters"]["Article.slug.gt"];
+                /** @description This or greater. A range of keys of the table, by_date. */
+                "slug[gte]"?: components["parameters"]["Article.slug.gte"];
+                /** @description Less than this. A range of keys of the table, by_date. */
+                "slug[lt]"?: components["parameters"]["Article.slug.lt"];
+                /** @description This or less. A range of keys of the table, by_date. */
+                "slug[lte]"?: components["parameters"]["Article.slug.lte"];
+                /** @description Begins with this. A range of keys of the table, by_date. */
+                "slug[prefix]"?: components["parameters"]["Article.slug.prefix"];
+                /** @description Greater than this. A range of keys of by_date. */
+                "published_at[gt]"?: components["parameters"]["Article.published_at.gt"];
+                /** @description This or greater. A range of keys of by_date. */
+                "published_at[gte]"?: components["parameters"]["Article.published_at.gte"];
+                /** @description Less than this. A range of keys of by_date. */
+                "published_at[lt]"?: components["parameters"]["Article.published_at.lt"];
+                /** @description This or less. A range of keys of by_date. */
+                "published_at[lte]"?: components["parameters"]["Article.published_at.lte"];
             };
             header?: never;
             path?: never;
@@ -4379,6 +6565,8 @@ export interface operations {
                 "application/merge-patch+json": components["schemas"]["ArticlePatch"];
                 /** @example {} */
                 "application/json": components["schemas"]["ArticlePatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -4433,6 +6621,142 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countAccess: {
+        parameters: {
+            query: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                path: string | string[];
+                /** @description Equal to this: a sort field of the table. */
+                accessed_at?: string;
+                /** @description Equal to this: a filter. */
+                action?: components["schemas"]["AccessAction"];
+                /** @description Equal to this: a filter. */
+                user_id?: string;
+                /** @description Not equal to this, or absent. */
+                "action[ne]"?: components["parameters"]["Access.action.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "action[in]"?: components["parameters"]["Access.action.in"];
+                /** @description Not equal to this, or absent. */
+                "user_id[ne]"?: components["parameters"]["Access.user_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "user_id[in]"?: components["parameters"]["Access.user_id.in"];
+                /** @description Greater than this. */
+                "user_id[gt]"?: components["parameters"]["Access.user_id.gt"];
+                /** @description This or greater. */
+                "user_id[gte]"?: components["parameters"]["Access.user_id.gte"];
+                /** @description Less than this. */
+                "user_id[lt]"?: components["parameters"]["Access.user_id.lt"];
+                /** @description This or less. */
+                "user_id[lte]"?: components["parameters"]["Access.user_id.lte"];
+                /** @description Begins with this. */
+                "user_id[prefix]"?: components["parameters"]["Access.user_id.prefix"];
+                /** @description Contains this. */
+                "user_id[contains]"?: components["parameters"]["Access.user_id.contains"];
+                /** @description Greater than this. A range of keys of the table. */
+                "accessed_at[gt]"?: components["parameters"]["Access.accessed_at.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "accessed_at[gte]"?: components["parameters"]["Access.accessed_at.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "accessed_at[lt]"?: components["parameters"]["Access.accessed_at.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "accessed_at[lte]"?: components["parameters"]["Access.accessed_at.lte"];
+                /** @description Greater than this. A range of keys of the table. */
+                "id[gt]"?: components["parameters"]["Access.id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "id[gte]"?: components["parameters"]["Access.id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "id[lt]"?: components["parameters"]["Access.id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "id[lte]"?: components["parameters"]["Access.id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "id[prefix]"?: components["parameters"]["Access.id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchAccess: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "accessed_at": "2026-11-21T12:00:00Z",
+                 *             "id": "example",
+                 *             "path": "/shared/firetvGen2.txt"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["AccessBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listAccess: {
         parameters: {
             query: {
@@ -4464,6 +6788,44 @@ export interface operations {
                 action?: components["schemas"]["AccessAction"];
                 /** @description Equal to this: a filter. */
                 user_id?: string;
+                /** @description Not equal to this, or absent. */
+                "action[ne]"?: components["parameters"]["Access.action.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "action[in]"?: components["parameters"]["Access.action.in"];
+                /** @description Not equal to this, or absent. */
+                "user_id[ne]"?: components["parameters"]["Access.user_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "user_id[in]"?: components["parameters"]["Access.user_id.in"];
+                /** @description Greater than this. */
+                "user_id[gt]"?: components["parameters"]["Access.user_id.gt"];
+                /** @description This or greater. */
+                "user_id[gte]"?: components["parameters"]["Access.user_id.gte"];
+                /** @description Less than this. */
+                "user_id[lt]"?: components["parameters"]["Access.user_id.lt"];
+                /** @description This or less. */
+                "user_id[lte]"?: components["parameters"]["Access.user_id.lte"];
+                /** @description Begins with this. */
+                "user_id[prefix]"?: components["parameters"]["Access.user_id.prefix"];
+                /** @description Contains this. */
+                "user_id[contains]"?: components["parameters"]["Access.user_id.contains"];
+                /** @description Greater than this. A range of keys of the table. */
+                "accessed_at[gt]"?: components["parameters"]["Access.accessed_at.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "accessed_at[gte]"?: components["parameters"]["Access.accessed_at.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "accessed_at[lt]"?: components["parameters"]["Access.accessed_at.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "accessed_at[lte]"?: components["parameters"]["Access.accessed_at.lte"];
+                /** @description Greater than this. A range of keys of the table. */
+                "id[gt]"?: components["parameters"]["Access.id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "id[gte]"?: components["parameters"]["Access.id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "id[lt]"?: components["parameters"]["Access.id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "id[lte]"?: components["parameters"]["Access.id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "id[prefix]"?: components["parameters"]["Access.id.prefix"];
             };
             header?: never;
             path?: never;
@@ -4605,6 +6967,142 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countOrderedAccess: {
+        parameters: {
+            query: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                path: string | string[];
+                /** @description Equal to this: a sort field of the table. */
+                accessed_at?: string;
+                /** @description Equal to this: a filter. */
+                action?: components["schemas"]["AccessAction"];
+                /** @description Equal to this: a filter. */
+                user_id?: string;
+                /** @description Not equal to this, or absent. */
+                "action[ne]"?: components["parameters"]["OrderedAccess.action.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "action[in]"?: components["parameters"]["OrderedAccess.action.in"];
+                /** @description Not equal to this, or absent. */
+                "user_id[ne]"?: components["parameters"]["OrderedAccess.user_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "user_id[in]"?: components["parameters"]["OrderedAccess.user_id.in"];
+                /** @description Greater than this. */
+                "user_id[gt]"?: components["parameters"]["OrderedAccess.user_id.gt"];
+                /** @description This or greater. */
+                "user_id[gte]"?: components["parameters"]["OrderedAccess.user_id.gte"];
+                /** @description Less than this. */
+                "user_id[lt]"?: components["parameters"]["OrderedAccess.user_id.lt"];
+                /** @description This or less. */
+                "user_id[lte]"?: components["parameters"]["OrderedAccess.user_id.lte"];
+                /** @description Begins with this. */
+                "user_id[prefix]"?: components["parameters"]["OrderedAccess.user_id.prefix"];
+                /** @description Contains this. */
+                "user_id[contains]"?: components["parameters"]["OrderedAccess.user_id.contains"];
+                /** @description Greater than this. A range of keys of the table. */
+                "accessed_at[gt]"?: components["parameters"]["OrderedAccess.accessed_at.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "accessed_at[gte]"?: components["parameters"]["OrderedAccess.accessed_at.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "accessed_at[lt]"?: components["parameters"]["OrderedAccess.accessed_at.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "accessed_at[lte]"?: components["parameters"]["OrderedAccess.accessed_at.lte"];
+                /** @description Greater than this. A range of keys of the table. */
+                "id[gt]"?: components["parameters"]["OrderedAccess.id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "id[gte]"?: components["parameters"]["OrderedAccess.id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "id[lt]"?: components["parameters"]["OrderedAccess.id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "id[lte]"?: components["parameters"]["OrderedAccess.id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "id[prefix]"?: components["parameters"]["OrderedAccess.id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchOrderedAccess: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "accessed_at": "2026-11-21T12:00:00Z",
+                 *             "id": "example",
+                 *             "path": "/shared/firetvGen2.txt"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["OrderedAccessBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderedAccessOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listOrderedAccess: {
         parameters: {
             query: {
@@ -4636,6 +7134,44 @@ export interface operations {
                 action?: components["schemas"]["AccessAction"];
                 /** @description Equal to this: a filter. */
                 user_id?: string;
+                /** @description Not equal to this, or absent. */
+                "action[ne]"?: components["parameters"]["OrderedAccess.action.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "action[in]"?: components["parameters"]["OrderedAccess.action.in"];
+                /** @description Not equal to this, or absent. */
+                "user_id[ne]"?: components["parameters"]["OrderedAccess.user_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "user_id[in]"?: components["parameters"]["OrderedAccess.user_id.in"];
+                /** @description Greater than this. */
+                "user_id[gt]"?: components["parameters"]["OrderedAccess.user_id.gt"];
+                /** @description This or greater. */
+                "user_id[gte]"?: components["parameters"]["OrderedAccess.user_id.gte"];
+                /** @description Less than this. */
+                "user_id[lt]"?: components["parameters"]["OrderedAccess.user_id.lt"];
+                /** @description This or less. */
+                "user_id[lte]"?: components["parameters"]["OrderedAccess.user_id.lte"];
+                /** @description Begins with this. */
+                "user_id[prefix]"?: components["parameters"]["OrderedAccess.user_id.prefix"];
+                /** @description Contains this. */
+                "user_id[contains]"?: components["parameters"]["OrderedAccess.user_id.contains"];
+                /** @description Greater than this. A range of keys of the table. */
+                "accessed_at[gt]"?: components["parameters"]["OrderedAccess.accessed_at.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "accessed_at[gte]"?: components["parameters"]["OrderedAccess.accessed_at.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "accessed_at[lt]"?: components["parameters"]["OrderedAccess.accessed_at.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "accessed_at[lte]"?: components["parameters"]["OrderedAccess.accessed_at.lte"];
+                /** @description Greater than this. A range of keys of the table. */
+                "id[gt]"?: components["parameters"]["OrderedAccess.id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "id[gte]"?: components["parameters"]["OrderedAccess.id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "id[lt]"?: components["parameters"]["OrderedAccess.id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "id[lte]"?: components["parameters"]["OrderedAccess.id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "id[prefix]"?: components["parameters"]["OrderedAccess.id.prefix"];
             };
             header?: never;
             path?: never;
@@ -4790,6 +7326,129 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countTimedAccess: {
+        parameters: {
+            query: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                path: string | string[];
+                /** @description Equal to this: a filter. */
+                action?: components["schemas"]["AccessAction"];
+                /** @description Equal to this: a filter. */
+                user_id?: string;
+                /** @description Not equal to this, or absent. */
+                "action[ne]"?: components["parameters"]["TimedAccess.action.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "action[in]"?: components["parameters"]["TimedAccess.action.in"];
+                /** @description Not equal to this, or absent. */
+                "user_id[ne]"?: components["parameters"]["TimedAccess.user_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "user_id[in]"?: components["parameters"]["TimedAccess.user_id.in"];
+                /** @description Greater than this. */
+                "user_id[gt]"?: components["parameters"]["TimedAccess.user_id.gt"];
+                /** @description This or greater. */
+                "user_id[gte]"?: components["parameters"]["TimedAccess.user_id.gte"];
+                /** @description Less than this. */
+                "user_id[lt]"?: components["parameters"]["TimedAccess.user_id.lt"];
+                /** @description This or less. */
+                "user_id[lte]"?: components["parameters"]["TimedAccess.user_id.lte"];
+                /** @description Begins with this. */
+                "user_id[prefix]"?: components["parameters"]["TimedAccess.user_id.prefix"];
+                /** @description Contains this. */
+                "user_id[contains]"?: components["parameters"]["TimedAccess.user_id.contains"];
+                /** @description Greater than this. A range of keys of the table. */
+                "accessed_at[gt]"?: components["parameters"]["TimedAccess.accessed_at.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "accessed_at[gte]"?: components["parameters"]["TimedAccess.accessed_at.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "accessed_at[lt]"?: components["parameters"]["TimedAccess.accessed_at.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "accessed_at[lte]"?: components["parameters"]["TimedAccess.accessed_at.lte"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchTimedAccess: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "accessed_at": "2026-11-21T12:00:00Z",
+                 *             "path": "/shared/firetvGen2.txt"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["TimedAccessBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimedAccessOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listTimedAccess: {
         parameters: {
             query: {
@@ -4819,6 +7478,34 @@ export interface operations {
                 action?: components["schemas"]["AccessAction"];
                 /** @description Equal to this: a filter. */
                 user_id?: string;
+                /** @description Not equal to this, or absent. */
+                "action[ne]"?: components["parameters"]["TimedAccess.action.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "action[in]"?: components["parameters"]["TimedAccess.action.in"];
+                /** @description Not equal to this, or absent. */
+                "user_id[ne]"?: components["parameters"]["TimedAccess.user_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "user_id[in]"?: components["parameters"]["TimedAccess.user_id.in"];
+                /** @description Greater than this. */
+                "user_id[gt]"?: components["parameters"]["TimedAccess.user_id.gt"];
+                /** @description This or greater. */
+                "user_id[gte]"?: components["parameters"]["TimedAccess.user_id.gte"];
+                /** @description Less than this. */
+                "user_id[lt]"?: components["parameters"]["TimedAccess.user_id.lt"];
+                /** @description This or less. */
+                "user_id[lte]"?: components["parameters"]["TimedAccess.user_id.lte"];
+                /** @description Begins with this. */
+                "user_id[prefix]"?: components["parameters"]["TimedAccess.user_id.prefix"];
+                /** @description Contains this. */
+                "user_id[contains]"?: components["parameters"]["TimedAccess.user_id.contains"];
+                /** @description Greater than this. A range of keys of the table. */
+                "accessed_at[gt]"?: components["parameters"]["TimedAccess.accessed_at.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "accessed_at[gte]"?: components["parameters"]["TimedAccess.accessed_at.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "accessed_at[lt]"?: components["parameters"]["TimedAccess.accessed_at.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "accessed_at[lte]"?: components["parameters"]["TimedAccess.accessed_at.lte"];
             };
             header?: never;
             path?: never;
@@ -4971,6 +7658,113 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countContactMethod: {
+        parameters: {
+            query: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                user_id: string | string[];
+                /** @description Equal to this: a filter. */
+                channel?: components["schemas"]["Channel"];
+                /** @description Not equal to this, or absent. */
+                "channel[ne]"?: components["parameters"]["ContactMethod.channel.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "channel[in]"?: components["parameters"]["ContactMethod.channel.in"];
+                /** @description Greater than this. A range of keys of the table. */
+                "method_id[gt]"?: components["parameters"]["ContactMethod.method_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "method_id[gte]"?: components["parameters"]["ContactMethod.method_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "method_id[lt]"?: components["parameters"]["ContactMethod.method_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "method_id[lte]"?: components["parameters"]["ContactMethod.method_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "method_id[prefix]"?: components["parameters"]["ContactMethod.method_id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchContactMethod: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "user_id": "example",
+                 *             "method_id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ContactMethodBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactMethodOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listContactMethod: {
         parameters: {
             query: {
@@ -4998,6 +7792,20 @@ export interface operations {
                 user_id: string | string[];
                 /** @description Equal to this: a filter. */
                 channel?: components["schemas"]["Channel"];
+                /** @description Not equal to this, or absent. */
+                "channel[ne]"?: components["parameters"]["ContactMethod.channel.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "channel[in]"?: components["parameters"]["ContactMethod.channel.in"];
+                /** @description Greater than this. A range of keys of the table. */
+                "method_id[gt]"?: components["parameters"]["ContactMethod.method_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "method_id[gte]"?: components["parameters"]["ContactMethod.method_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "method_id[lt]"?: components["parameters"]["ContactMethod.method_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "method_id[lte]"?: components["parameters"]["ContactMethod.method_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "method_id[prefix]"?: components["parameters"]["ContactMethod.method_id.prefix"];
             };
             header?: never;
             path?: never;
@@ -5344,6 +8152,8 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["ContactMethodPatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -5398,6 +8208,113 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countNotificationRule: {
+        parameters: {
+            query: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a partition field of the table. */
+                user_id: string | string[];
+                /** @description Equal to this: a filter. */
+                severity?: components["schemas"]["Severity"];
+                /** @description Not equal to this, or absent. */
+                "severity[ne]"?: components["parameters"]["NotificationRule.severity.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "severity[in]"?: components["parameters"]["NotificationRule.severity.in"];
+                /** @description Greater than this. A range of keys of the table. */
+                "rule_id[gt]"?: components["parameters"]["NotificationRule.rule_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "rule_id[gte]"?: components["parameters"]["NotificationRule.rule_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "rule_id[lt]"?: components["parameters"]["NotificationRule.rule_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "rule_id[lte]"?: components["parameters"]["NotificationRule.rule_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "rule_id[prefix]"?: components["parameters"]["NotificationRule.rule_id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "user_id": "example",
+                 *             "rule_id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationRuleBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRuleOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listNotificationRule: {
         parameters: {
             query: {
@@ -5425,6 +8342,20 @@ export interface operations {
                 user_id: string | string[];
                 /** @description Equal to this: a filter. */
                 severity?: components["schemas"]["Severity"];
+                /** @description Not equal to this, or absent. */
+                "severity[ne]"?: components["parameters"]["NotificationRule.severity.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "severity[in]"?: components["parameters"]["NotificationRule.severity.in"];
+                /** @description Greater than this. A range of keys of the table. */
+                "rule_id[gt]"?: components["parameters"]["NotificationRule.rule_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "rule_id[gte]"?: components["parameters"]["NotificationRule.rule_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "rule_id[lt]"?: components["parameters"]["NotificationRule.rule_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "rule_id[lte]"?: components["parameters"]["NotificationRule.rule_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "rule_id[prefix]"?: components["parameters"]["NotificationRule.rule_id.prefix"];
             };
             header?: never;
             path?: never;
@@ -5761,6 +8692,8 @@ export interface operations {
                 "application/merge-patch+json": components["schemas"]["NotificationRulePatch"];
                 /** @example {} */
                 "application/json": components["schemas"]["NotificationRulePatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -5815,6 +8748,148 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countIncident: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_state` by state, id. */
+                index?: "by_state";
+                /** @description Equal to this: a filter. */
+                status?: string;
+                /** @description Equal to this: a filter. */
+                team?: string;
+                /** @description Equal to this: a partition field of by_state. */
+                state?: components["schemas"]["IncidentState"] | components["schemas"]["IncidentState"][];
+                /** @description Equal to this: a sort field of by_state. */
+                id?: string;
+                /** @description Not equal to this, or absent. */
+                "status[ne]"?: components["parameters"]["Incident.status.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "status[in]"?: components["parameters"]["Incident.status.in"];
+                /** @description Greater than this. */
+                "status[gt]"?: components["parameters"]["Incident.status.gt"];
+                /** @description This or greater. */
+                "status[gte]"?: components["parameters"]["Incident.status.gte"];
+                /** @description Less than this. */
+                "status[lt]"?: components["parameters"]["Incident.status.lt"];
+                /** @description This or less. */
+                "status[lte]"?: components["parameters"]["Incident.status.lte"];
+                /** @description Begins with this. */
+                "status[prefix]"?: components["parameters"]["Incident.status.prefix"];
+                /** @description Contains this. */
+                "status[contains]"?: components["parameters"]["Incident.status.contains"];
+                /** @description Not equal to this, or absent. */
+                "team[ne]"?: components["parameters"]["Incident.team.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "team[in]"?: components["parameters"]["Incident.team.in"];
+                /** @description Greater than this. */
+                "team[gt]"?: components["parameters"]["Incident.team.gt"];
+                /** @description This or greater. */
+                "team[gte]"?: components["parameters"]["Incident.team.gte"];
+                /** @description Less than this. */
+                "team[lt]"?: components["parameters"]["Incident.team.lt"];
+                /** @description This or less. */
+                "team[lte]"?: components["parameters"]["Incident.team.lte"];
+                /** @description Begins with this. */
+                "team[prefix]"?: components["parameters"]["Incident.team.prefix"];
+                /** @description Contains this. */
+                "team[contains]"?: components["parameters"]["Incident.team.contains"];
+                /** @description Whether there is a value. */
+                "team[exists]"?: components["parameters"]["Incident.team.exists"];
+                /** @description Greater than this. A range of keys of the table, by_state. */
+                "id[gt]"?: components["parameters"]["Incident.id.gt"];
+                /** @description This or greater. A range of keys of the table, by_state. */
+                "id[gte]"?: components["parameters"]["Incident.id.gte"];
+                /** @description Less than this. A range of keys of the table, by_state. */
+                "id[lt]"?: components["parameters"]["Incident.id.lt"];
+                /** @description This or less. A range of keys of the table, by_state. */
+                "id[lte]"?: components["parameters"]["Incident.id.lte"];
+                /** @description Begins with this. A range of keys of the table, by_state. */
+                "id[prefix]"?: components["parameters"]["Incident.id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchIncident: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["IncidentBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IncidentOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listIncident: {
         parameters: {
             query?: {
@@ -5848,6 +8923,50 @@ export interface operations {
                 state?: components["schemas"]["IncidentState"] | components["schemas"]["IncidentState"][];
                 /** @description Equal to this: a sort field of by_state. */
                 id?: string;
+                /** @description Not equal to this, or absent. */
+                "status[ne]"?: components["parameters"]["Incident.status.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "status[in]"?: components["parameters"]["Incident.status.in"];
+                /** @description Greater than this. */
+                "status[gt]"?: components["parameters"]["Incident.status.gt"];
+                /** @description This or greater. */
+                "status[gte]"?: components["parameters"]["Incident.status.gte"];
+                /** @description Less than this. */
+                "status[lt]"?: components["parameters"]["Incident.status.lt"];
+                /** @description This or less. */
+                "status[lte]"?: components["parameters"]["Incident.status.lte"];
+                /** @description Begins with this. */
+                "status[prefix]"?: components["parameters"]["Incident.status.prefix"];
+                /** @description Contains this. */
+                "status[contains]"?: components["parameters"]["Incident.status.contains"];
+                /** @description Not equal to this, or absent. */
+                "team[ne]"?: components["parameters"]["Incident.team.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "team[in]"?: components["parameters"]["Incident.team.in"];
+                /** @description Greater than this. */
+                "team[gt]"?: components["parameters"]["Incident.team.gt"];
+                /** @description This or greater. */
+                "team[gte]"?: components["parameters"]["Incident.team.gte"];
+                /** @description Less than this. */
+                "team[lt]"?: components["parameters"]["Incident.team.lt"];
+                /** @description This or less. */
+                "team[lte]"?: components["parameters"]["Incident.team.lte"];
+                /** @description Begins with this. */
+                "team[prefix]"?: components["parameters"]["Incident.team.prefix"];
+                /** @description Contains this. */
+                "team[contains]"?: components["parameters"]["Incident.team.contains"];
+                /** @description Whether there is a value. */
+                "team[exists]"?: components["parameters"]["Incident.team.exists"];
+                /** @description Greater than this. A range of keys of the table, by_state. */
+                "id[gt]"?: components["parameters"]["Incident.id.gt"];
+                /** @description This or greater. A range of keys of the table, by_state. */
+                "id[gte]"?: components["parameters"]["Incident.id.gte"];
+                /** @description Less than this. A range of keys of the table, by_state. */
+                "id[lt]"?: components["parameters"]["Incident.id.lt"];
+                /** @description This or less. A range of keys of the table, by_state. */
+                "id[lte]"?: components["parameters"]["Incident.id.lte"];
+                /** @description Begins with this. A range of keys of the table, by_state. */
+                "id[prefix]"?: components["parameters"]["Incident.id.prefix"];
             };
             header?: never;
             path?: never;
@@ -6133,6 +9252,8 @@ export interface operations {
                 "application/merge-patch+json": components["schemas"]["IncidentPatch"];
                 /** @example {} */
                 "application/json": components["schemas"]["IncidentPatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -6174,6 +9295,116 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countNotification: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_user` by user_id, id. */
+                index?: "by_user";
+                /** @description Equal to this: a filter. */
+                channel?: components["schemas"]["Channel"];
+                /** @description Equal to this: a partition field of by_user. */
+                user_id?: string | string[];
+                /** @description Equal to this: a sort field of by_user. */
+                id?: string;
+                /** @description Not equal to this, or absent. */
+                "channel[ne]"?: components["parameters"]["Notification.channel.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "channel[in]"?: components["parameters"]["Notification.channel.in"];
+                /** @description Greater than this. A range of keys of the table, by_user. */
+                "id[gt]"?: components["parameters"]["Notification.id.gt"];
+                /** @description This or greater. A range of keys of the table, by_user. */
+                "id[gte]"?: components["parameters"]["Notification.id.gte"];
+                /** @description Less than this. A range of keys of the table, by_user. */
+                "id[lt]"?: components["parameters"]["Notification.id.lt"];
+                /** @description This or less. A range of keys of the table, by_user. */
+                "id[lte]"?: components["parameters"]["Notification.id.lte"];
+                /** @description Begins with this. A range of keys of the table, by_user. */
+                "id[prefix]"?: components["parameters"]["Notification.id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchNotification: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listNotification: {
         parameters: {
             query?: {
@@ -6205,6 +9436,20 @@ export interface operations {
                 user_id?: string | string[];
                 /** @description Equal to this: a sort field of by_user. */
                 id?: string;
+                /** @description Not equal to this, or absent. */
+                "channel[ne]"?: components["parameters"]["Notification.channel.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "channel[in]"?: components["parameters"]["Notification.channel.in"];
+                /** @description Greater than this. A range of keys of the table, by_user. */
+                "id[gt]"?: components["parameters"]["Notification.id.gt"];
+                /** @description This or greater. A range of keys of the table, by_user. */
+                "id[gte]"?: components["parameters"]["Notification.id.gte"];
+                /** @description Less than this. A range of keys of the table, by_user. */
+                "id[lt]"?: components["parameters"]["Notification.id.lt"];
+                /** @description This or less. A range of keys of the table, by_user. */
+                "id[lte]"?: components["parameters"]["Notification.id.lte"];
+                /** @description Begins with this. A range of keys of the table, by_user. */
+                "id[prefix]"?: components["parameters"]["Notification.id.prefix"];
             };
             header?: never;
             path?: never;
@@ -6532,6 +9777,8 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["NotificationPatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -6586,6 +9833,120 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countParticipation: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_participant` by participant, state, since, incident_id. */
+                index?: "by_participant";
+                /** @description Equal to this: a partition field of the table, a sort field of by_participant. */
+                incident_id?: string | string[];
+                /** @description Equal to this: a partition field of by_participant. */
+                participant?: string | string[];
+                /** @description Equal to this: a sort field of by_participant. */
+                state?: components["schemas"]["IncidentState"];
+                /** @description Equal to this: a sort field of by_participant. */
+                since?: string;
+                /** @description Greater than this. A range of keys of the table. */
+                "participant[gt]"?: components["parameters"]["Participation.participant.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "participant[gte]"?: components["parameters"]["Participation.participant.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "participant[lt]"?: components["parameters"]["Participation.participant.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "participant[lte]"?: components["parameters"]["Participation.participant.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "participant[prefix]"?: components["parameters"]["Participation.participant.prefix"];
+                /** @description Greater than this. A range of keys of by_participant. */
+                "since[gt]"?: components["parameters"]["Participation.since.gt"];
+                /** @description This or greater. A range of keys of by_participant. */
+                "since[gte]"?: components["parameters"]["Participation.since.gte"];
+                /** @description Less than this. A range of keys of by_participant. */
+                "since[lt]"?: components["parameters"]["Participation.since.lt"];
+                /** @description This or less. A range of keys of by_participant. */
+                "since[lte]"?: components["parameters"]["Participation.since.lte"];
+                /** @description Greater than this. A range of keys of by_participant. */
+                "incident_id[gt]"?: components["parameters"]["Participation.incident_id.gt"];
+                /** @description This or greater. A range of keys of by_participant. */
+                "incident_id[gte]"?: components["parameters"]["Participation.incident_id.gte"];
+                /** @description Less than this. A range of keys of by_participant. */
+                "incident_id[lt]"?: components["parameters"]["Participation.incident_id.lt"];
+                /** @description This or less. A range of keys of by_participant. */
+                "incident_id[lte]"?: components["parameters"]["Participation.incident_id.lte"];
+                /** @description Begins with this. A range of keys of by_participant. */
+                "incident_id[prefix]"?: components["parameters"]["Participation.incident_id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchParticipation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ParticipationBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ParticipationOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listParticipation: {
         parameters: {
             query?: {
@@ -6621,6 +9982,34 @@ export interface operations {
                 state?: components["schemas"]["IncidentState"];
                 /** @description Equal to this: a sort field of by_participant. */
                 since?: string;
+                /** @description Greater than this. A range of keys of the table. */
+                "participant[gt]"?: components["parameters"]["Participation.participant.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "participant[gte]"?: components["parameters"]["Participation.participant.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "participant[lt]"?: components["parameters"]["Participation.participant.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "participant[lte]"?: components["parameters"]["Participation.participant.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "participant[prefix]"?: components["parameters"]["Participation.participant.prefix"];
+                /** @description Greater than this. A range of keys of by_participant. */
+                "since[gt]"?: components["parameters"]["Participation.since.gt"];
+                /** @description This or greater. A range of keys of by_participant. */
+                "since[gte]"?: components["parameters"]["Participation.since.gte"];
+                /** @description Less than this. A range of keys of by_participant. */
+                "since[lt]"?: components["parameters"]["Participation.since.lt"];
+                /** @description This or less. A range of keys of by_participant. */
+                "since[lte]"?: components["parameters"]["Participation.since.lte"];
+                /** @description Greater than this. A range of keys of by_participant. */
+                "incident_id[gt]"?: components["parameters"]["Participation.incident_id.gt"];
+                /** @description This or greater. A range of keys of by_participant. */
+                "incident_id[gte]"?: components["parameters"]["Participation.incident_id.gte"];
+                /** @description Less than this. A range of keys of by_participant. */
+                "incident_id[lt]"?: components["parameters"]["Participation.incident_id.lt"];
+                /** @description This or less. A range of keys of by_participant. */
+                "incident_id[lte]"?: components["parameters"]["Participation.incident_id.lte"];
+                /** @description Begins with this. A range of keys of by_participant. */
+                "incident_id[prefix]"?: components["parameters"]["Participation.incident_id.prefix"];
             };
             header?: never;
             path?: never;
@@ -6705,6 +10094,153 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countPing: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_time` by at. */
+                index?: "by_time";
+                /** @description Equal to this: a partition field of the table. */
+                series?: string | string[];
+                /** @description Equal to this: a partition field of the table. */
+                episode?: string | string[];
+                /** @description Equal to this: a partition field of the table, a partition field of by_time. */
+                at?: string | string[];
+                /** @description Equal to this: a filter. */
+                session_id?: string;
+                /** @description Equal to this: a filter. */
+                viewer_id?: string;
+                /** @description Not equal to this, or absent. */
+                "session_id[ne]"?: components["parameters"]["Ping.session_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "session_id[in]"?: components["parameters"]["Ping.session_id.in"];
+                /** @description Greater than this. */
+                "session_id[gt]"?: components["parameters"]["Ping.session_id.gt"];
+                /** @description This or greater. */
+                "session_id[gte]"?: components["parameters"]["Ping.session_id.gte"];
+                /** @description Less than this. */
+                "session_id[lt]"?: components["parameters"]["Ping.session_id.lt"];
+                /** @description This or less. */
+                "session_id[lte]"?: components["parameters"]["Ping.session_id.lte"];
+                /** @description Begins with this. */
+                "session_id[prefix]"?: components["parameters"]["Ping.session_id.prefix"];
+                /** @description Contains this. */
+                "session_id[contains]"?: components["parameters"]["Ping.session_id.contains"];
+                /** @description Not equal to this, or absent. */
+                "viewer_id[ne]"?: components["parameters"]["Ping.viewer_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "viewer_id[in]"?: components["parameters"]["Ping.viewer_id.in"];
+                /** @description Greater than this. */
+                "viewer_id[gt]"?: components["parameters"]["Ping.viewer_id.gt"];
+                /** @description This or greater. */
+                "viewer_id[gte]"?: components["parameters"]["Ping.viewer_id.gte"];
+                /** @description Less than this. */
+                "viewer_id[lt]"?: components["parameters"]["Ping.viewer_id.lt"];
+                /** @description This or less. */
+                "viewer_id[lte]"?: components["parameters"]["Ping.viewer_id.lte"];
+                /** @description Begins with this. */
+                "viewer_id[prefix]"?: components["parameters"]["Ping.viewer_id.prefix"];
+                /** @description Contains this. */
+                "viewer_id[contains]"?: components["parameters"]["Ping.viewer_id.contains"];
+                /** @description Whether there is a value. */
+                "viewer_id[exists]"?: components["parameters"]["Ping.viewer_id.exists"];
+                /** @description Greater than this. A range of keys of the table, by_time. */
+                "id[gt]"?: components["parameters"]["Ping.id.gt"];
+                /** @description This or greater. A range of keys of the table, by_time. */
+                "id[gte]"?: components["parameters"]["Ping.id.gte"];
+                /** @description Less than this. A range of keys of the table, by_time. */
+                "id[lt]"?: components["parameters"]["Ping.id.lt"];
+                /** @description This or less. A range of keys of the table, by_time. */
+                "id[lte]"?: components["parameters"]["Ping.id.lte"];
+                /** @description Begins with this. A range of keys of the table, by_time. */
+                "id[prefix]"?: components["parameters"]["Ping.id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchPing: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "series": "example",
+                 *             "episode": "example",
+                 *             "at": "2026-11-21T12:00:00Z",
+                 *             "id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["PingBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PingOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listPing: {
         parameters: {
             query?: {
@@ -6740,6 +10276,50 @@ export interface operations {
                 session_id?: string;
                 /** @description Equal to this: a filter. */
                 viewer_id?: string;
+                /** @description Not equal to this, or absent. */
+                "session_id[ne]"?: components["parameters"]["Ping.session_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "session_id[in]"?: components["parameters"]["Ping.session_id.in"];
+                /** @description Greater than this. */
+                "session_id[gt]"?: components["parameters"]["Ping.session_id.gt"];
+                /** @description This or greater. */
+                "session_id[gte]"?: components["parameters"]["Ping.session_id.gte"];
+                /** @description Less than this. */
+                "session_id[lt]"?: components["parameters"]["Ping.session_id.lt"];
+                /** @description This or less. */
+                "session_id[lte]"?: components["parameters"]["Ping.session_id.lte"];
+                /** @description Begins with this. */
+                "session_id[prefix]"?: components["parameters"]["Ping.session_id.prefix"];
+                /** @description Contains this. */
+                "session_id[contains]"?: components["parameters"]["Ping.session_id.contains"];
+                /** @description Not equal to this, or absent. */
+                "viewer_id[ne]"?: components["parameters"]["Ping.viewer_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "viewer_id[in]"?: components["parameters"]["Ping.viewer_id.in"];
+                /** @description Greater than this. */
+                "viewer_id[gt]"?: components["parameters"]["Ping.viewer_id.gt"];
+                /** @description This or greater. */
+                "viewer_id[gte]"?: components["parameters"]["Ping.viewer_id.gte"];
+                /** @description Less than this. */
+                "viewer_id[lt]"?: components["parameters"]["Ping.viewer_id.lt"];
+                /** @description This or less. */
+                "viewer_id[lte]"?: components["parameters"]["Ping.viewer_id.lte"];
+                /** @description Begins with this. */
+                "viewer_id[prefix]"?: components["parameters"]["Ping.viewer_id.prefix"];
+                /** @description Contains this. */
+                "viewer_id[contains]"?: components["parameters"]["Ping.viewer_id.contains"];
+                /** @description Whether there is a value. */
+                "viewer_id[exists]"?: components["parameters"]["Ping.viewer_id.exists"];
+                /** @description Greater than this. A range of keys of the table, by_time. */
+                "id[gt]"?: components["parameters"]["Ping.id.gt"];
+                /** @description This or greater. A range of keys of the table, by_time. */
+                "id[gte]"?: components["parameters"]["Ping.id.gte"];
+                /** @description Less than this. A range of keys of the table, by_time. */
+                "id[lt]"?: components["parameters"]["Ping.id.lt"];
+                /** @description This or less. A range of keys of the table, by_time. */
+                "id[lte]"?: components["parameters"]["Ping.id.lte"];
+                /** @description Begins with this. A range of keys of the table, by_time. */
+                "id[prefix]"?: components["parameters"]["Ping.id.prefix"];
             };
             header?: never;
             path?: never;
@@ -7107,6 +10687,8 @@ export interface operations {
                 "application/merge-patch+json": components["schemas"]["PingPatch"];
                 /** @example {} */
                 "application/json": components["schemas"]["PingPatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -7161,6 +10743,104 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countLicensor: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Greater than this. A range of keys of the table. */
+                "id[gt]"?: components["parameters"]["Licensor.id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "id[gte]"?: components["parameters"]["Licensor.id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "id[lt]"?: components["parameters"]["Licensor.id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "id[lte]"?: components["parameters"]["Licensor.id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "id[prefix]"?: components["parameters"]["Licensor.id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchLicensor: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["LicensorBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LicensorOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listLicensor: {
         parameters: {
             query?: {
@@ -7184,6 +10864,16 @@ export interface operations {
                 consistent?: boolean;
                 /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
                 strict?: boolean;
+                /** @description Greater than this. A range of keys of the table. */
+                "id[gt]"?: components["parameters"]["Licensor.id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "id[gte]"?: components["parameters"]["Licensor.id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "id[lt]"?: components["parameters"]["Licensor.id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "id[lte]"?: components["parameters"]["Licensor.id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "id[prefix]"?: components["parameters"]["Licensor.id.prefix"];
             };
             header?: never;
             path?: never;
@@ -7499,6 +11189,8 @@ export interface operations {
                 "application/merge-patch+json": components["schemas"]["LicensorPatch"];
                 /** @example {} */
                 "application/json": components["schemas"]["LicensorPatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -7553,6 +11245,117 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countLicence: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a sort field of the table. */
+                series?: string;
+                /** @description Equal to this: a filter. */
+                licensor_id?: string;
+                /** @description Not equal to this, or absent. */
+                "licensor_id[ne]"?: components["parameters"]["Licence.licensor_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "licensor_id[in]"?: components["parameters"]["Licence.licensor_id.in"];
+                /** @description Greater than this. */
+                "licensor_id[gt]"?: components["parameters"]["Licence.licensor_id.gt"];
+                /** @description This or greater. */
+                "licensor_id[gte]"?: components["parameters"]["Licence.licensor_id.gte"];
+                /** @description Less than this. */
+                "licensor_id[lt]"?: components["parameters"]["Licence.licensor_id.lt"];
+                /** @description This or less. */
+                "licensor_id[lte]"?: components["parameters"]["Licence.licensor_id.lte"];
+                /** @description Begins with this. */
+                "licensor_id[prefix]"?: components["parameters"]["Licence.licensor_id.prefix"];
+                /** @description Contains this. */
+                "licensor_id[contains]"?: components["parameters"]["Licence.licensor_id.contains"];
+                /** @description Begins with this. A range of keys of the table. */
+                "series[prefix]"?: components["parameters"]["Licence.series.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchLicence: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "series": "example",
+                 *             "licensor_id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["LicenceBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LicenceOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listLicence: {
         parameters: {
             query?: {
@@ -7580,6 +11383,24 @@ export interface operations {
                 series?: string;
                 /** @description Equal to this: a filter. */
                 licensor_id?: string;
+                /** @description Not equal to this, or absent. */
+                "licensor_id[ne]"?: components["parameters"]["Licence.licensor_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "licensor_id[in]"?: components["parameters"]["Licence.licensor_id.in"];
+                /** @description Greater than this. */
+                "licensor_id[gt]"?: components["parameters"]["Licence.licensor_id.gt"];
+                /** @description This or greater. */
+                "licensor_id[gte]"?: components["parameters"]["Licence.licensor_id.gte"];
+                /** @description Less than this. */
+                "licensor_id[lt]"?: components["parameters"]["Licence.licensor_id.lt"];
+                /** @description This or less. */
+                "licensor_id[lte]"?: components["parameters"]["Licence.licensor_id.lte"];
+                /** @description Begins with this. */
+                "licensor_id[prefix]"?: components["parameters"]["Licence.licensor_id.prefix"];
+                /** @description Contains this. */
+                "licensor_id[contains]"?: components["parameters"]["Licence.licensor_id.contains"];
+                /** @description Begins with this. A range of keys of the table. */
+                "series[prefix]"?: components["parameters"]["Licence.series.prefix"];
             };
             header?: never;
             path?: never;
@@ -7924,6 +11745,8 @@ export interface operations {
                 "application/merge-patch+json": components["schemas"]["LicencePatch"];
                 /** @example {} */
                 "application/json": components["schemas"]["LicencePatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -7978,6 +11801,104 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countTeam: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Greater than this. A range of keys of the table. */
+                "team_id[gt]"?: components["parameters"]["Team.team_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "team_id[gte]"?: components["parameters"]["Team.team_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "team_id[lt]"?: components["parameters"]["Team.team_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "team_id[lte]"?: components["parameters"]["Team.team_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "team_id[prefix]"?: components["parameters"]["Team.team_id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchTeam: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "team_id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["TeamBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listTeam: {
         parameters: {
             query?: {
@@ -8001,6 +11922,16 @@ export interface operations {
                 consistent?: boolean;
                 /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
                 strict?: boolean;
+                /** @description Greater than this. A range of keys of the table. */
+                "team_id[gt]"?: components["parameters"]["Team.team_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "team_id[gte]"?: components["parameters"]["Team.team_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "team_id[lt]"?: components["parameters"]["Team.team_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "team_id[lte]"?: components["parameters"]["Team.team_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "team_id[prefix]"?: components["parameters"]["Team.team_id.prefix"];
             };
             header?: never;
             path?: never;
@@ -8316,6 +12247,8 @@ export interface operations {
                 "application/merge-patch+json": components["schemas"]["TeamPatch"];
                 /** @example {} */
                 "application/json": components["schemas"]["TeamPatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -8370,6 +12303,109 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countSchedule: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a sort field of the table. */
+                team_id?: string;
+                /** @description Begins with this. A range of keys of the table. */
+                "team_id[prefix]"?: components["parameters"]["Schedule.team_id.prefix"];
+                /** @description Greater than this. A range of keys of the table. */
+                "schedule_id[gt]"?: components["parameters"]["Schedule.schedule_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "schedule_id[gte]"?: components["parameters"]["Schedule.schedule_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "schedule_id[lt]"?: components["parameters"]["Schedule.schedule_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "schedule_id[lte]"?: components["parameters"]["Schedule.schedule_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "schedule_id[prefix]"?: components["parameters"]["Schedule.schedule_id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchSchedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "team_id": "example",
+                 *             "schedule_id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ScheduleBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listSchedule: {
         parameters: {
             query?: {
@@ -8395,6 +12431,18 @@ export interface operations {
                 strict?: boolean;
                 /** @description Equal to this: a sort field of the table. */
                 team_id?: string;
+                /** @description Begins with this. A range of keys of the table. */
+                "team_id[prefix]"?: components["parameters"]["Schedule.team_id.prefix"];
+                /** @description Greater than this. A range of keys of the table. */
+                "schedule_id[gt]"?: components["parameters"]["Schedule.schedule_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "schedule_id[gte]"?: components["parameters"]["Schedule.schedule_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "schedule_id[lt]"?: components["parameters"]["Schedule.schedule_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "schedule_id[lte]"?: components["parameters"]["Schedule.schedule_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "schedule_id[prefix]"?: components["parameters"]["Schedule.schedule_id.prefix"];
             };
             header?: never;
             path?: never;
@@ -8731,6 +12779,8 @@ export interface operations {
                 "application/merge-patch+json": components["schemas"]["SchedulePatch"];
                 /** @example {} */
                 "application/json": components["schemas"]["SchedulePatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -8785,6 +12835,144 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countShift: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_user` by user_id, starts_at. */
+                index?: "by_user";
+                /** @description Equal to this: a sort field of the table. */
+                team_id?: string;
+                /** @description Equal to this: a sort field of the table. */
+                schedule_id?: string;
+                /** @description Equal to this: a filter, a partition field of by_user. */
+                user_id?: string | string[];
+                /** @description Equal to this: a sort field of by_user. */
+                starts_at?: string;
+                /** @description Not equal to this, or absent. */
+                "user_id[ne]"?: components["parameters"]["Shift.user_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "user_id[in]"?: components["parameters"]["Shift.user_id.in"];
+                /** @description Greater than this. */
+                "user_id[gt]"?: components["parameters"]["Shift.user_id.gt"];
+                /** @description This or greater. */
+                "user_id[gte]"?: components["parameters"]["Shift.user_id.gte"];
+                /** @description Less than this. */
+                "user_id[lt]"?: components["parameters"]["Shift.user_id.lt"];
+                /** @description This or less. */
+                "user_id[lte]"?: components["parameters"]["Shift.user_id.lte"];
+                /** @description Begins with this. */
+                "user_id[prefix]"?: components["parameters"]["Shift.user_id.prefix"];
+                /** @description Contains this. */
+                "user_id[contains]"?: components["parameters"]["Shift.user_id.contains"];
+                /** @description Begins with this. A range of keys of the table. */
+                "team_id[prefix]"?: components["parameters"]["Shift.team_id.prefix"];
+                /** @description Begins with this. A range of keys of the table. */
+                "schedule_id[prefix]"?: components["parameters"]["Shift.schedule_id.prefix"];
+                /** @description Greater than this. A range of keys of the table. */
+                "shift_id[gt]"?: components["parameters"]["Shift.shift_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "shift_id[gte]"?: components["parameters"]["Shift.shift_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "shift_id[lt]"?: components["parameters"]["Shift.shift_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "shift_id[lte]"?: components["parameters"]["Shift.shift_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "shift_id[prefix]"?: components["parameters"]["Shift.shift_id.prefix"];
+                /** @description Greater than this. A range of keys of by_user. */
+                "starts_at[gt]"?: components["parameters"]["Shift.starts_at.gt"];
+                /** @description This or greater. A range of keys of by_user. */
+                "starts_at[gte]"?: components["parameters"]["Shift.starts_at.gte"];
+                /** @description Less than this. A range of keys of by_user. */
+                "starts_at[lt]"?: components["parameters"]["Shift.starts_at.lt"];
+                /** @description This or less. A range of keys of by_user. */
+                "starts_at[lte]"?: components["parameters"]["Shift.starts_at.lte"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchShift: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "team_id": "example",
+                 *             "schedule_id": "example",
+                 *             "shift_id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ShiftBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShiftOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listShift: {
         parameters: {
             query?: {
@@ -8818,6 +13006,44 @@ export interface operations {
                 user_id?: string | string[];
                 /** @description Equal to this: a sort field of by_user. */
                 starts_at?: string;
+                /** @description Not equal to this, or absent. */
+                "user_id[ne]"?: components["parameters"]["Shift.user_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "user_id[in]"?: components["parameters"]["Shift.user_id.in"];
+                /** @description Greater than this. */
+                "user_id[gt]"?: components["parameters"]["Shift.user_id.gt"];
+                /** @description This or greater. */
+                "user_id[gte]"?: components["parameters"]["Shift.user_id.gte"];
+                /** @description Less than this. */
+                "user_id[lt]"?: components["parameters"]["Shift.user_id.lt"];
+                /** @description This or less. */
+                "user_id[lte]"?: components["parameters"]["Shift.user_id.lte"];
+                /** @description Begins with this. */
+                "user_id[prefix]"?: components["parameters"]["Shift.user_id.prefix"];
+                /** @description Contains this. */
+                "user_id[contains]"?: components["parameters"]["Shift.user_id.contains"];
+                /** @description Begins with this. A range of keys of the table. */
+                "team_id[prefix]"?: components["parameters"]["Shift.team_id.prefix"];
+                /** @description Begins with this. A range of keys of the table. */
+                "schedule_id[prefix]"?: components["parameters"]["Shift.schedule_id.prefix"];
+                /** @description Greater than this. A range of keys of the table. */
+                "shift_id[gt]"?: components["parameters"]["Shift.shift_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "shift_id[gte]"?: components["parameters"]["Shift.shift_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "shift_id[lt]"?: components["parameters"]["Shift.shift_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "shift_id[lte]"?: components["parameters"]["Shift.shift_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "shift_id[prefix]"?: components["parameters"]["Shift.shift_id.prefix"];
+                /** @description Greater than this. A range of keys of by_user. */
+                "starts_at[gt]"?: components["parameters"]["Shift.starts_at.gt"];
+                /** @description This or greater. A range of keys of by_user. */
+                "starts_at[gte]"?: components["parameters"]["Shift.starts_at.gte"];
+                /** @description Less than this. A range of keys of by_user. */
+                "starts_at[lt]"?: components["parameters"]["Shift.starts_at.lt"];
+                /** @description This or less. A range of keys of by_user. */
+                "starts_at[lte]"?: components["parameters"]["Shift.starts_at.lte"];
             };
             header?: never;
             path?: never;
@@ -9189,6 +13415,8 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["ShiftPatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -9243,6 +13471,144 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countOverride: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_user` by user_id, starts_at. */
+                index?: "by_user";
+                /** @description Equal to this: a sort field of the table. */
+                team_id?: string;
+                /** @description Equal to this: a sort field of the table. */
+                schedule_id?: string;
+                /** @description Equal to this: a filter, a partition field of by_user. */
+                user_id?: string | string[];
+                /** @description Equal to this: a sort field of by_user. */
+                starts_at?: string;
+                /** @description Not equal to this, or absent. */
+                "user_id[ne]"?: components["parameters"]["Override.user_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "user_id[in]"?: components["parameters"]["Override.user_id.in"];
+                /** @description Greater than this. */
+                "user_id[gt]"?: components["parameters"]["Override.user_id.gt"];
+                /** @description This or greater. */
+                "user_id[gte]"?: components["parameters"]["Override.user_id.gte"];
+                /** @description Less than this. */
+                "user_id[lt]"?: components["parameters"]["Override.user_id.lt"];
+                /** @description This or less. */
+                "user_id[lte]"?: components["parameters"]["Override.user_id.lte"];
+                /** @description Begins with this. */
+                "user_id[prefix]"?: components["parameters"]["Override.user_id.prefix"];
+                /** @description Contains this. */
+                "user_id[contains]"?: components["parameters"]["Override.user_id.contains"];
+                /** @description Begins with this. A range of keys of the table. */
+                "team_id[prefix]"?: components["parameters"]["Override.team_id.prefix"];
+                /** @description Begins with this. A range of keys of the table. */
+                "schedule_id[prefix]"?: components["parameters"]["Override.schedule_id.prefix"];
+                /** @description Greater than this. A range of keys of the table. */
+                "override_id[gt]"?: components["parameters"]["Override.override_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "override_id[gte]"?: components["parameters"]["Override.override_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "override_id[lt]"?: components["parameters"]["Override.override_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "override_id[lte]"?: components["parameters"]["Override.override_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "override_id[prefix]"?: components["parameters"]["Override.override_id.prefix"];
+                /** @description Greater than this. A range of keys of by_user. */
+                "starts_at[gt]"?: components["parameters"]["Override.starts_at.gt"];
+                /** @description This or greater. A range of keys of by_user. */
+                "starts_at[gte]"?: components["parameters"]["Override.starts_at.gte"];
+                /** @description Less than this. A range of keys of by_user. */
+                "starts_at[lt]"?: components["parameters"]["Override.starts_at.lt"];
+                /** @description This or less. A range of keys of by_user. */
+                "starts_at[lte]"?: components["parameters"]["Override.starts_at.lte"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchOverride: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "team_id": "example",
+                 *             "schedule_id": "example",
+                 *             "override_id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["OverrideBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OverrideOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listOverride: {
         parameters: {
             query?: {
@@ -9276,6 +13642,44 @@ export interface operations {
                 user_id?: string | string[];
                 /** @description Equal to this: a sort field of by_user. */
                 starts_at?: string;
+                /** @description Not equal to this, or absent. */
+                "user_id[ne]"?: components["parameters"]["Override.user_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "user_id[in]"?: components["parameters"]["Override.user_id.in"];
+                /** @description Greater than this. */
+                "user_id[gt]"?: components["parameters"]["Override.user_id.gt"];
+                /** @description This or greater. */
+                "user_id[gte]"?: components["parameters"]["Override.user_id.gte"];
+                /** @description Less than this. */
+                "user_id[lt]"?: components["parameters"]["Override.user_id.lt"];
+                /** @description This or less. */
+                "user_id[lte]"?: components["parameters"]["Override.user_id.lte"];
+                /** @description Begins with this. */
+                "user_id[prefix]"?: components["parameters"]["Override.user_id.prefix"];
+                /** @description Contains this. */
+                "user_id[contains]"?: components["parameters"]["Override.user_id.contains"];
+                /** @description Begins with this. A range of keys of the table. */
+                "team_id[prefix]"?: components["parameters"]["Override.team_id.prefix"];
+                /** @description Begins with this. A range of keys of the table. */
+                "schedule_id[prefix]"?: components["parameters"]["Override.schedule_id.prefix"];
+                /** @description Greater than this. A range of keys of the table. */
+                "override_id[gt]"?: components["parameters"]["Override.override_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "override_id[gte]"?: components["parameters"]["Override.override_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "override_id[lt]"?: components["parameters"]["Override.override_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "override_id[lte]"?: components["parameters"]["Override.override_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "override_id[prefix]"?: components["parameters"]["Override.override_id.prefix"];
+                /** @description Greater than this. A range of keys of by_user. */
+                "starts_at[gt]"?: components["parameters"]["Override.starts_at.gt"];
+                /** @description This or greater. A range of keys of by_user. */
+                "starts_at[gte]"?: components["parameters"]["Override.starts_at.gte"];
+                /** @description Less than this. A range of keys of by_user. */
+                "starts_at[lt]"?: components["parameters"]["Override.starts_at.lt"];
+                /** @description This or less. A range of keys of by_user. */
+                "starts_at[lte]"?: components["parameters"]["Override.starts_at.lte"];
             };
             header?: never;
             path?: never;
@@ -9647,6 +14051,8 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["OverridePatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -9701,6 +14107,166 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countUser: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id. */
+                index?: "by_email" | "by_department" | "by_manager";
+                /** @description Equal to this: a filter, a partition field of by_department. */
+                department?: string | string[];
+                /** @description Equal to this: a filter, a partition field of by_manager. */
+                manager_id?: string | string[];
+                /** @description Equal to this: a filter. */
+                status?: components["schemas"]["UserStatus"];
+                /** @description Equal to this: a sort field of by_email. */
+                email?: string;
+                /** @description Equal to this: a sort field of by_department, a sort field of by_manager. */
+                id?: string;
+                /** @description Not equal to this, or absent. */
+                "department[ne]"?: components["parameters"]["User.department.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "department[in]"?: components["parameters"]["User.department.in"];
+                /** @description Greater than this. */
+                "department[gt]"?: components["parameters"]["User.department.gt"];
+                /** @description This or greater. */
+                "department[gte]"?: components["parameters"]["User.department.gte"];
+                /** @description Less than this. */
+                "department[lt]"?: components["parameters"]["User.department.lt"];
+                /** @description This or less. */
+                "department[lte]"?: components["parameters"]["User.department.lte"];
+                /** @description Begins with this. */
+                "department[prefix]"?: components["parameters"]["User.department.prefix"];
+                /** @description Contains this. */
+                "department[contains]"?: components["parameters"]["User.department.contains"];
+                /** @description Whether there is a value. */
+                "department[exists]"?: components["parameters"]["User.department.exists"];
+                /** @description Not equal to this, or absent. */
+                "manager_id[ne]"?: components["parameters"]["User.manager_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "manager_id[in]"?: components["parameters"]["User.manager_id.in"];
+                /** @description Greater than this. */
+                "manager_id[gt]"?: components["parameters"]["User.manager_id.gt"];
+                /** @description This or greater. */
+                "manager_id[gte]"?: components["parameters"]["User.manager_id.gte"];
+                /** @description Less than this. */
+                "manager_id[lt]"?: components["parameters"]["User.manager_id.lt"];
+                /** @description This or less. */
+                "manager_id[lte]"?: components["parameters"]["User.manager_id.lte"];
+                /** @description Begins with this. */
+                "manager_id[prefix]"?: components["parameters"]["User.manager_id.prefix"];
+                /** @description Contains this. */
+                "manager_id[contains]"?: components["parameters"]["User.manager_id.contains"];
+                /** @description Whether there is a value. */
+                "manager_id[exists]"?: components["parameters"]["User.manager_id.exists"];
+                /** @description Not equal to this, or absent. */
+                "status[ne]"?: components["parameters"]["User.status.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "status[in]"?: components["parameters"]["User.status.in"];
+                /** @description Greater than this. A range of keys of the table, by_department, by_manager. */
+                "id[gt]"?: components["parameters"]["User.id.gt"];
+                /** @description This or greater. A range of keys of the table, by_department, by_manager. */
+                "id[gte]"?: components["parameters"]["User.id.gte"];
+                /** @description Less than this. A range of keys of the table, by_department, by_manager. */
+                "id[lt]"?: components["parameters"]["User.id.lt"];
+                /** @description This or less. A range of keys of the table, by_department, by_manager. */
+                "id[lte]"?: components["parameters"]["User.id.lte"];
+                /** @description Begins with this. A range of keys of the table, by_department, by_manager. */
+                "id[prefix]"?: components["parameters"]["User.id.prefix"];
+                /** @description Greater than this. A range of keys of by_email. */
+                "email[gt]"?: components["parameters"]["User.email.gt"];
+                /** @description This or greater. A range of keys of by_email. */
+                "email[gte]"?: components["parameters"]["User.email.gte"];
+                /** @description Less than this. A range of keys of by_email. */
+                "email[lt]"?: components["parameters"]["User.email.lt"];
+                /** @description This or less. A range of keys of by_email. */
+                "email[lte]"?: components["parameters"]["User.email.lte"];
+                /** @description Begins with this. A range of keys of by_email. */
+                "email[prefix]"?: components["parameters"]["User.email.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "id": "ada"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["UserBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listUser: {
         parameters: {
             query?: {
@@ -9736,6 +14302,66 @@ export interface operations {
                 email?: string;
                 /** @description Equal to this: a sort field of by_department, a sort field of by_manager. */
                 id?: string;
+                /** @description Not equal to this, or absent. */
+                "department[ne]"?: components["parameters"]["User.department.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "department[in]"?: components["parameters"]["User.department.in"];
+                /** @description Greater than this. */
+                "department[gt]"?: components["parameters"]["User.department.gt"];
+                /** @description This or greater. */
+                "department[gte]"?: components["parameters"]["User.department.gte"];
+                /** @description Less than this. */
+                "department[lt]"?: components["parameters"]["User.department.lt"];
+                /** @description This or less. */
+                "department[lte]"?: components["parameters"]["User.department.lte"];
+                /** @description Begins with this. */
+                "department[prefix]"?: components["parameters"]["User.department.prefix"];
+                /** @description Contains this. */
+                "department[contains]"?: components["parameters"]["User.department.contains"];
+                /** @description Whether there is a value. */
+                "department[exists]"?: components["parameters"]["User.department.exists"];
+                /** @description Not equal to this, or absent. */
+                "manager_id[ne]"?: components["parameters"]["User.manager_id.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "manager_id[in]"?: components["parameters"]["User.manager_id.in"];
+                /** @description Greater than this. */
+                "manager_id[gt]"?: components["parameters"]["User.manager_id.gt"];
+                /** @description This or greater. */
+                "manager_id[gte]"?: components["parameters"]["User.manager_id.gte"];
+                /** @description Less than this. */
+                "manager_id[lt]"?: components["parameters"]["User.manager_id.lt"];
+                /** @description This or less. */
+                "manager_id[lte]"?: components["parameters"]["User.manager_id.lte"];
+                /** @description Begins with this. */
+                "manager_id[prefix]"?: components["parameters"]["User.manager_id.prefix"];
+                /** @description Contains this. */
+                "manager_id[contains]"?: components["parameters"]["User.manager_id.contains"];
+                /** @description Whether there is a value. */
+                "manager_id[exists]"?: components["parameters"]["User.manager_id.exists"];
+                /** @description Not equal to this, or absent. */
+                "status[ne]"?: components["parameters"]["User.status.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "status[in]"?: components["parameters"]["User.status.in"];
+                /** @description Greater than this. A range of keys of the table, by_department, by_manager. */
+                "id[gt]"?: components["parameters"]["User.id.gt"];
+                /** @description This or greater. A range of keys of the table, by_department, by_manager. */
+                "id[gte]"?: components["parameters"]["User.id.gte"];
+                /** @description Less than this. A range of keys of the table, by_department, by_manager. */
+                "id[lt]"?: components["parameters"]["User.id.lt"];
+                /** @description This or less. A range of keys of the table, by_department, by_manager. */
+                "id[lte]"?: components["parameters"]["User.id.lte"];
+                /** @description Begins with this. A range of keys of the table, by_department, by_manager. */
+                "id[prefix]"?: components["parameters"]["User.id.prefix"];
+                /** @description Greater than this. A range of keys of by_email. */
+                "email[gt]"?: components["parameters"]["User.email.gt"];
+                /** @description This or greater. A range of keys of by_email. */
+                "email[gte]"?: components["parameters"]["User.email.gte"];
+                /** @description Less than this. A range of keys of by_email. */
+                "email[lt]"?: components["parameters"]["User.email.lt"];
+                /** @description This or less. A range of keys of by_email. */
+                "email[lte]"?: components["parameters"]["User.email.lte"];
+                /** @description Begins with this. A range of keys of by_email. */
+                "email[prefix]"?: components["parameters"]["User.email.prefix"];
             };
             header?: never;
             path?: never;
@@ -10076,6 +14702,8 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["UserPatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
         };
         responses: {
@@ -10130,6 +14758,98 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countOperation: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a filter. */
+                state?: components["schemas"]["OperationState"];
+                /** @description Not equal to this, or absent. */
+                "state[ne]"?: components["parameters"]["Operation.state.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "state[in]"?: components["parameters"]["Operation.state.in"];
+                /** @description Greater than this. A range of keys of the table. */
+                "id[gt]"?: components["parameters"]["Operation.id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "id[gte]"?: components["parameters"]["Operation.id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "id[lt]"?: components["parameters"]["Operation.id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "id[lte]"?: components["parameters"]["Operation.id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "id[prefix]"?: components["parameters"]["Operation.id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchOperation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OperationBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listOperation: {
         parameters: {
             query?: {
@@ -10155,6 +14875,20 @@ export interface operations {
                 strict?: boolean;
                 /** @description Equal to this: a filter. */
                 state?: components["schemas"]["OperationState"];
+                /** @description Not equal to this, or absent. */
+                "state[ne]"?: components["parameters"]["Operation.state.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "state[in]"?: components["parameters"]["Operation.state.in"];
+                /** @description Greater than this. A range of keys of the table. */
+                "id[gt]"?: components["parameters"]["Operation.id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "id[gte]"?: components["parameters"]["Operation.id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "id[lt]"?: components["parameters"]["Operation.id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "id[lte]"?: components["parameters"]["Operation.id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "id[prefix]"?: components["parameters"]["Operation.id.prefix"];
             };
             header?: never;
             path?: never;

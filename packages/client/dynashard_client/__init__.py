@@ -19,7 +19,8 @@ Items have their revisions. Errors are those of `dynashard_client.errors`. What 
 A create carries a key, so that it is done once.
 """
 
-from dynashard_client.answers import Outcome, Page, Written
+from dynashard_client.answers import Counted, Outcome, Page, Written
+from dynashard_client.batches import Create, Delete, Get, Put, Update
 from dynashard_client.client import Client
 from dynashard_client.errors import (
     AlreadyExistsError,
@@ -44,9 +45,13 @@ __all__ = [
     "AlreadyExistsError",
     "Client",
     "ConfigurationError",
+    "Counted",
+    "Create",
+    "Delete",
     "DynashardError",
     "EngineUnavailableError",
     "FieldError",
+    "Get",
     "InputError",
     "InvalidCursorError",
     "Item",
@@ -55,11 +60,13 @@ __all__ = [
     "Outcome",
     "OutcomeUnknownError",
     "Page",
+    "Put",
     "RefusedError",
     "Resource",
     "Retries",
     "RevisionMismatchError",
     "ThrottledError",
+    "Update",
     "ValidationFailedError",
     "Written",
 ]

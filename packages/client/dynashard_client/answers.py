@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from dynashard_client.errors import CLASSES, DynashardError, FieldError, RefusedError
 
@@ -28,6 +28,18 @@ class Page(Generic[I]):
 
     def __len__(self) -> int:
         return len(self.items)
+
+
+class Counted(int):
+    """How many items there are; at least so many if it is not `exact`."""
+
+    exact: bool
+
+    def __new__(cls, number: int, *, exact: bool = True) -> Self:
+        """Return the number."""
+        counted = super().__new__(cls, number)
+        counted.exact = exact
+        return counted
 
 
 @dataclass(frozen=True, slots=True)

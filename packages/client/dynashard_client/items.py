@@ -9,28 +9,24 @@ from uuid import uuid4
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
-from dynashard_client.answers import Outcome, Page, Written, outcome_of
+from dynashard_client.answers import Counted, Outcome, Page, Written, outcome_of
+from dynashard_client.batches import BatchRequest, KeyLike, asked, divided, repeatable
 from dynashard_client.client_transport import ClientTransport, Request
-from dynashard_client.documents import REVISION, TENANT, Document
+from dynashard_client.documents import REVISION, Document
 from dynashard_client.errors import (
     AnswerTooLargeError,
     DynashardError,
-    FieldError,
-    InvalidKeyError,
     NotFoundError,
     OutcomeUnknownError,
     UndecodableItemError,
-    ValidationFailedError,
 )
+from dynashard_client.keys import key_document
 from dynashard_client.resource import Resource
 from dynashard_client.resuming import Resumption, resumed_pages
 from dynashard_client.retries import Retries
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
-KeyLike = Mapping[str, Any] | BaseModel | str
-"""A key by its fields, the tenant's left out or not; an item that has it; or the value of its only field."""
-
 BATCH = 100
 """Keys or items that are sent at a time."""
 
@@ -135,8 +131,10 @@ class Items(Generic[M]):
             return Written(self._proved(item, unknown), created=False)
         return Written(self._item(done["item"]), bool(done["created"]))
 
-    def update(self, key: KeyLike, patch: Mapping[str, Any], *, if_match: str | None = None) -> M:
-        """Apply a JSON Merge Patch: new values by field; None resets a field to its default.
+    def update(
+        self, key: KeyLike, patch: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, if_match: str | None = None
+    ) -> M:
+        """Apply a JSON Merge Patch, new values by field, of which None resets a field; or a JSON Patch, a list.
 
         Raises:
             NotFoundError: no live item has the key.
@@ -197,7 +195,7 @@ class Items(Generic[M]):
             fields: bring these fields only, as mappings instead of items.
             distinct: leave out items whose value of this field was shown already.
             choosing: `sort` (the first fields of the sort key), `prefix`, `start` and `end` (of sort keys), `filters`
-                (values by field), `consistent`.
+                (values by field, or operators, such as `{"created_at": {"gte": since}}`), `consistent`.
 
         Raises:
             ValidationFailedError, InvalidCursorError: the listing cannot be.
@@ -255,19 +253,59 @@ class Items(Generic[M]):
         for page in self.pages(partition, **asked):
             yield from page.items
 
-    def count(self, partition: Mapping[str, Any] | None = None, *, index: str | None = None, **choosing: Any) -> int:
+    def count(
+        self,
+        partition: Mapping[str, Any] | None = None,
+        *,
+        index: str | None = None,
+        up_to: int | None = None,
+        **choosing: Any,
+    ) -> Counted:
         """How many items there are; takes those arguments of `list` that choose items.
 
-        Cost: what reading all of them costs. Over REST, a request for every 1000.
+        Args:
+            partition: as of `list`.
+            index: as of `list`.
+            up_to: count at most so many; `exact` of the number says whether there are no more.
+            choosing: as of `list`.
+
+        Cost: what reading all of them costs. Over REST, a request for every 1000 beyond 100,000.
         """
-        return int(self._asked("count", self._choosing(partition, index, choosing)))
+        answer = self._asked("count", {**self._choosing(partition, index, choosing), "up_to": up_to})
+        return Counted(answer) if isinstance(answer, int) else Counted(answer["count"], exact=answer["exact"])
+
+    def batch(self, requests: Sequence[BatchRequest]) -> Sequence[Outcome[M]]:
+        """Do many requests, each by itself: an outcome for each, in their order.
+
+            users.batch([Get("ada"), Put(user, if_match=user.revision), Delete("eve")])
+
+        Raises:
+            DynashardError: a whole batch is refused, or its outcome unknown. Batches are of 100.
+
+        Cost: that of each by itself, in 1 request for 100 of them.
+        """
+        key = str(uuid4())
+        asks = [asked(each, self._key, self._document, f"{key}:{at}") for at, each in enumerate(requests)]
+        outcomes: dict[int, Outcome[Any]] = {}
+        for places in divided(asks):
+            part = [asks[place] for place in places]
+            answers = self._asked("batch", {"requests": part}, repeatable=repeatable(part))
+            outcomes |= {place: outcome_of(each) for place, each in zip(places, answers, strict=True)}
+        return [self._shown(outcomes[place]) for place in range(len(asks))]
+
+    def _shown(self, outcome: Outcome[Any]) -> Outcome[M]:
+        document = outcome.item
+        if document is None:
+            return Outcome(error=outcome.error)
+        stored = document["item"] if "created" in document and "item" in document else document
+        return Outcome(self._item(stored))
 
     def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> Sequence[Outcome[M]]:
         """Items by their keys, with an outcome for each, in the order of the keys.
 
         What was throttled, or did not fit into one answer, is asked for again.
 
-        Cost: 1 request for 100 keys; over REST, a request each.
+        Cost: 1 request for 100 keys.
         """
         documents = [self._key(key) for key in keys]
         answers = self._each("keys", documents, {"operation": "batch_get", "consistent": consistent})
@@ -281,7 +319,7 @@ class Items(Generic[M]):
         Returns:
             An outcome for each item that was to be stored, and for each key that was to be deleted.
 
-        Cost: 1 request for 100; over REST, a request each.
+        Cost: 1 request for 100.
         """
         puts, deletes = [self._document(item) for item in put], [self._key(key) for key in delete]
         return (
@@ -296,9 +334,9 @@ class Items(Generic[M]):
         for attempt in range(1, self._retries.attempts + 1):
             for at in range(0, len(waiting), BATCH):
                 part = waiting[at : at + BATCH]
-                asked = {**request, member: [documents[place] for place in part]}
+                sent = {**request, member: [documents[place] for place in part]}
                 try:
-                    answer = self._retries.run(partial(self._sent, asked), repeatable=member == "keys")
+                    answer = self._retries.run(partial(self._sent, sent), repeatable=member == "keys")
                 except OutcomeUnknownError as unknown:
                     # Each of them may have been written; sent again, it might undo what others wrote since.
                     answer = [Outcome(error=unknown)] * len(part)
@@ -330,25 +368,7 @@ class Items(Generic[M]):
         return {name: value for name, value in (fixed | members | consistent).items() if value not in (None, {})}
 
     def _key(self, key: KeyLike) -> Document:
-        named = self._named(key)
-        if self._tenant is not None and named.get(TENANT, self._tenant) != self._tenant:
-            # REST addresses items without their tenant: this one would be taken for another's.
-            message = f"Not accepted: {TENANT}. It is not the client's tenant."
-            raise ValidationFailedError(message, errors=[FieldError(f"key.{TENANT}", message, "immutable")])
-        return {str(name): to_jsonable_python(value) for name, value in named.items()}
-
-    def _named(self, key: KeyLike) -> Mapping[str, Any]:
-        address = self._resource.address
-        if isinstance(key, Mapping):
-            return key
-        if isinstance(key, BaseModel):
-            names = (*address, TENANT) if TENANT in type(key).model_fields else address
-            return {name: getattr(key, name) for name in names}
-        if len(address) != 1:
-            raise InvalidKeyError(
-                f"The key of {self._resource.name} is a mapping of {', '.join(address)}; got {key!r}."
-            )
-        return {address[0]: key}
+        return key_document(self._resource, key, self._tenant)
 
     def _document(self, item: M) -> Document:
         return self._resource.document(item)

@@ -1,7 +1,7 @@
 """REST: requests of direct invocation as HTTP requests, and their answers as results."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 import urllib3
 
 from dynashard_client.answers import Outcome, refusal_in, refused
+from dynashard_client.batches import divided
 from dynashard_client.client_transport import Request
 from dynashard_client.documents import TENANT, written
 from dynashard_client.errors import (
@@ -19,6 +20,7 @@ from dynashard_client.errors import (
     FieldError,
     InputError,
     NotFoundError,
+    RefusedError,
     TableThrottledError,
 )
 from dynashard_client.resource import Resource
@@ -35,6 +37,11 @@ _CODES: Final = {401: "unauthenticated", 403: "forbidden", 404: "no_such_route",
 """Of refusals that the gateway itself answers."""
 _PLAIN: Final = ("index", "order", "direction", "limit", "cursor", "prefix", "from", "to", "distinct")
 """Members of a listing that are query parameters as they are."""
+_OPERATORS: Final = frozenset({"eq", "ne", "gt", "gte", "lt", "lte", "in", "prefix", "contains", "exists"})
+_MOST_COUNTED: Final = 100_000
+"""Items that the API counts in one request."""
+_NO_BATCHES: Final = frozenset({"method_not_allowed", "no_such_route"})
+"""Codes of backends of an earlier release, and of resources without batches."""
 
 
 class RestTransport:
@@ -65,6 +72,7 @@ class RestTransport:
             "count": self._count,
             "batch_get": self._batch_get,
             "batch_write": self._batch_write,
+            "batch": self._batch,
         }
         return operations[request["operation"]](resource, request)
 
@@ -92,26 +100,30 @@ class RestTransport:
         return {"item": document, "created": status == _CREATED}
 
     def _update(self, resource: Resource[Any], request: Request) -> Any:
-        headers = {"Content-Type": "application/merge-patch+json", **_if_match(request)}
+        kind = "merge-patch" if isinstance(request["patch"], Mapping) else "json-patch"
+        headers = {"Content-Type": f"application/{kind}+json", **_if_match(request)}
         return self._sent("PATCH", self._address(resource, request["key"]), request["patch"], headers)[1]
 
     def _delete(self, resource: Resource[Any], request: Request) -> None:
         self._sent("DELETE", self._address(resource, request["key"]), headers=_if_match(request))
 
     def _list(self, resource: Resource[Any], request: Request) -> Any:
-        query: list[tuple[str, str]] = [(name, str(request[name])) for name in _PLAIN if request.get(name) is not None]
-        for member in ("partition", "sort", "filters"):
-            for name, value in (request.get(member) or {}).items():
-                values = value if member == "partition" and isinstance(value, list) else [value]
-                query += [(name, _text(each)) for each in values if name != TENANT]
-        if request.get("fields") is not None:
-            query.append(("fields", ",".join(request["fields"])))
-        if request.get("consistent"):
-            query.append(("consistent", "true"))
-        return self._sent("GET", f"{self._path(resource)}?{urlencode(query)}")[1]
+        return self._sent("GET", f"{self._path(resource)}?{urlencode(_query_of(request))}")[1]
 
-    def _count(self, resource: Resource[Any], request: Request) -> int:
-        """REST counts nothing: the pages are read, with one field of each item."""
+    def _count(self, resource: Resource[Any], request: Request) -> Any:
+        up_to = request.get("up_to")
+        query = [*_query_of(request), ("up_to", str(_MOST_COUNTED if up_to is None else up_to))]
+        try:
+            counted = self._sent("GET", f"{self._path(resource)}/count?{urlencode(query)}")[1]
+        except NotFoundError:
+            # A backend of an earlier release takes this for the address of an item.
+            counted = {"exact": False}
+        if up_to is not None and "count" in counted:
+            return counted
+        return counted["count"] if counted["exact"] else self._paged(resource, request)
+
+    def _paged(self, resource: Resource[Any], request: Request) -> int:
+        """Count more than one request may: the pages are read, with one field of each item."""
         asked = {**request, "fields": [resource.address[-1]], "limit": 1000}
         count = 0
         while True:
@@ -121,16 +133,43 @@ class RestTransport:
                 return count
             asked["cursor"] = page["cursor"]
 
-    def _batch_get(self, resource: Resource[Any], request: Request) -> list[Outcome[Any]]:
-        asked = {"consistent": request.get("consistent")}
-        return [_outcome(partial(self._get, resource, {**asked, "key": key})) for key in request["keys"]]
+    def _batch(self, resource: Resource[Any], request: Request) -> Any:
+        return self._sent("POST", f"{self._path(resource)}/batch", {"requests": request["requests"]})[1]["outcomes"]
 
-    def _batch_write(self, resource: Resource[Any], request: Request) -> dict[str, list[Outcome[Any]]]:
-        puts = [partial(self._put, resource, {"item": item, "minimal": True}) for item in request.get("put", ())]
-        deletes = [partial(self._gone, resource, {"key": key}) for key in request.get("delete", ())]
+    def _batch_get(self, resource: Resource[Any], request: Request) -> Sequence[Any]:
+        consistent = {"consistent": True} if request.get("consistent") else {}
+        gets = [{"operation": "get", "key": key, **consistent} for key in request["keys"]]
+        return self._each(resource, gets, lambda get: _outcome(partial(self._get, resource, get)))
+
+    def _batch_write(self, resource: Resource[Any], request: Request) -> dict[str, Sequence[Any]]:
+        puts = [{"operation": "put", "item": item} for item in request.get("put", ())]
+        deletes = [{"operation": "delete", "key": key} for key in request.get("delete", ())]
+
+        def put(each: Request) -> Outcome[Any]:
+            return _outcome(partial(self._put, resource, {**each, "minimal": True}), read=False)
+
+        def gone(each: Request) -> Outcome[Any]:
+            return _outcome(partial(self._gone, resource, each), read=False)
+
         return {
-            name: [_outcome(write, read=False) for write in each] for name, each in (("put", puts), ("delete", deletes))
+            "put": [_without_item(each) for each in self._each(resource, puts, put)],
+            "delete": [_without_item(each) for each in self._each(resource, deletes, gone)],
         }
+
+    def _each(
+        self, resource: Resource[Any], requests: Sequence[Request], alone: Callable[[Request], Outcome[Any]]
+    ) -> list[Any]:
+        """The outcomes of requests in batches; each is sent alone to a backend that takes no batch of them."""
+        outcomes: list[Any] = []
+        for places in divided(requests):
+            part = [requests[place] for place in places]
+            try:
+                outcomes += self._batch(resource, {"requests": part})
+            except RefusedError as refused:
+                if refused.code not in _NO_BATCHES:
+                    raise
+                outcomes += map(alone, part)
+        return outcomes
 
     def _gone(self, resource: Resource[Any], request: Request) -> None:
         """A batch deletes whether or not there is an item."""
@@ -175,6 +214,47 @@ class RestTransport:
     def close(self) -> None:
         """Close the connections."""
         self._pool.clear()
+
+
+def _query_of(request: Request) -> list[tuple[str, str]]:
+    """The query parameters of a listing or a count."""
+    query: list[tuple[str, str]] = [(name, str(request[name])) for name in _PLAIN if request.get(name) is not None]
+    for name, value in (request.get("partition") or {}).items():
+        values = value if isinstance(value, list) else [value]
+        query += [(name, _text(each)) for each in values if name != TENANT]
+    for member in ("sort", "filters"):
+        for name, value in (request.get(member) or {}).items():
+            query += _conditions(name, value)
+    if request.get("fields") is not None:
+        query.append(("fields", ",".join(request["fields"])))
+    if request.get("consistent"):
+        query.append(("consistent", "true"))
+    return query
+
+
+def _conditions(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The parameters of one field: with a mapping of operators, such as `created_at[gte]`, one for each."""
+    if not isinstance(value, Mapping) or not value or not value.keys() <= _OPERATORS:
+        yield name, _text(value)
+        return
+    for operator, operand in value.items():
+        parameter = name if operator == "eq" else f"{name}[{operator}]"
+        if operator != "in":
+            yield parameter, _text(operand)
+            continue
+        members = [_text(member) for member in operand]
+        # A comma separates values, unless the parameter is given several times.
+        plain = not any("," in member for member in members)
+        for text in [",".join(members)] if plain else (*members, members[-1]):
+            yield parameter, text
+
+
+def _without_item(outcome: Any) -> Any:
+    """The outcome of a write in a batch that stores and deletes whether or not there is an item."""
+    if not isinstance(outcome, Mapping):
+        return outcome
+    done = outcome["ok"] or outcome["error"]["code"] == NotFoundError.code
+    return Outcome() if done else outcome
 
 
 def _outcome(do: Callable[[], Any], *, read: bool = True) -> Outcome[Any]:

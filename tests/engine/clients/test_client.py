@@ -12,7 +12,7 @@ from domain.samples.teams import Shift
 from domain.samples.users import User, UserStatus
 from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.transport import Transport
-from dynashard_client import Client, Items
+from dynashard_client import Client, Create, Delete, Get, Items, Put, Update
 from dynashard_client.errors import (
     AlreadyExistsError,
     ConfigurationError,
@@ -347,3 +347,85 @@ def test_pages_of_large_items_are_short(client: Client, tenant: str) -> None:
     assert sorted(article.slug for page in pages for article in page.items) == sorted(f"t{n}" for n in range(17))
     read = articles.batch_get([an_article(tenant, title=f"T{n}") for n in range(17)])
     assert all(outcome.ok for outcome in read)
+
+
+def test_filters_have_operators(users: Items[User], tenant: str) -> None:
+    for name, department in (("ada", "legal"), ("bob", "sales, north"), ("eve", None)):
+        users.create(a_user(tenant, id=name, email=f"{name}@example.com", department=department))
+
+    def found(**filters: Any) -> list[str]:
+        chosen = sorted(user.id for user in users.items(filters=filters))
+        assert users.count(filters=filters) == len(chosen)
+        return chosen
+
+    assert found(department={"exists": True, "ne": "legal"}) == ["bob"]
+    assert found(department={"in": ["legal"]}) == ["ada"]
+    assert found(department={"in": ["sales, north"]}) == ["bob"]
+    assert found(department={"in": ["legal", "sales, north"]}, status=UserStatus.ACTIVE) == ["ada", "bob"]
+    assert found(department={"prefix": "sal"}) == ["bob"]
+    assert [user.id for user in users.items(sort={"email": {"gte": "bob", "lt": "c"}})] == ["bob"]
+
+
+def test_a_count_up_to_a_number_says_whether_it_is_exact(users: Items[User], tenant: str) -> None:
+    for name in "abc":
+        users.create(a_user(tenant, id=name))
+
+    counts = [users.count(), users.count(up_to=3), users.count(up_to=2)]
+
+    assert [(int(count), count.exact) for count in counts] == [(3, True), (3, True), (2, False)]
+
+
+def test_a_batch_of_all_operations_has_an_outcome_for_each(users: Items[User], tenant: str) -> None:
+    known = users.create(a_user(tenant, id="known"))
+
+    outcomes = users.batch(
+        [
+            Get("known", consistent=True),
+            Get("missing"),
+            Create(a_user(tenant, id="new")),
+            Put(a_user(tenant, id="put"), if_match="wrong"),
+            Update("known", [{"op": "replace", "path": "/display_name", "value": "K"}], if_match=known.revision),
+            Delete("gone"),
+        ]
+    )
+
+    assert [outcome.error and outcome.error.code for outcome in outcomes] == [
+        *(None, "not_found", None, "revision_mismatch", None, "not_found")
+    ]
+    assert [outcome.item.id for outcome in outcomes if outcome.item] == ["known", "new", "known"]
+    assert users.get("known").display_name == "K"
+
+
+def test_a_batch_is_divided_into_as_many_as_needed(users: Items[User], backend: Served, tenant: str) -> None:
+    backend.network.requests = 0
+
+    outcomes = users.batch([Create(a_user(tenant, id=f"{number:03d}")) for number in range(250)])
+
+    assert all(outcome.ok for outcome in outcomes)
+    assert users.count() == 250
+    assert backend.network.requests in (0, 4)
+
+
+def test_batches_take_one_request_for_a_hundred(users: Items[User], backend: Served, tenant: str) -> None:
+    backend.network.requests = 0
+    written, _ = users.batch_write(put=[a_user(tenant, id=f"{number:03d}") for number in range(100)])
+
+    read = users.batch_get([f"{number:03d}" for number in range(101)])
+
+    assert all(outcome.ok and outcome.item is None for outcome in written)
+    assert [outcome.ok for outcome in read] == [*[True] * 100, False]
+    assert backend.network.requests in (0, 3)
+
+
+def test_a_batch_whose_answer_was_lost_is_sent_again_only_if_that_is_safe(backend: Served, tenant: str) -> None:
+    backend.network.plan.clear()
+    with backend.client("rest", tenant) as client:
+        users = client.collection(User)
+        backend.network.plan = [502]
+        [created] = users.batch([Create(a_user(tenant, id="once"))])
+        backend.network.plan = [502]
+        with pytest.raises(OutcomeUnknownError):
+            users.batch([Put(a_user(tenant, id="unknown"))])
+
+        assert created.ok
+        assert users.count() == 2

@@ -9,6 +9,7 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
+from dynashard.reads.operators import RANGE_WORDS
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.openapi.document import document_of
 from dynashard_serving.domain import declared
@@ -88,12 +89,43 @@ def test_every_operation_except_health_requires_a_token(document: dict[str, Any]
 
 
 def test_a_listing_documents_all_of_its_parameters(document: dict[str, Any]) -> None:
-    parameters = document["paths"]["/v1/users"]["get"]["parameters"]
+    text, ranges = ("ne", "in", "gt", "gte", "lt", "lte", "prefix", "contains", "exists"), RANGE_WORDS
 
-    assert {parameter["name"] for parameter in parameters} == {
+    assert _parameters(document, "/v1/users") == {
         *("limit", "order", "direction", "prefix", "from", "to", "cursor", "fields", "consistent", "strict", "index"),
-        *("department", "manager_id", "status", "email", "id"),
+        *("department", "manager_id", "status", "email", "id", "status[ne]", "status[in]"),
+        *(f"{field}[{word}]" for field in ("department", "manager_id") for word in text),
+        *(f"{field}[{word}]" for field in ("id", "email") for word in ranges),
     }
+
+
+def test_a_count_documents_the_parameters_of_a_listing_that_choose_items(document: dict[str, Any]) -> None:
+    turning = {"limit", "order", "direction", "cursor", "fields"}
+
+    assert _parameters(document, "/v1/users/count") == _parameters(document, "/v1/users") - turning | {"up_to"}
+
+
+def _parameters(document: dict[str, Any], path: str) -> set[str]:
+    shared = document["components"]["parameters"]
+    given = document["paths"][path]["get"]["parameters"]
+    return {(shared[each["$ref"].rpartition("/")[2]] if "$ref" in each else each)["name"] for each in given}
+
+
+@pytest.mark.parametrize(
+    ("accepted", "request_body"),
+    [
+        (True, {"operation": "get", "key": {"id": "ada"}}),
+        (True, {"operation": "put", "item": {"id": "a", "email": "a@b.c", "display_name": "A"}, "if_match": "x"}),
+        (True, {"operation": "update", "key": {"id": "ada"}, "patch": [{"op": "remove", "path": "/department"}]}),
+        (False, {"operation": "get", "key": {"name": "ada"}}),
+        (False, {"operation": "drop", "key": {"id": "ada"}}),
+        (False, {"operation": "delete"}),
+    ],
+)
+def test_the_schema_of_a_batch_accepts_what_the_api_does(
+    document: dict[str, Any], accepted: object, request_body: dict[str, Any]
+) -> None:
+    assert _schema(document, "UserBatch").is_valid({"requests": [request_body]}) is accepted
 
 
 def _references(part: Any) -> list[str]:

@@ -111,10 +111,12 @@ def test_request_without_a_tenant_is_403(caller: Caller) -> None:
 def test_other_media_types_are_415(caller: Caller) -> None:
     posted = caller.post("/v1/users", body=b"<a/>", headers={"content-type": "text/xml"})
     untyped = caller.post("/v1/users", body=b"{}")
-    patched = caller.patch("/v1/users/1", body=b"[]", headers={"content-type": "application/json-patch+json"})
+    patched = caller.patch("/v1/users/1", body=b"[]", headers={"content-type": "application/patch+json"})
 
     assert [answer.code for answer in (posted, untyped, patched)] == ["unsupported_media_type"] * 3
-    assert patched.headers["accept-patch"] == "application/merge-patch+json, application/json"
+    assert (
+        patched.headers["accept-patch"] == "application/merge-patch+json, application/json-patch+json, application/json"
+    )
 
 
 def test_media_type_may_have_parameters_and_capitals(caller: Caller) -> None:

@@ -95,7 +95,7 @@ def test_the_time_of_expiry_is_compared_where_it_is_stored() -> None:
     ("condition", "error", "says"),
     [
         (Filter("weight", "=", 1), InvalidQueryError, "no field weight"),
-        (Filter("size", "like", 1), InvalidQueryError, "'like' is not a filter operator"),  # type: ignore[arg-type]
+        (Filter("size", "like", 1), InvalidQueryError, "'like' is not a filter operator"),
         (Filter("size", "=", "many"), InvalidValueError, "valid integer"),
         (Filter("colour", "=", "mauve"), InvalidValueError, "red"),
         (Filter("owner", "=", "\ud800"), InputError, "surrogate"),

@@ -101,7 +101,7 @@ def test_a_partition_has_its_own_fields_and_no_others() -> None:
 
 def test_the_arguments_of_a_query_are_passed_on() -> None:
     types = get_type_hints(Query)
-    arguments = [name for name in Query.__struct_fields__ if name not in ("entity", "partition")]
+    arguments = [name for name in Query.__struct_fields__ if name not in ("entity", "partition", "former")]
 
     assert get_type_hints(QueryArguments) == {name: types[name] for name in arguments}
 

@@ -30,6 +30,9 @@ LIST_PARAMETERS: Final = (
     "consistent",
     "strict",
 )
+UP_TO: Final = "up_to"
+COUNT_PARAMETERS: Final = ("prefix", "from", "to", "index", "consistent", "strict", UP_TO)
+"""The parameters of a count. A field may have the name of the last: then a count takes it as its own."""
 RESERVED: Final = frozenset({*LIST_PARAMETERS, "distinct", "include"})
 """Names that fields in a query string must not have."""
 

@@ -35,6 +35,16 @@ WRITE_ATTEMPTS: Final = 5
 """How often a read and a conditional write are tried while other writers interfere."""
 MAX_BATCH: Final = 1000
 """Keys, puts or deletes of one batch."""
+MAX_MIXED: Final = 100
+"""Requests of a batch over REST, or of `batch` in a direct invocation."""
+MAX_MIXED_BYTES: Final = 2 * 1024 * 1024
+"""The body of a batch over REST."""
+MAX_PATCH_OPERATIONS: Final = 100
+"""Operations of one JSON Patch."""
+MAX_COUNTED: Final = 100_000
+"""Items that one count over REST reads at most."""
+DEFAULT_COUNTED: Final = 10_000
+"""The same, unless the request says otherwise."""
 MAX_CHOICES: Final = MAX_PARTITIONS
 """Logical partitions of one request, and values of one field that chooses them."""
 MAX_NAMES: Final = 100

@@ -15,7 +15,7 @@ from dynashard.errors import OverloadedError
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Meter
 
-EXPENSIVE_OPERATIONS: Final = frozenset({"list", "count", "batch_get", "batch_write"})
+EXPENSIVE_OPERATIONS: Final = frozenset({"list", "count", "batch_get", "batch_write", "batch"})
 """Operations of direct invocation that concern many items."""
 HALF_LIFE_SECONDS: Final = 20.0
 """An observation counts half after this time."""

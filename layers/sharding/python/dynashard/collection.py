@@ -260,16 +260,17 @@ class Collection(Generic[E]):
         """
         return self.listing.scan(self._query(partition, arguments), workers=workers)
 
-    def count(self, partition: Any = None, **arguments: Any) -> "reads.Counted":
+    def count(self, partition: Any = None, *, up_to: int | None = None, **arguments: Any) -> "reads.Counted":
         """Count the items; takes the arguments of `list` that choose items, and `distinct`.
 
-        Returns a number, whose `undecodable` are the stored items that do not fit the entity and are not counted.
+        Returns a number, whose `undecodable` are the stored items that do not fit the entity and are not counted. With
+        `up_to`, it is at most that number, and `exact` says whether it is all of them.
 
         Cost: what reading all of them costs; DynamoDB keeps no counts, and cannot judge whether an item fits.
         """
         if "distinct" in arguments:
             arguments.setdefault("order", reads.Order.ORDERED)
-        return self.listing.count(self._query(partition, arguments))
+        return self.listing.count(self._query(partition, arguments), up_to=up_to)
 
     def shards(self, partition: Any = None, *, workers: int = 4, **fields: Any) -> Sequence["reads.ShardLoad"]:
         """Return what each shard of a logical partition holds, in order: how evenly items are spread.

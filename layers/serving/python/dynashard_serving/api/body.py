@@ -12,6 +12,7 @@ from dynashard_serving.limits import MAX_BODY_BYTES
 GZIP: Final = "application/gzip"
 """The media type of JSON that was compressed by gzip."""
 MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
@@ -47,10 +48,14 @@ def body_of(event: Mapping[str, Any], headers: Mapping[str, str], limit: int = M
     return raw
 
 
+def media_type_of(headers: Mapping[str, str]) -> str:
+    """Return the media type of a body, without its parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def json_value(raw: bytes, headers: Mapping[str, str], accepted: Sequence[str]) -> Any:
     """Return a body as JSON. Refuse another media type (415), bad JSON (400) and too many values (413)."""
-    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in (*accepted, GZIP):
+    if media_type_of(headers) not in (*accepted, GZIP):
         raise ProblemError(
             "unsupported_media_type",
             f"Send the body as {' or '.join(accepted)} in the Content-Type header.",

@@ -24,17 +24,19 @@ from dynashard_serving.api.settings import Settings
 from dynashard_serving.declare import Endpoint as ComputedRead
 from dynashard_serving.declare import Exposed, FamilyListing, Root, ServedEdges, ServedRollUps
 from dynashard_serving.domain import Domain
-from dynashard_serving.limits import MAX_BODY_BYTES
+from dynashard_serving.limits import MAX_BODY_BYTES, MAX_MIXED_BYTES
 from dynashard_serving.operations.item_reads import ItemReads
 from dynashard_serving.operations.served import Served
 
 if TYPE_CHECKING:
     from dynashard_patterns.copies.materializer import Materializer
+    from dynashard_serving.api.batches import BatchRoute
     from dynashard_serving.api.deferred_writes import DeferredWrites
     from dynashard_serving.api.item_writes import ItemWriteRoutes
     from dynashard_serving.api.listings import ListingRoute
     from dynashard_serving.api.queue_sender import QueueSender
     from dynashard_serving.idempotency import IdempotentCreates
+    from dynashard_serving.operations.item_writes import ItemWrites
 
 HEALTH: Final = f"{PREFIX}/health"
 
@@ -128,7 +130,9 @@ class EntityEndpoints:
             "update": ("PATCH", self._patch),
             "delete": ("DELETE", self._delete),
         }
-        endpoints = []
+        endpoints = self._of_many(
+            dict(operation for name, operation in of_one.items() if name in resource.exposed.operations)
+        )
         for template, rule, operations in (
             (resource.root, re.escape(resource.root), of_all),
             (resource.template, re.escape(resource.root) + r"/[\s\S]+", of_one),
@@ -139,8 +143,29 @@ class EntityEndpoints:
                 endpoints.append(Endpoint(template, rule, handlers, expensive=operations is of_all))
         return endpoints
 
+    def _of_many(self, of_one: Mapping[str, Operation]) -> list[Endpoint]:
+        """The paths of counts and batches. Items may have the same paths, so `of_one` is served there too."""
+        resource, handlers = self._resource, self._parts.handlers
+        single = len(resource.served.address) == 1
+        items = handlers(of_one, max_body=self._max_body) if single else {}
+        of_many: tuple[tuple[str, str, Mapping[str, Handler]], ...] = (
+            ("count", resource.counts, handlers({"GET": self._count})),
+            ("batch", resource.batches, handlers({"POST": self._batch}, max_body=MAX_MIXED_BYTES)),
+        )
+        return [
+            Endpoint(path, re.escape(path), served, expensive=name == "count", others=items)
+            for name, path, served in of_many
+            if resource.served.serves(name)
+        ]
+
     def _list(self, incoming: ApiRequest) -> Response[Any]:
         return self._listing.page(incoming)
+
+    def _count(self, incoming: ApiRequest) -> Response[Any]:
+        return self._listing.count(incoming)
+
+    def _batch(self, incoming: ApiRequest) -> Response[Any]:
+        return self._batches.run(incoming)
 
     def _create(self, incoming: ApiRequest) -> Response[Any]:
         return self._creates(incoming)
@@ -171,13 +196,25 @@ class EntityEndpoints:
         return ListingRoute(self._resource, Listings(self._parts.backend.collection))
 
     @cached_property
-    def _writes(self) -> "ItemWriteRoutes":
-        from dynashard_serving.api.item_writes import ItemWriteRoutes  # noqa: PLC0415
+    def _item_writes(self) -> "ItemWrites":
         from dynashard_serving.operations.item_writes import ItemWrites  # noqa: PLC0415
 
-        parts = self._parts
-        writes = ItemWrites(parts.backend.collection, parts.idempotent(), parts.clock)
-        return ItemWriteRoutes(self._resource, writes, self._deferred_writes())
+        return ItemWrites(self._parts.backend.collection, self._parts.idempotent(), self._parts.clock)
+
+    @cached_property
+    def _writes(self) -> "ItemWriteRoutes":
+        from dynashard_serving.api.item_writes import ItemWriteRoutes  # noqa: PLC0415
+
+        return ItemWriteRoutes(self._resource, self._item_writes, self._deferred_writes())
+
+    @cached_property
+    def _batches(self) -> "BatchRoute":
+        from dynashard_serving.api.batches import BatchRoute  # noqa: PLC0415
+        from dynashard_serving.operations.batches import Batches  # noqa: PLC0415
+        from dynashard_serving.operations.mixed_batches import MixedBatches  # noqa: PLC0415
+
+        batches = Batches(self._parts.backend.collection, self._parts.clock)
+        return BatchRoute(self._resource, MixedBatches(batches, self._item_writes))
 
     @cached_property
     def _creates(self) -> Operation:

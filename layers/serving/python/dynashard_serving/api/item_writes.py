@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from dynashard_serving.api.body import MERGE_PATCH
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard_serving.api.body import GZIP, JSON_PATCH, MERGE_PATCH, media_type_of
 from dynashard_serving.api.headers import (
     HANDLING,
     MINIMAL,
@@ -64,7 +65,8 @@ class ItemWriteRoutes:
     def patch(self, incoming: ApiRequest) -> Response[Any]:
         """`PATCH`: 200, 404 if there is no such item."""
         request = update_of(self._resource, incoming)
-        if accepted := self._accepted(incoming, request):
+        # The queue's messages have merge patches only, and a preference may be left aside (RFC 7240).
+        if isinstance(request.patch, dict) and (accepted := self._accepted(incoming, request)):
             return accepted
         return _changed(incoming, request.handling, self._writes.update(self._resource.served, request))
 
@@ -116,9 +118,21 @@ def update_of(resource: Resource, incoming: ApiRequest) -> Update:
     return Update(
         conditions=conditions_of(incoming.headers),
         key=resource.key_of(incoming),
-        patch=incoming.json_object((MERGE_PATCH, JSON)),
+        patch=_patch_in(incoming),
         handling=preferred_handling(incoming.headers),
     )
+
+
+def _patch_in(incoming: ApiRequest) -> Document | list[Any]:
+    """The patch in a body: a list of operations if it is a JSON Patch, else an object."""
+    patch, media_type = incoming.json((MERGE_PATCH, JSON_PATCH, JSON)), media_type_of(incoming.headers)
+    if isinstance(patch, list) and media_type in (JSON_PATCH, GZIP):
+        return patch
+    if media_type == JSON_PATCH:
+        raise ValidationFailedError(FieldError("", "A JSON Patch is a list of operations.", "list_type"))
+    if not isinstance(patch, dict):
+        raise ValidationFailedError(FieldError("", "The body must be a JSON object.", "object_type"))
+    return patch
 
 
 def delete_of(resource: Resource, incoming: ApiRequest) -> Delete:

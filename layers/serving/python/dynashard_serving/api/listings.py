@@ -1,5 +1,6 @@
 """Listings over HTTP, of an entity or of several as one: parameters in, a page and a `Link` to the next one out."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -7,15 +8,16 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from dynashard.errors import ValidationFailedError
+from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT
+from dynashard.reads.operators import RANGE_WORDS
 from dynashard_serving.api.parameters import Parameters, Query
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import PREFIX, Resource
-from dynashard_serving.api.response import JSON, UNDECODABLE, Response
+from dynashard_serving.api.response import JSON, UNDECODABLE, Response, json_response
 from dynashard_serving.declare import Exposed, FamilyListing
-from dynashard_serving.exposure import LIST_PARAMETERS
-from dynashard_serving.limits import MAX_LINK_BYTES
+from dynashard_serving.exposure import COUNT_PARAMETERS, LIST_PARAMETERS, UP_TO
+from dynashard_serving.limits import DEFAULT_COUNTED, MAX_COUNTED, MAX_LINK_BYTES
 from dynashard_serving.operations.choosing import index_of
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.listings import Listings
@@ -28,6 +30,8 @@ PLACES: Final = ("partition", "sort", "filters")
 OF_FAMILIES: Final = ("limit", "order", "direction", "prefix", "from", "to", "cursor", "consistent", "strict")
 """The parameters of a listing of a family, besides those of its key."""
 _DEFAULT: Final = Paging()
+_OPERATOR: Final = re.compile(r"([^\[\]]+)\[([a-z]+)\]")
+"""The name of a parameter with an operator, such as `created_at[gte]`."""
 
 
 class ListingRoute:
@@ -43,6 +47,17 @@ class ListingRoute:
         with by_parameter():
             page = self._listings.page(served, list_of(served, incoming))
         return page_response(self._resource.root, incoming.query, page)
+
+    def count(self, incoming: ApiRequest) -> Response[str]:
+        """`GET` of the count: how many items the parameters choose, at most `up_to`."""
+        served = self._resource.served
+        with by_parameter():
+            known, given = _given(served, incoming.query, COUNT_PARAMETERS)
+            counted = self._listings.count(served, _choice(incoming.tenant, given, known), up_to=_up_to(given))
+        response = json_response({"count": int(counted), "exact": counted.exact})
+        if counted.undecodable:
+            response.headers[UNDECODABLE] = str(len(counted.undecodable))
+        return response
 
 
 class FamilyResource:
@@ -75,13 +90,9 @@ class FamilyRoute:
 
 def list_of(served: Served, incoming: ApiRequest) -> List:
     """Return the request of a listing, or refuse each parameter that is not valid (422)."""
-    names = [name for name, _ in incoming.query]
-    index = index_of(served, dict(reversed(incoming.query)).get("index"), names)
-    known = _known(served, index)
-    given = Parameters(incoming.query, known.once, known.several, filters=known.filters)
-    filters = given.some(known.filters)
+    known, given = _given(served, incoming.query, LIST_PARAMETERS)
     return List(
-        choice=choice_of(incoming.tenant, given, known.several, known.sort, index=index, filters=filters),
+        choice=_choice(incoming.tenant, given, known),
         paging=paging_of(given),
         fields=given.names("fields"),
         distinct=given.text("distinct"),
@@ -89,38 +100,95 @@ def list_of(served: Served, incoming: ApiRequest) -> List:
 
 
 class _Known(NamedTuple):
-    """The parameters of a listing that may be given once, or several times; which are of the sort key, or filters."""
+    """The parameters of a listing.
 
+    Attributes:
+        listed: the index that is listed; None for the table.
+        once: those that may be given once.
+        several: those that may be given several times.
+        partition: fields that choose logical partitions.
+        sort: fields that choose sort keys.
+        filters: fields that filter by a plain value.
+        declared: fields that filter by an operator.
+        operators: such as `created_at[gte]`, with the field and the operator.
+    """
+
+    listed: str | None
     once: Sequence[str]
     several: Sequence[str]
+    partition: Sequence[str]
     sort: Sequence[str]
     filters: Sequence[str]
+    declared: Sequence[str]
+    operators: Mapping[str, tuple[str, str]]
+
+
+def _given(served: Served, query: Query, options: Sequence[str]) -> tuple[_Known, Parameters]:
+    """The parameters that a query may have, of which `options` are not fields, and those that it has."""
+    names = [name for name, _ in query]
+    ranged = [found[1] for name in names if (found := _OPERATOR.fullmatch(name)) and found[2] in RANGE_WORDS]
+    index = index_of(served, dict(reversed(query)).get("index"), names, ranged)
+    known = _known(served, index, tuple(options))
+    return known, Parameters(query, known.once, known.several, filters=known.filters, operators=known.operators)
 
 
 @lru_cache(maxsize=256)
-def _known(served: Served, index: str | None) -> _Known:
-    several, sort, declared = served.partition_fields(index), served.sort_fields(index), served.exposed.filters
-    distinct = ("distinct",) if served.exposed.distinct else ()
-    once = [*LIST_PARAMETERS, *distinct, *sort, *declared]
-    filters = [name for name in declared if name not in (*several, *sort)]
-    return _Known([name for name in once if name not in several], several, sort, filters)
+def _known(served: Served, index: str | None, options: tuple[str, ...]) -> _Known:
+    partition, sort, declared = served.partition_fields(index), served.sort_fields(index), served.exposed.filters
+    distinct = ("distinct",) if served.exposed.distinct and "order" in options else ()
+    once = [*options, *distinct, *sort, *declared]
+    filters = [name for name in declared if name not in (*partition, *sort, *options)]
+    words = {name: served.operators(name) for name in declared if name not in partition}
+    words |= served.ranged_fields(index)
+    operators = {f"{name}[{word}]": (name, word) for name in words for word in words[name] if word != "eq"}
+    lists = [name for name, (_, word) in operators.items() if word == "in"]
+    return _Known(
+        index,
+        [name for name in (*once, *operators) if name not in (*partition, *lists)],
+        [*partition, *lists],
+        partition,
+        sort,
+        filters,
+        declared,
+        operators,
+    )
+
+
+def _choice(tenant: str, given: Parameters, known: _Known) -> Choice:
+    """Which items the parameters choose, operators included."""
+    sort: dict[str, Any] = given.some(known.sort)
+    filters: dict[str, Any] = given.some(known.filters)
+    for name, (field, word) in known.operators.items():
+        if name not in given:
+            continue
+        fields = filters if field in known.declared else sort
+        value = members_of(given.every(name)) if word == "in" else given.text(name)
+        before = fields.get(field, {})
+        # A plain parameter is equality.
+        fields[field] = {**(before if isinstance(before, dict) else {"eq": before}), word: value}
+    return choice_of(tenant, given, known.partition, sort, index=known.listed, filters=filters)
+
+
+def members_of(values: Sequence[str]) -> list[str]:
+    """Return the values of an `in`: one parameter separates them by commas, several have one each, commas included."""
+    return list(values) if len(values) > 1 else values[0].split(",")
 
 
 def choice_of(
     tenant: str,
     given: Parameters,
     partition: Sequence[str],
-    sort: Sequence[str],
+    sort: Sequence[str] | Mapping[str, Any],
     *,
     index: str | None = None,
-    filters: Mapping[str, str] | None = None,
+    filters: Mapping[str, Any] | None = None,
 ) -> Choice:
     """Which items the parameters of a listing choose, by the names of the fields that may choose them."""
     return Choice(
         tenant=tenant,
         partition={name: given.texts(name) for name in partition if name in given},
         index=index,
-        sort=given.some(sort),
+        sort=sort if isinstance(sort, Mapping) else given.some(sort),
         prefix=given.text("prefix"),
         start=given.text("from"),
         end=given.text("to"),
@@ -143,6 +211,16 @@ def paging_of(given: Parameters) -> Paging:
         limit=limit,
         cursor=given.text("cursor"),
     )
+
+
+def _up_to(given: Parameters) -> int:
+    text = given.text(UP_TO)
+    if text is None:
+        return DEFAULT_COUNTED
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_COUNTED)) else 0
+    if not 1 <= number <= MAX_COUNTED:
+        raise ValidationFailedError(FieldError(UP_TO, f"Use a number from 1 to {MAX_COUNTED}.", "out_of_range"))
+    return number
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Query parameters: each known, given as often as it may be, and of the values it takes."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -25,6 +25,7 @@ class Parameters:
         once: names that may be given once.
         several: names that may be given several times.
         filters: those of them that filter a listing, which errors name first; None if it is not a listing.
+        operators: those with an operator, such as `created_at[gte]`, by field and operator.
 
     Raises:
         ValidationFailedError: with every parameter that is unknown, or given too often.
@@ -37,12 +38,14 @@ class Parameters:
         several: Sequence[str] = (),
         *,
         filters: Sequence[str] | None = None,
+        operators: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         self._values: dict[str, list[str]] = {}
         errors = []
         for name, value in query:
             if name not in once and name not in several:
-                message = _unknown(name, dict.fromkeys((*once, *several)), filters)
+                known = dict.fromkeys(each for each in (*once, *several) if not operators or each not in operators)
+                message = _without_operator(name, operators or {}) or _unknown(name, known, filters)
                 errors.append(FieldError(name, message, "unknown_parameter"))
             elif name in self._values and name not in several:
                 errors.append(FieldError(name, "Give this query parameter once.", "repeated_parameter"))
@@ -70,6 +73,10 @@ class Parameters:
         """The different values of a parameter, in the order they came."""
         return list(dict.fromkeys(self._values.get(name, ())))
 
+    def every(self, name: str) -> list[str]:
+        """All values of a parameter, in the order they came."""
+        return self._values.get(name, [])
+
     def some(self, names: Sequence[str]) -> dict[str, str]:
         """Those of some parameters that were given, each with its first value."""
         return {name: self._values[name][0] for name in names if name in self._values}
@@ -80,6 +87,15 @@ class Parameters:
         if value not in _FLAG:
             raise ValidationFailedError(FieldError(name, f"Use one of {', '.join(_FLAG)}.", "enum"))
         return value == "true"
+
+
+def _without_operator(name: str, operators: Mapping[str, tuple[str, str]]) -> str | None:
+    """Why a parameter such as `status[like]` is unknown; None if the field takes no operators at all."""
+    field = name.partition("[")[0]
+    words = [word for other, word in operators.values() if other == field]
+    if field == name or not words:
+        return None
+    return f"Unknown query parameter. {field} takes {', '.join(f'{field}[{word}]' for word in words)}."
 
 
 def _unknown(name: str, known: Collection[str], filters: Sequence[str] | None) -> str:

@@ -23,6 +23,7 @@ HTTP_CODES: Final[Mapping[str, int]] = {
     "tenant_missing": 403,
     "no_such_route": 404,
     "method_not_allowed": 405,
+    "patch_conflict": 409,
     "precondition_failed": 412,
     "body_too_large": 413,
     "unsupported_media_type": 415,

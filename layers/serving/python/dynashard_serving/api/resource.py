@@ -9,6 +9,8 @@ from dynashard_serving.documents import Document
 from dynashard_serving.operations.served import Served
 
 PREFIX: Final = "/v1"
+COUNTS: Final = "count"
+BATCHES: Final = "batch"
 
 
 class Resource:
@@ -20,12 +22,16 @@ class Resource:
     Attributes:
         root: the path of all items.
         template: the path of an item, as documentation writes it.
+        counts: the path of their number.
+        batches: the path of batches.
     """
 
     def __init__(self, served: Served) -> None:
         self.served = served
         self.exposed = served.exposed
         self.root = f"{PREFIX}/{served.exposed.path}"
+        self.counts = f"{self.root}/{COUNTS}"
+        self.batches = f"{self.root}/{BATCHES}"
         self.template = "/".join([self.root, *(f"{{{name}}}" for name in served.address)])
 
     def key_of(self, incoming: ApiRequest) -> Document:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ class Endpoint:
         template: the path as documentation writes it.
         rule: a regular expression for the paths.
         handlers: by method.
+        others: handlers by method of what may have one of these paths too, such as an item with the id `count`.
         expensive: reading here costs many times what a single item costs: it is refused first when load is shed.
     """
 
@@ -34,6 +35,7 @@ class Endpoint:
     rule: str
     handlers: Mapping[str, Handler]
     expensive: bool = False
+    others: Mapping[str, Handler] = field(default_factory=dict)
 
     def matches(self, path: str) -> bool:
         """Whether a path is one of these."""
@@ -41,7 +43,8 @@ class Endpoint:
 
     def handler(self, method: str) -> Handler | None:
         """Return what a method does here; None if it is not served. `HEAD` goes where `GET` goes."""
-        return self.handlers.get("GET" if method == "HEAD" else method)
+        name = "GET" if method == "HEAD" else method
+        return self.handlers.get(name) or self.others.get(name)
 
     @cached_property
     def _literal(self) -> bool:

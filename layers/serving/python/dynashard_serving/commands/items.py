@@ -4,10 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard.reads.filters import is_operators
 from dynashard.reads.limits import DEFAULT_LIMIT
+from dynashard.reads.operators import RANGE_WORDS
 from dynashard.service import Dynashard
 from dynashard_serving.commands.request import Asked, Members
 from dynashard_serving.documents import Document
+from dynashard_serving.exposure import UP_TO
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.operations.batches import Batches
 from dynashard_serving.operations.choosing import index_of
@@ -15,6 +19,7 @@ from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, R
 from dynashard_serving.operations.item_reads import Get, ItemReads
 from dynashard_serving.operations.item_writes import ItemWrites
 from dynashard_serving.operations.listings import Listings
+from dynashard_serving.operations.mixed_batches import MixedBatch, MixedBatches
 from dynashard_serving.operations.outcomes import Outcome
 from dynashard_serving.operations.requests import (
     BatchGet,
@@ -44,6 +49,7 @@ class Entities:
         self._writes = ItemWrites(backend.collection, idempotent, clock)
         self._listings = Listings(backend.collection)
         self._batches = Batches(backend.collection, clock)
+        self._mixed_batches = MixedBatches(self._batches, self._writes)
         self.operations: Mapping[str, Callable[[Asked], Any]] = {
             "create": self._create,
             "get": self._get,
@@ -54,6 +60,7 @@ class Entities:
             "count": self._count,
             "batch_get": self._batch_get,
             "batch_write": self._batch_write,
+            "batch": self._batch,
         }
 
     def _create(self, asked: Asked) -> Document:
@@ -92,7 +99,7 @@ class Entities:
         asked.only("key", "patch", "if_match", HANDLING)
         request = Update(
             key=asked.key(),
-            patch=asked.document("patch"),
+            patch=asked.patch(),
             conditions=_conditions(asked),
             handling=asked.text(HANDLING),
         )
@@ -113,9 +120,25 @@ class Entities:
         )
         return self._listings.page(asked.served, request).document
 
-    def _count(self, asked: Asked) -> int:
-        asked.only(*CHOOSING)
-        return self._listings.count(asked.served, _choice_of(asked))
+    def _count(self, asked: Asked) -> int | Mapping[str, Any]:
+        asked.only(*CHOOSING, UP_TO)
+        if asked.members.get(UP_TO) is None:
+            return int(self._listings.count(asked.served, _choice_of(asked)))
+        up_to = asked.number(UP_TO, 0)
+        if up_to < 1:
+            raise ValidationFailedError(FieldError(UP_TO, "Use a number from 1 on.", "out_of_range"))
+        counted = self._listings.count(asked.served, _choice_of(asked), up_to=up_to)
+        return {"count": int(counted), "exact": counted.exact}
+
+    def _batch(self, asked: Asked) -> list[Outcome]:
+        asked.only("requests", "idempotency_key")
+        batch = MixedBatch(
+            asked.tenant,
+            asked.documents("requests"),
+            idempotency_key=asked.text("idempotency_key"),
+            seconds=asked.seconds,
+        )
+        return self._mixed_batches.run(asked.served, batch)
 
     def _batch_get(self, asked: Asked) -> list[Outcome]:
         asked.only("keys", "consistent")
@@ -156,7 +179,15 @@ def paging_of(asked: Members) -> Paging:
 
 def _choice_of(asked: Asked) -> Choice:
     choice = choice_of(asked)
-    return replace(choice, index=index_of(asked.served, asked.text("index"), choice.partition))
+    operators = (
+        (name, operator)
+        for given in (choice.filters, choice.sort)
+        for name, value in given.items()
+        if is_operators(value)
+        for operator in value
+    )
+    ranged = [name for name, operator in operators if operator in RANGE_WORDS]
+    return replace(choice, index=index_of(asked.served, asked.text("index"), choice.partition, ranged))
 
 
 def _conditions(asked: Members) -> Conditions:

@@ -62,6 +62,11 @@ class Members:
             raise ValidationFailedError(FieldError(name, "This operation needs an object here.", "missing"))
         return value or {}
 
+    def patch(self) -> Document | list[Any]:
+        """A JSON Merge Patch, which is an object, or a JSON Patch, a list."""
+        given = self.members.get("patch")
+        return given if isinstance(given, list) else self.document("patch")
+
     def documents(self, name: str) -> list[Document]:
         """A list of objects; empty if it is left out."""
         value: list[Document] = self._of(name, list, "a list of objects") or []

@@ -5,9 +5,10 @@ Refusals, defaults and conflicts between writers are decided here.
 
     served                  an entity as callers see it
     requests, conditions    what callers ask for, and what they demand of an item's state
-    item_reads, item_writes, batches, listings, families, edges, roll_ups
+    item_reads, item_writes, batches, mixed_batches, listings, families, edges, roll_ups
                             the operations
     accepting, merging      what is decided about a write before and after the stored item is known
+    patching, json_patches  patches of both kinds
     choosing                which items a listing or a count is about
     pages, outcomes         pages that fit into an answer; results of the parts of a batch
 """

@@ -20,6 +20,7 @@ from dynashard_serving.documents import (
 )
 from dynashard_serving.idempotency import MAX_KEY_LENGTH, usable
 from dynashard_serving.operations.item_reads import Key
+from dynashard_serving.operations.patching import refuse_malformed
 from dynashard_serving.operations.requests import Create, Put, Update, Write
 from dynashard_serving.operations.served import Served
 
@@ -82,7 +83,10 @@ def refuse_untimely(served: Served, request: Write, about: Entity | Key, now: fl
             served.refuse_outside_window(about, now)
         refuse_past_expiry(about, now)
     name = served.definition.expires
-    if isinstance(request, Update) and name is not None and request.patch.get(name) is not None:
+    if not isinstance(request, Update) or name is None or not isinstance(request.patch, dict):
+        # What a JSON Patch sets is known when it has been applied.
+        return
+    if request.patch.get(name) is not None:
         refuse_past(name, served.definition.assignment.check(name, request.patch[name]), now)
 
 
@@ -138,6 +142,9 @@ def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any]) -> No
 
 def _refuse_patch(served: Served, request: Update) -> None:
     """Refuse a patch that is wrong whatever the item is. The merged item is checked as a whole later."""
+    if isinstance(request.patch, list):
+        refuse_malformed(served, request.patch)
+        return
     patch, fields = without(request.patch, served.server_fields), served.entity.model_fields
     message = "The field is required: it cannot be removed."
     errors = [

@@ -55,7 +55,7 @@ class Batches:
         """
         served.require("batch_get")
         _refuse_many(keys=request.keys)
-        refusals = _Refusals()
+        refusals = Refusals()
         outcomes: dict[int, Outcome] = {}
         keys: dict[int, Document] = {}
         for place, document in enumerate(request.keys):
@@ -77,7 +77,7 @@ class Batches:
             place: refusals.of(refused_items[at]) if at in refused_items else _found(item)
             for at, (place, item) in enumerate(zip(keys, found, strict=False))
         }
-        return _fitting([outcomes[place] for place in range(len(request.keys))])
+        return fitting([outcomes[place] for place in range(len(request.keys))])
 
     def write(self, served: Served, request: BatchWrite) -> Mapping[str, list[Outcome]]:
         """Store and delete items, each whether or not its key had one: an outcome for each.
@@ -91,7 +91,7 @@ class Batches:
         """
         served.require("batch_write")
         _refuse_many(put=request.put, delete=request.delete)
-        refusals, now = _Refusals(), self._clock()
+        refusals, now = Refusals(), self._clock()
         outcomes: dict[Place, Outcome] = {}
         writes: Writes = {}
         places = [
@@ -116,7 +116,7 @@ class Batches:
             "delete": [outcomes["delete", number] for number in range(len(request.delete))],
         }
 
-    def _replaced(self, served: Served, writes: Writes, refusals: "_Refusals", now: float) -> dict[Place, Outcome]:
+    def _replaced(self, served: Served, writes: Writes, refusals: "Refusals", now: float) -> dict[Place, Outcome]:
         """Put items that may only replace one that exists, each by itself."""
         if not writes:
             return {}
@@ -137,7 +137,7 @@ class Batches:
                 outcomes[place] = refusals.of(error)
         return outcomes
 
-    def _written(self, served: Served, writes: Writes, refusals: "_Refusals") -> dict[Place, Outcome]:
+    def _written(self, served: Served, writes: Writes, refusals: "Refusals") -> dict[Place, Outcome]:
         puts = [(place, item) for place, item in writes.values() if place[0] == "put"]
         deletes = [(place, key) for place, key in writes.values() if place[0] == "delete"]
         outcomes = self._collection_of(served.entity).try_batch_write(
@@ -149,7 +149,7 @@ class Batches:
         }
 
 
-class _Refusals:
+class Refusals:
     """Makes outcomes of refused items. All outcomes together name at most 50 fields, and count the others."""
 
     def __init__(self) -> None:
@@ -198,13 +198,13 @@ def _found(item: Entity | None) -> Outcome:
     return refused(NotFoundError("No live item has this key.")) if item is None else done(shown(item))
 
 
-def _fitting(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return the outcomes, with refusals instead of those that one answer cannot hold."""
-    room, fitting = MAX_ANSWER_BYTES, []
+def fitting(outcomes: Sequence[Outcome], room: int = MAX_ANSWER_BYTES) -> list[Outcome]:
+    """Return the outcomes, with refusals instead of those that do not fit into `room` bytes of one answer."""
+    kept_outcomes = []
     too_large: DynashardError = AnswerTooLargeError("One answer cannot hold this item too: request it again.")
     for outcome in outcomes:
         size = answer_bytes(written(outcome))
         kept = outcome if size <= room else refused(too_large)
         room -= answer_bytes(written(kept))
-        fitting.append(kept)
-    return fitting
+        kept_outcomes.append(kept)
+    return kept_outcomes

@@ -1,16 +1,20 @@
 """Select the items of a listing or a count: its index, partitions, sort keys and filters."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any, Final
 
 from dynashard import reads
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard.reads import Filter, Order, sort_range
+from dynashard.keys import KeyTemplate
+from dynashard.reads import Filter, Order
 from dynashard.reads.bounds import Bounds
+from dynashard.reads.filters import MAX_MEMBERS, is_operators
+from dynashard.reads.key_ranges import open_field
 from dynashard.reads.limits import MAX_LIMIT
-from dynashard_serving.documents import TENANT
+from dynashard.reads.operators import EQUALITIES, PARTS, ranged_words
+from dynashard_serving.documents import TENANT, written
 from dynashard_serving.exposure import RESERVED
 from dynashard_serving.limits import MAX_CHOICES
 from dynashard_serving.operations.requests import Choice, List, Paging
@@ -21,7 +25,7 @@ Options = dict[str, Any]
 _ORDERS: Final = tuple(Order)
 
 
-def index_of(served: Served, asked: str | None, names: Collection[str]) -> str | None:
+def index_of(served: Served, asked: str | None, names: Collection[str], ranged: Collection[str] = ()) -> str | None:
     """Return the index that a request lists; None for the table.
 
     Args:
@@ -29,6 +33,7 @@ def index_of(served: Served, asked: str | None, names: Collection[str]) -> str |
         asked: the index that the request names.
         names: what the request gives by name. If it names no index, fields select it as in Python; see
             `dynashard.reads.index_of`.
+        ranged: the fields that it gives with an operator that a range of sort keys can stand for.
 
     Raises:
         ValidationFailedError: there is no such index.
@@ -39,25 +44,35 @@ def index_of(served: Served, asked: str | None, names: Collection[str]) -> str |
             raise ValidationFailedError(FieldError("index", f"Unknown index; known are {known}.", "enum"))
         return asked
     fields = (served.entity.model_fields.keys() & set(names)) - RESERVED
-    return reads.index_of(served.definition, {TENANT, *fields}, indexes=served.indexes, filters=served.exposed.filters)
+    return reads.index_of(
+        served.definition,
+        {TENANT, *fields},
+        indexes=served.indexes,
+        filters=served.exposed.filters,
+        ranged=served.entity.model_fields.keys() & set(ranged),
+    )
 
 
 def chosen(served: Served, choice: Choice) -> Options:
     """Return the arguments of a listing that select its items.
 
     Raises:
-        ValidationFailedError: with every member at fault: `partition.author`, `sort.state`, `filters.status`.
+        ValidationFailedError: with every member at fault: `partition.author`, `sort.state`, `filters.status`, and
+            `filters.created_at[gte]` for the value of an operator.
         InvalidKeyError: a key cannot hold a value.
     """
     index = choice.index
-    return {
+    listed = served.definition if index is None else served.indexes[index]
+    sort, operators = _sort_fields(served, choice.sort, listed.sort)
+    options = {
         "partition": partitions(served, choice.partition, choice.tenant, index),
         "index": index,
-        "filters": _filters(served, choice.filters),
+        "filters": [*filters_on(served, choice.filters), *operators],
         "consistent": choice.consistent,
         "strict": choice.strict,
-        **ranged(choice, _sort_range(served, choice.sort, index)),
+        **ranged(choice, dict(reads.sort_range(listed.sort, sort))),
     }
+    return reads.narrowed(served.definition, listed, sort, options)
 
 
 def listed(served: Served, request: List) -> Options:
@@ -151,24 +166,82 @@ def _before(within: Bounds, end: str | None) -> bool:
     return end is not None and within.low is not None and end <= within.low
 
 
-def _sort_range(served: Served, given: Mapping[str, Any], index: str | None) -> Options:
-    """The arguments of a listing for the sort keys that begin with these fields; exactly one with all of them."""
+def _sort_fields(
+    served: Served, given: Mapping[str, Any], template: KeyTemplate
+) -> tuple[dict[str, Any], list[Filter]]:
+    """The values of the first sort fields that a request chooses, and what it says by operators of the next one."""
     if not given:
-        return {}
-    template = served.definition.sort if index is None else served.indexes[index].sort
+        return {}, []
     if unknown := [name for name in given if name not in template.fields]:
         message = f"The sort key has no such field; it has {', '.join(template.fields) or 'none'}."
         raise ValidationFailedError(*(FieldError(f"sort.{name}", message, "unknown_parameter") for name in unknown))
-    values = {name: served.value(name, value, f"sort.{name}") for name, value in given.items()}
-    return dict(sort_range(template, values))
+    equal = {n: served.value(n, value, f"sort.{n}") for n, value in given.items() if not is_operators(value)}
+    operators: list[Filter] = []
+    for name in given.keys() - equal.keys():
+        if name != open_field(template, equal):
+            before = ", ".join(each for each in template.fields[: template.fields.index(name)] if each not in equal)
+            message = f"Operators choose a range of the first sort field without a value. Give {before} too."
+            raise ValidationFailedError(FieldError(f"sort.{name}", message, "contradiction"))
+        operators += conditions_of(served, name, given[name], "sort", ranged_words(served.definition, template, name))
+    return equal, operators
 
 
-def _filters(served: Served, given: Mapping[str, Any]) -> list[Filter]:
+def filters_on(served: Served, given: Mapping[str, Any]) -> list[Filter]:
+    """Return the conditions that a request names: by field, a value, or values by operator.
+
+    Raises:
+        ValidationFailedError: with each field that is not declared, operator that it does not take, or value.
+    """
     known = served.exposed.filters
     if unknown := [name for name in given if name not in known]:
         message = f"Unknown filter; known are {', '.join(known) or 'none'}."
         raise ValidationFailedError(*(FieldError(f"filters.{name}", message, "unknown_parameter") for name in unknown))
-    return [Filter(name, "=", served.value(name, value, f"filters.{name}")) for name, value in given.items()]
+    return [each for name, value in given.items() for each in conditions_of(served, name, value, "filters")]
+
+
+def conditions_of(
+    served: Served, name: str, given: Any, place: str, words: Sequence[str] | None = None
+) -> list[Filter]:
+    """Return what a request says of one field. `words` are the operators that it takes; those of its type if None."""
+    if not is_operators(given):
+        return [Filter(name, "=", served.value(name, given, f"{place}.{name}"))]
+    words = served.operators(name) if words is None else words
+    found, errors = [], []
+    for word, value in given.items():
+        at = f"{place}.{name}[{word}]"
+        if word not in words:
+            message = f"{name} takes {', '.join(words)} here."
+            errors.append(FieldError(at, message, "unknown_parameter"))
+            continue
+        try:
+            found.append(Filter(name, word, _operand(served, name, word, value, at)))
+        except ValidationFailedError as error:
+            errors += error.errors
+    if errors:
+        raise ValidationFailedError(*errors)
+    return found
+
+
+def _operand(served: Served, name: str, word: str, given: Any, at: str) -> Any:
+    if word == "exists":
+        if given not in (True, False, "true", "false"):
+            raise ValidationFailedError(FieldError(at, "Use true or false.", "enum"))
+        return given in (True, "true")
+    if word == "in":
+        members = given if isinstance(given, list) else [given]
+        if not 1 <= len(members) <= MAX_MEMBERS:
+            message = f"Give 1 to {MAX_MEMBERS} values, separated by commas."
+            raise ValidationFailedError(FieldError(at, message, "out_of_range"))
+        return [served.value(name, each, at) for each in dict.fromkeys(map(_hashable, members))]
+    if word in PARTS:
+        if not isinstance(given, str) or not given:
+            raise ValidationFailedError(FieldError(at, "Give a text that is not empty.", "string_type"))
+        return given
+    return served.value(name, given, at, checked=word in EQUALITIES)
+
+
+def _hashable(member: Any) -> Any:
+    return member if isinstance(member, str | int | float | bool | None) else written(member)
 
 
 def _one_of(name: str, value: str, known: Collection[str]) -> str:

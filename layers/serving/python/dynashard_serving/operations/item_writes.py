@@ -9,13 +9,14 @@ from dynashard.errors import (
     RevisionMismatchError,
     WriteContendedError,
 )
-from dynashard_serving.documents import Document, patched_fields, without
+from dynashard_serving.documents import Document, without
 from dynashard_serving.idempotency import Attempt, IdempotentCreates
 from dynashard_serving.limits import WRITE_ATTEMPTS
 from dynashard_serving.operations.accepting import accept, item_of, refuse_untimely
 from dynashard_serving.operations.conditions import PreconditionFailedError
 from dynashard_serving.operations.item_reads import CollectionOf, shown
 from dynashard_serving.operations.merging import merged, refuse_put
+from dynashard_serving.operations.patching import attachments_read
 from dynashard_serving.operations.requests import Create, Delete, Put, Update
 from dynashard_serving.operations.served import Served
 
@@ -105,10 +106,11 @@ class ItemWrites:
         raise _contended()
 
     def update(self, served: Served, request: Update) -> Document:
-        """Apply a JSON Merge Patch: merge, validate the whole, replace what was read.
+        """Apply a patch: to what was read, validate the whole, replace what was read.
 
         Raises:
             NotFoundError: there is no such item.
+            PatchConflictError: a JSON Patch does not fit the item.
             RevisionMismatchError, PreconditionFailedError: a condition does not hold.
             ValidationFailedError: with every field at fault.
             WriteContendedError: other writers were faster each time.
@@ -117,7 +119,7 @@ class ItemWrites:
         """
         served.require("update")
         refuse_untimely(served, request, accept(served, request), self._clock())
-        items, include = self._collection_of(served.entity), patched_fields(served.entity, request.patch)
+        items, include = self._collection_of(served.entity), attachments_read(served, request.patch)
         handling = _of_what_was_read(request.handling)
         for current in _tries(lambda: items.get(request.key, consistent=True, include=include)):
             item = merged(served, request, current, self._clock())

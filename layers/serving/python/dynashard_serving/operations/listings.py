@@ -6,7 +6,7 @@ from typing import Any
 
 from dynashard import Collection
 from dynashard.entity import Entity
-from dynashard.reads import Page, Partitions, Query
+from dynashard.reads import Counted, Page, Partitions, Query
 from dynashard_serving.documents import REVISION, list_text, part, written
 from dynashard_serving.operations.choosing import chosen, listed
 from dynashard_serving.operations.item_reads import CollectionOf
@@ -37,18 +37,19 @@ class Listings:
             return page_that_fits(partial(_documents, items), options, stored_text)
         return page_that_fits(items.list, options, partial(_parts, served.entity))
 
-    def count(self, served: Served, choice: Choice) -> int:
-        """How many items there are.
+    def count(self, served: Served, choice: Choice, *, up_to: int | None = None) -> Counted:
+        """How many items there are; with `up_to`, that many if there are more, which is then not exact.
 
         Raises:
             ValidationFailedError, InvalidKeyError: with the member at fault.
 
-        Cost: what reading all of them costs.
+        Cost: what reading all of them costs; with `up_to`, what reading so many that pass the filters costs, and up to
+        16 Queries more.
         """
         served.require("count")
         options = chosen(served, choice)
         with named_outside():
-            return int(self._collection_of(served.entity).count(**options))
+            return self._collection_of(served.entity).count(**options, up_to=up_to)
 
 
 def _documents(items: Collection[Any], partition: Partitions, *, cursor: str | None, **arguments: Any) -> Page[Any]:

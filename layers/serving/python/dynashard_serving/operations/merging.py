@@ -3,9 +3,10 @@
 from dynashard.entity import Entity
 from dynashard.errors import AlreadyExistsError, NotFoundError
 from dynashard.transactions import steps
-from dynashard_serving.documents import patched, refuse_changed, representation, unasked, validated_over, without
+from dynashard_serving.documents import refuse_changed, representation, unasked, validated_over, without
 from dynashard_serving.operations.accepting import refuse_past_expiry
 from dynashard_serving.operations.conditions import Conditions
+from dynashard_serving.operations.patching import document_after, fields_named
 from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
 from dynashard_serving.operations.served import Served
 
@@ -13,18 +14,19 @@ Step = steps.Create | steps.Put | steps.Delete
 
 
 def merged(served: Served, request: Update, current: Entity, now: float) -> Entity:
-    """Return the stored item, with the attachments that `patched_fields` names, after a patch. Its stamps are kept.
+    """Return the stored item, with the attachments that `attachments_read` names, after a patch. Its stamps are kept.
 
     Raises:
+        PatchConflictError: a JSON Patch does not fit the item.
         RevisionMismatchError, PreconditionFailedError: a condition does not hold.
         ValidationFailedError: with every field at fault.
     """
     request.conditions.demand(current.revision)
     before = representation(current, None)
-    document = without(patched(served.entity, before, request.patch), served.server_fields)
+    document = without(document_after(served, before, current.revision, request.patch), served.server_fields)
     item = validated_over(served.entity, document, before)
     refuse_changed(item, request.key)
-    if served.definition.expires in request.patch:
+    if served.definition.expires in fields_named(request.patch):
         refuse_past_expiry(item, now)
     return in_place_of(served, current, item)
 

@@ -44,10 +44,10 @@ class Put(NamedTuple):
 
 
 class Update(NamedTuple):
-    """Apply a JSON Merge Patch (RFC 7396) to an item."""
+    """Apply a patch to an item: a JSON Merge Patch (RFC 7396) is an object, a JSON Patch (RFC 6902) a list."""
 
     key: Key
-    patch: Document
+    patch: Document | list[Any]
     conditions: Conditions = UNCONDITIONAL
     handling: str | None = None
 

@@ -27,8 +27,9 @@ NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "count": ["list"],
     "batch_get": ["get"],
     "batch_write": ["put", "delete"],
+    "batch": [],
 }
-"""The operations of `Exposed` that each operation needs."""
+"""The operations of `Exposed` that each operation needs. Each part of a `batch` needs its own."""
 
 
 class OperationError(DynashardError):
@@ -57,8 +58,10 @@ class Served:
         self.key_fields = tuple(name for name in self.definition.key_fields if name != TENANT)
         self.address = exposed.address or self.key_fields
         allowed = exposed.operations
-        self._able = tuple(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
+        single = any(name != "list" for name in allowed)
+        self._able = tuple(n for n, needs in NEEDS.items() if (all(e in allowed for e in needs) if needs else single))
         self._texts = frozenset(name for name in self.key_fields if self._annotation(name) is str)
+        self._operators: dict[str, tuple[str, ...]] = {}
         self._adapters: dict[tuple[str, bool], TypeAdapter[Any]] = {}
 
     @property
@@ -73,6 +76,10 @@ class Served:
         # A caller may send half a surrogate pair.
         values = (quote(str(document[name]), safe="", errors="surrogatepass") for name in self.address)
         return "/".join([self.exposed.path, *values])
+
+    def serves(self, operation: str) -> bool:
+        """Whether the entity is served with an operation of `NEEDS`."""
+        return operation in self._able
 
     def require(self, operation: str) -> None:
         """Refuse an operation that the entity is not served with.
@@ -150,6 +157,25 @@ class Served:
             names = names[:-1]
         taken = {*self.partition_fields(index), *RESERVED, TENANT}
         return list(takewhile(lambda name: name not in taken, names))
+
+    def operators(self, name: str) -> tuple[str, ...]:
+        """The operators that a filter by a field takes, `eq` first."""
+        from dynashard.reads.operators import operators_of  # noqa: PLC0415 - only for listings
+
+        found = self._operators.get(name)
+        if found is None:
+            found = self._operators[name] = operators_of(self.definition, name)
+        return found
+
+    def ranged_fields(self, index: str | None) -> Mapping[str, tuple[str, ...]]:
+        """The first sort fields of a listing that no filter is declared for, with the operators that read a range."""
+        from dynashard.reads.operators import ranged_words  # noqa: PLC0415 - only for listings
+
+        template = self.definition.sort if index is None else self.indexes[index].sort
+        taken = {*self.partition_fields(index), *self.exposed.filters, *RESERVED, TENANT}
+        names = [name for name in template.fields[: len(template.first_fields) + 1] if name not in taken]
+        found = {name: ranged_words(self.definition, template, name) for name in names}
+        return {name: words for name, words in found.items() if words}
 
     def projected(self, names: Sequence[str]) -> list[str]:
         """Return the fields that a request wants alone, each once.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dynashard.reads.page import Page
     from dynashard.reads.query import Budget, Order, Partitions, Query, QueryArguments
     from dynashard.reads.results import Counted, Scan
-    from dynashard.reads.selection import index_of, query_of, sort_range
+    from dynashard.reads.selection import index_of, narrowed, query_of, sort_range
 
 __all__ = [
     "Budget",
@@ -31,6 +31,7 @@ __all__ = [
     "ShardLoad",
     "allowing",
     "index_of",
+    "narrowed",
     "query_of",
     "sort_range",
 ]

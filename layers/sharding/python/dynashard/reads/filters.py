@@ -1,4 +1,9 @@
-"""Filter expressions: conditions on fields that DynamoDB applies after reading. They save answers, not read units."""
+"""Filters: conditions on fields, as callers write them, and as expressions that DynamoDB applies after reading.
+
+REST, direct invocation and Python use the words of `WORDS`: `{"created_at": {"gte": ..., "lt": ...}, "status": "open"}`
+here is `?created_at[gte]=...&created_at[lt]=...&status=open` over REST. A filter saves answers, not read units, unless
+`key_ranges` can make a range of sort keys of it.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +18,33 @@ from dynashard.nearest import hint
 from dynashard.reads.matching import Term
 from dynashard.schema import EXPIRES_AT, MOVED_TO, VERSION
 
-Operator = Literal["=", "<>", "<", "<=", ">", ">=", "begins_with", "contains", "exists"]
+Operator = Literal["=", "<>", "<", "<=", ">", ">=", "in", "begins_with", "contains", "exists"]
+WORDS: Final[Mapping[str, Operator]] = {
+    "eq": "=",
+    "ne": "<>",
+    "gt": ">",
+    "gte": ">=",
+    "lt": "<",
+    "lte": "<=",
+    "in": "in",
+    "prefix": "begins_with",
+    "contains": "contains",
+    "exists": "exists",
+}
+"""The operators as callers write them, with what DynamoDB calls them, which Python takes too."""
+MAX_MEMBERS: Final = 100
+"""Values of one `in`: DynamoDB takes no more."""
+MAX_CONDITIONS: Final = 50
+MAX_EXPRESSION: Final = 4000
+"""Bytes of a filter expression. DynamoDB takes 4 KB, of which a listing that follows markers needs some."""
 
 _EQUALITIES: Final = frozenset({"=", "<>"})
 _COMPARISONS: Final = _EQUALITIES | {"<", "<=", ">", ">="}
 _OPERATORS: Final = get_args(Operator)
 _PARTS: Final = len(("field", "operator", "value"))
-_EXAMPLE: Final = 'write {"field": value}, or a list of tuples such as ("field", "=", value)'
+_EXAMPLE: Final = (
+    'write {"field": value}, {"field": {"gte": value}}, or a list of tuples such as ("field", "gte", value)'
+)
 _FUNCTIONS: Final = frozenset({"begins_with", "contains"})
 _ORDERED: Final = frozenset({"S", "N", "B"})
 """Types that have an order, as DynamoDB names them."""
@@ -29,17 +54,21 @@ _ORDERED: Final = frozenset({"S", "N", "B"})
 class Filter:
     """A condition on one field.
 
-    `operator` is a comparison, `begins_with`, `contains` (a part of a text, a member of a list or set), or `exists`,
-    whose `value` is True or False.
+    `operator` is one of `WORDS`, or DynamoDB's name of it, which is kept: a comparison, `in` (a list of values),
+    `prefix`, `contains` (a part of a text, a member of a list or set), or `exists`, whose `value` is True or False.
     """
 
     field: str
-    operator: Operator
+    operator: str
     value: Any
+
+    def __post_init__(self) -> None:
+        if isinstance(self.operator, str) and self.operator in WORDS:
+            object.__setattr__(self, "operator", WORDS[self.operator])
 
 
 Filters = Mapping[str, Any] | Sequence[Filter | tuple[str, str, Any]]
-"""Values that fields must have, by field; or conditions, also as tuples such as `("age", ">=", 18)`."""
+"""By field, the value that it must have or a mapping of operators; or conditions, also as `("age", "gte", 18)`."""
 
 
 def filters_of(given: Any) -> tuple[Filter, ...]:
@@ -47,7 +76,7 @@ def filters_of(given: Any) -> tuple[Filter, ...]:
     if given.__class__ is tuple and not given:
         return ()
     if isinstance(given, Mapping):
-        return tuple(_equal(name, value) for name, value in given.items())
+        return tuple(condition for name, value in given.items() for condition in conditions_on(name, value))
     if isinstance(given, Filter) or _is_condition(given):
         given = [given]
     if isinstance(given, str) or not isinstance(given, Iterable):
@@ -55,12 +84,18 @@ def filters_of(given: Any) -> tuple[Filter, ...]:
     return tuple(map(_condition, given))
 
 
-def _equal(name: str, value: Any) -> Filter:
-    if isinstance(value, Mapping) and value and all(operator in _OPERATORS for operator in value):
-        operator, operand = next(iter(value.items()))
-        cure = f"write filters=[({name!r}, {operator!r}, {operand!r})]"
-        raise InvalidQueryError(f"the filter of {name} is {value!r}; {cure}", field="filters")
-    return Filter(name, "=", value)
+def conditions_on(name: str, value: Any) -> list[Filter]:
+    """Return the conditions on one field: one for each operator of a mapping, or equality with any other value."""
+    if is_operators(value):
+        return [Filter(name, operator, operand) for operator, operand in value.items()]
+    return [Filter(name, "=", value)]
+
+
+def is_operators(value: Any) -> bool:
+    """Whether a value is a mapping of operators. A field's own value that looks like one is written `{"eq": value}`."""
+    if not isinstance(value, Mapping) or not value:
+        return False
+    return all(isinstance(each, str) and (each in WORDS or each in _OPERATORS) for each in value)
 
 
 def _condition(given: Any) -> Filter:
@@ -124,30 +159,83 @@ def filter_expression(entity: EntityDefinition[Any], filters: Filters) -> Filter
     terms: list[Term] = []
     names: dict[str, str] = {}
     values: dict[str, dict[str, Any]] = {}
-    for i, condition in enumerate(filters_of(filters)):
-        field, operator = condition.field, condition.operator
-        if field not in entity.model.model_fields:
-            near = hint(field, entity.model.model_fields)
-            raise InvalidQueryError(f"{entity.name} has no field {field} to filter by{near}", field=field)
-        if field in entity.attachments and operator != "exists":
-            raise InvalidQueryError(f"{field} is an attachment: a listing only knows whether it exists", field=field)
-        name, value = f"#f{i}", f":f{i}"
-        names[name] = EXPIRES_AT if field == entity.expires else field
-        if operator == "exists":
-            texts.append(f"attribute_{'exists' if condition.value else 'not_exists'}({name})")
-            terms.append(Term(names[name], "exists" if condition.value else "not_exists"))
-            continue
-        if operator in _COMPARISONS:
-            values[value] = _compared(entity, condition)
-            texts.append(f"{name} {operator} {value}")
-        elif operator in _FUNCTIONS:
-            values[value] = _sought(entity, condition)
-            texts.append(f"{operator}({name}, {value})")
+    conditions = filters_of(filters)
+    if len(conditions) > MAX_CONDITIONS:
+        raise InvalidQueryError(
+            f"{len(conditions)} conditions are given; give at most {MAX_CONDITIONS}", field="filters"
+        )
+    for i, condition in enumerate(conditions):
+        attribute = _attribute(entity, condition)
+        name, place = f"#f{i}", f":f{i}"
+        names[name] = attribute
+        operator, operands = _operands(entity, condition)
+        if operator == "in":
+            placeholders = {f"{place}_{n}": member for n, member in enumerate(operands)}
+            terms.append(Term(attribute, operator, {"L": operands}))
         else:
-            message = f"{operator!r} is not a filter operator; use one of {', '.join(_OPERATORS)}"
-            raise InvalidQueryError(message, field=field)
-        terms.append(Term(names[name], operator, values[value]))
-    return FilterExpression(" AND ".join(texts), names, values, tuple(terms))
+            placeholders = dict(zip([place], operands, strict=False))
+            terms.append(Term(attribute, operator, *operands))
+        values |= placeholders
+        texts.append(_TEXTS[operator].format(name=name, operator=operator, value=", ".join(placeholders)))
+    text = " AND ".join(texts)
+    if len(text) > MAX_EXPRESSION:
+        raise InvalidQueryError("the filters are too many for one request; give fewer conditions", field="filters")
+    return FilterExpression(text, names, values, tuple(terms))
+
+
+_TEXTS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(_COMPARISONS, "{name} {operator} {value}"),
+    **dict.fromkeys(_FUNCTIONS, "{operator}({name}, {value})"),
+    "in": "{name} IN ({value})",
+    "exists": "attribute_exists({name})",
+    "not_exists": "attribute_not_exists({name})",
+}
+
+
+def _attribute(entity: EntityDefinition[Any], condition: Filter) -> str:
+    """The stored attribute of a condition."""
+    field = condition.field
+    if field not in entity.model.model_fields:
+        near = hint(field, entity.model.model_fields)
+        raise InvalidQueryError(f"{entity.name} has no field {field} to filter by{near}", field=field)
+    if field in entity.attachments and condition.operator != "exists":
+        raise InvalidQueryError(f"{field} is an attachment: a listing only knows whether it exists", field=field)
+    return EXPIRES_AT if field == entity.expires else field
+
+
+def _operands(entity: EntityDefinition[Any], condition: Filter) -> tuple[str, list[dict[str, Any]]]:
+    """The operator of a condition as a `Term` has it, and its values as they are stored."""
+    operator = condition.operator
+    if operator == "exists":
+        return ("exists" if _exists(condition) else "not_exists"), []
+    if operator == "in":
+        return operator, [_compared(entity, Filter(condition.field, "=", each)) for each in _members(condition)]
+    if operator in _COMPARISONS:
+        return operator, [_compared(entity, condition)]
+    if operator in _FUNCTIONS:
+        return operator, [_sought(entity, condition)]
+    message = f"{operator!r} is not a filter operator; use one of {', '.join(WORDS)}"
+    raise InvalidQueryError(message, field=condition.field)
+
+
+def _members(condition: Filter) -> list[Any]:
+    """The values of an `in`."""
+    given = condition.value
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        message = f"{condition.field}: in takes a list of values, not {given!r}"
+        raise InvalidQueryError(message, field=condition.field)
+    members = list(given)
+    if not 1 <= len(members) <= MAX_MEMBERS:
+        message = f"{condition.field}: in has {len(members)} values; it takes 1 to {MAX_MEMBERS}"
+        raise InvalidQueryError(message, field=condition.field)
+    return members
+
+
+def _exists(condition: Filter) -> bool:
+    if not isinstance(condition.value, bool):
+        message = f"{condition.field}: exists is {condition.value!r}; it must be True or False"
+        raise InvalidQueryError(message, field=condition.field)
+    return condition.value
 
 
 def _compared(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any]:
@@ -169,5 +257,5 @@ def _sought(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any]:
         raise InvalidQueryError(f"{field} is a time; use a comparison", field=field)
     value = entity.encode_field(field, condition.value)
     if operator == "begins_with" and not {"S", "B"}.issuperset(value):
-        raise InvalidQueryError(f"{field}: begins_with takes a text or bytes", field=field)
+        raise InvalidQueryError(f"{field}: prefix takes a text or bytes", field=field)
     return value

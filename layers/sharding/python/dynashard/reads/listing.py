@@ -1,7 +1,7 @@
 """Listing the items of a logical partition, over the table or an index, in the order asked for."""
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dynashard.codec import item_size
 from dynashard.entity import Entity, EntityDefinition, Undecodable, definition
-from dynashard.errors import InvalidCursorError, InvalidQueryError, ThrottledError
+from dynashard.errors import InvalidCursorError, InvalidQueryError, QueryTooWideError, ThrottledError
 from dynashard.reads.allowance import UNBOUNDED, current_allowance
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
 from dynashard.reads.cursor import CursorCodec
@@ -73,7 +73,12 @@ class Listing(Generic[E]):
         positions: States = None
         dedup, fences = asked.dedup, None
         if cursor is not None:
-            recent, known, *states = self._cursors.read(cursor, fingerprint)
+            try:
+                recent, known, *states = self._cursors.read(cursor, fingerprint)
+            except InvalidCursorError:
+                if query.former is None:
+                    raise
+                return self.page(query.former, cursor, revision_as=revision_as)
             positions = [decode_positions(*each) for each in zip(states, query.partitions, strict=True)]
             # An ordered listing is at one sort key in all partitions.
             fences = known and Fences.unpack(known, positions[0].open[0][0].sort)
@@ -126,20 +131,31 @@ class Listing(Generic[E]):
 
         return Scan(stream)
 
-    def count(self, query: Query) -> Counted:
-        """Count the items; raises as `scan`. Cost: what reading them costs."""
-        parts: Iterator[tuple[list[Any], Sequence[Undecodable]]]
+    def count(self, query: Query, *, up_to: int | None = None) -> Counted:
+        """Count the items, or at least `up_to` of them; `Collection.count` has bounds and costs. Raises as `scan`."""
+        parts: Generator[tuple[list[Any], Sequence[Undecodable]]]
+        if up_to is not None and (isinstance(up_to, bool) or not isinstance(up_to, int) or up_to < 1):
+            raise InvalidQueryError(f"up_to is {up_to!r}; it must be a number from 1 on", field="up_to")
         if query.distinct is not None:
             parts = ((page.items, page.undecodable) for page in self.pages(replace(query, limit=MAX_LIMIT)))
         else:
-            parts = self._scanned(query, "count", _COUNTERS)
+            workers = _COUNTERS if up_to is None else min(_COUNTERS, 1 + up_to // MAX_LIMIT)
+            parts = self._scanned(query, "count", workers)
         total, undecodable = 0, list[Undecodable]()
-        for items, left_out in parts:
-            total += len(items)
-            undecodable += left_out
+        with closing(parts):
+            try:
+                for items, left_out in parts:
+                    total += len(items)
+                    undecodable += left_out
+                    if up_to is not None and total > up_to:
+                        return Counted(up_to, undecodable, exact=False)
+            except QueryTooWideError:
+                if up_to is None or not total:
+                    raise
+                return Counted(total, undecodable, exact=False)
         return Counted(total, undecodable)
 
-    def _scanned(self, query: Query, verb: str, workers: int) -> Iterator[tuple[list[Any], Sequence[Undecodable]]]:
+    def _scanned(self, query: Query, verb: str, workers: int) -> Generator[tuple[list[Any], Sequence[Undecodable]]]:
         """Read all items, a Query's worth at a time, with those that are left out."""
         judge = self._judge(query)
         for each, asked in self._each(query, verb):

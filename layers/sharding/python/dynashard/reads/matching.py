@@ -87,6 +87,7 @@ _OPERATORS: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], 
     "<=": _compared(operator.le),
     ">": _compared(operator.gt),
     ">=": _compared(operator.ge),
+    "in": lambda stored, values: any(_equal(stored, each) for each in values["L"]),
     "begins_with": _begins_with,
     "contains": _contains,
 }

@@ -68,14 +68,16 @@ class Query(Struct, frozen=True, dict=True):
         prefix: only sort keys that begin with this text. Not together with `start` or `end`.
         start: only sort keys from this one on.
         end: only sort keys before this one.
-        filters: conditions on fields, all of which must hold: values by field, as in `{"department": "legal"}`, or a
-            sequence of `Filter`, also as tuples. They save answers, not read units. They are kept as `Filter`.
+        filters: conditions on fields, all of which must hold: by field, a value or operators, as in `{"department":
+            "legal", "created_at": {"gte": since}}`; or a sequence of `Filter`, also as tuples. They save answers, not
+            read units; `Collection.list` makes ranges of those on the first sort field. They are kept as `Filter`.
         fields: return these fields only, as mappings instead of entities. Saves answers, not read units.
         consistent: see every write acknowledged before. Not for indexes.
         budget: bound on the work of one call; when it is used up, the page is short.
         distinct: a field of the sort key; of the items with one value of it, only the first in order is returned. For
             ordered listings of items with copies, see docs/listing.md.
         strict: raise `UndecodableItemError` instead of leaving out a stored item that does not fit its entity.
+        former: the same query as earlier releases wrote it, whose cursors are accepted.
 
     Raises:
         InvalidQueryError: with the argument at fault in `field`.
@@ -97,6 +99,7 @@ class Query(Struct, frozen=True, dict=True):
     budget: Budget = Budget()
     distinct: str | None = None
     strict: bool = False
+    former: "Query | None" = None
 
     def __post_init__(self) -> None:
         # What is not a partition is refused first.

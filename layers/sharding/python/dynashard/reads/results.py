@@ -9,14 +9,19 @@ T = TypeVar("T")
 
 
 class Counted(int):
-    """How many items there are. `undecodable` are stored items that were left out, as in a page."""
+    """How many items there are. `undecodable` are stored items that were left out, as in a page.
+
+    If it is not `exact`, there are at least so many: counting ended at the bound of the call.
+    """
 
     undecodable: Sequence[Undecodable]
+    exact: bool
 
-    def __new__(cls, number: int, undecodable: Sequence[Undecodable] = ()) -> Self:
+    def __new__(cls, number: int, undecodable: Sequence[Undecodable] = (), *, exact: bool = True) -> Self:
         """Return the number with the items that it leaves out."""
         counted = super().__new__(cls, number)
         counted.undecodable = undecodable
+        counted.exact = exact
         return counted
 
 

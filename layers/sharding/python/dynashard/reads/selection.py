@@ -11,8 +11,12 @@ from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.keys import KeyTemplate
 from dynashard.nearest import hint
+from dynashard.reads.bounds import Bounds
+from dynashard.reads.filters import filters_of, is_operators
 from dynashard.reads.first_fields import text_of_first_fields
+from dynashard.reads.key_ranges import RANGES, key_range
 from dynashard.reads.query import Order, Query, QueryArguments
+from dynashard.schema import MAX_SORT_KEY_BYTES
 
 OPTIONS: Final = frozenset({*QueryArguments.__annotations__, "reverse"})
 """The arguments of listings that are not fields."""
@@ -26,24 +30,32 @@ def index_of(
     *,
     indexes: Mapping[str, IndexDefinition] | None = None,
     filters: Collection[str] = (),
+    ranged: Collection[str] = (),
 ) -> str | None:
     """Return the index that fields select; None for the table.
 
     The table comes first. An index is selected if it is the only one that takes all fields, or, if the table's
-    partition is not named, the only one whose partition is.
+    partition is not named, the only one whose partition is. A listing that reads a range of its sort keys for a field
+    with an operator comes before one that only filters by it.
 
     Args:
         entity: the compiled declaration.
         names: the fields that are named.
         indexes: the indexes that may be selected; all but read replicas if None.
         filters: the fields that may filter any listing.
+        ranged: the fields that are named with an operator that a range of keys can stand for.
     """
     given = set(names)
-    if _takes(entity, given, filters):
-        return None
     if indexes is None:
         indexes = listed_indexes(entity)
-    fitting = [name for name, index in indexes.items() if _takes(index, given, filters)]
+    if ranged:
+        listings: list[Listed] = [entity, *indexes.values()]
+        reading = [each for each in listings if _takes(each, given, filters, ranged, reads=True)]
+        if reading and (reading[0] is entity or len(reading) == 1):
+            return next((name for name, index in indexes.items() if index is reading[0]), None)
+    if _takes(entity, given, filters, ranged):
+        return None
+    fitting = [name for name, index in indexes.items() if _takes(index, given, filters, ranged)]
     if len(fitting) == 1:
         return fitting[0]
     if given.issuperset(entity.partition.fields):
@@ -87,23 +99,25 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
     for name, value in arguments.items():
         (options if name in OPTIONS else fields)[name] = value
     _reverse(options)
-    for name in fields:
+    operators = {name: fields.pop(name) for name in [*fields] if is_operators(fields[name])}
+    for name in (*fields, *operators):
         if name not in entity.model.model_fields:
             near = hint(name, (*OPTIONS, *_OTHERS, *entity.model.model_fields))
             raise InvalidQueryError(
                 f"{name} is neither an argument of listings nor a field of {entity.name}{near}", field=name
             )
     if isinstance(partition, Sequence) and not isinstance(partition, str | bytes):
-        return Query(entity, [_merged(each, fields) for each in partition], **options)
+        return Query(entity, [_merged(each, fields) for each in partition], **_filtered(options, operators))
     given = _merged(partition, fields) if isinstance(partition, Mapping) else fields
     index = options.get("index")
     if partition is not None and not isinstance(partition, Mapping):
         given = {**given, _open_field(entity, index, partition, given): partition}
     if index is None:
-        index = options["index"] = index_of(entity, given)
+        ranged = [each.field for each in filters_of(operators) if each.operator in RANGES]
+        index = options["index"] = index_of(entity, given, ranged=ranged)
     elif index not in listed_indexes(entity):
         # The query's own check has the error.
-        return Query(entity, given, **options)
+        return Query(entity, given, **_filtered(options, operators))
     listed: Listed = entity if index is None else entity.indexes[index]
     own = {name: value for name, value in given.items() if name in listed.partition.fields}
     sort = {name: value for name, value in given.items() if name not in own}
@@ -112,13 +126,65 @@ def query_of(entity: EntityDefinition[Any], partition: Any, arguments: Mapping[s
     if chosen and (clash := [name for name in ("prefix", "start", "end") if options.get(name) is not None]):
         message = f"{next(iter(sort))} already selects the beginning of sort keys; leave out {clash[0]}"
         raise InvalidQueryError(message, field=clash[0])
-    return Query(entity, own, **{**options, **chosen})
+    asked = _filtered({**options, **chosen}, operators)
+    kept = narrowed(entity, listed, sort, asked)
+    if kept is asked:
+        return Query(entity, own, **asked)
+    return Query(entity, own, **kept, former=Query(entity, own, **asked))
 
 
-def _takes(listed: Listed, given: set[str], filters: Collection[str]) -> bool:
+def narrowed(
+    entity: EntityDefinition[Any], listed: Listed, sort: Mapping[str, Any], options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a listing's arguments with ranges of sort keys in place of those of its filters that they can stand for.
+
+    Returns `options` themselves if there is nothing to replace. Cost: none.
+
+    Args:
+        entity: the compiled declaration.
+        listed: the table's entity, or the index that is listed.
+        sort: the values of the first sort fields, which `options` have as a prefix.
+        options: the arguments of `Query` after the partition.
+    """
+    conditions = filters_of(options.get("filters", ()))
+    texts = [options.get(name) for name in ("prefix", "start", "end")]
+    if not any(each.operator in RANGES for each in conditions) or not all(
+        text is None or (isinstance(text, str) and text) for text in texts
+    ):
+        return options
+    prefix, start, end = texts
+    found = key_range(entity, listed.sort, sort, conditions)
+    if found.bounds == Bounds() or (prefix is not None and (start is not None or end is not None)):
+        return options
+    both = Bounds.of(prefix=prefix, start=start, end=end).within(found.bounds)
+    # The next text after another is that text and a NUL. The start of a range is inclusive, its end exclusive.
+    first = f"{both.low}\0" if both.low is not None and both.low_open else both.low
+    last = f"{both.high}\0" if both.high is not None and not both.high_open else both.high
+    if any(len(text.encode()) > MAX_SORT_KEY_BYTES for text in (first, last) if text is not None):
+        return options
+    if first is not None and last is not None and first > last:
+        # Nothing lies in between.
+        last = first
+    return {**options, "prefix": None, "start": first, "end": last, "filters": found.rest}
+
+
+def _filtered(options: dict[str, Any], operators: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with the conditions that were given as fields among the filters."""
+    if not operators:
+        return options
+    return {**options, "filters": (*filters_of(options.get("filters", ())), *filters_of(operators))}
+
+
+def _takes(
+    listed: Listed, given: set[str], filters: Collection[str], ranged: Collection[str] = (), *, reads: bool = False
+) -> bool:
+    """Whether a listing takes all fields; with `reads`, only if it reads a range of keys for one of the `ranged`."""
     partition = set(listed.partition.fields)
     rest = given - partition - set(filters)
-    return partition <= given and rest == set(listed.sort.first_fields[: len(rest)])
+    if not partition <= given or rest != set(listed.sort.first_fields[: len(rest)]):
+        return False
+    following = listed.sort.fields[len(rest) :][:1]
+    return set(ranged) <= {*following, *filters} and (not reads or not set(ranged).isdisjoint(following))
 
 
 def _reverse(options: dict[str, Any]) -> None:

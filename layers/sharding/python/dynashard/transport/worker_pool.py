@@ -7,8 +7,8 @@ from contextvars import copy_context
 from typing import TypeVar
 
 from dynashard.transport.forks import own_lock
-from dynashard.transport.interface import Call
 
+Work = TypeVar("Work")
 Outcome = TypeVar("Outcome")
 
 
@@ -24,7 +24,7 @@ class WorkerPool:
         self._pool: ThreadPoolExecutor | None = None
         self._lock = own_lock(self)
 
-    def run(self, send: Callable[[Call], Outcome], calls: Sequence[Call], concurrency: int) -> list[Outcome]:
+    def run(self, send: Callable[[Work], Outcome], calls: Sequence[Work], concurrency: int) -> list[Outcome]:
         """Send every call, in the context of the calling thread with its meters and deadline.
 
         At most `concurrency` are under way at a time, the calling thread's included. Returns the answers in the order

@@ -4,6 +4,7 @@
 
     document     the whole: paths, tags, security
     resources    the operations of an entity
+    many         what concerns many items: operators of filters, counts, batches
     declared     what else a domain declares: families, edges, roll-ups, reads of its own
     schemas      JSON Schemas of items, pages and patches
     parts        what all of these are made of: answers, parameters, headers

@@ -8,6 +8,7 @@ from dynashard_serving.api import VERSION
 from dynashard_serving.api.listings import FamilyResource
 from dynashard_serving.api.openapi.declared import described, family_listing
 from dynashard_serving.api.openapi.examples import Examples
+from dynashard_serving.api.openapi.many import shared_operators
 from dynashard_serving.api.openapi.parts import REFUSALS, Operation, Schema, plural, problem, sentence
 from dynashard_serving.api.openapi.resources import paths_of
 from dynashard_serving.api.openapi.schemas import schemas_of
@@ -51,6 +52,7 @@ def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, An
     for served in entities:
         copied = any(copies.of is served.entity for copies in domain.declarations.copies)
         paths |= paths_of(Resource(served), examples, recorded=recorded, copied=copied)
+    parameters = shared_operators(paths)
     for family in families:
         paths[family.root] = {"get": family_listing(family)}
     for each in others:
@@ -64,6 +66,7 @@ def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, An
         "paths": paths,
         "components": {
             "schemas": schemas,
+            "parameters": parameters,
             "responses": {status: problem(status) for status in REFUSALS},
             "securitySchemes": {
                 "bearer": {

@@ -5,12 +5,13 @@ from copy import deepcopy
 from typing import Any, Final
 
 from dynashard.entity import WriteGuarantee
-from dynashard_serving.api.body import MERGE_PATCH
+from dynashard_serving.api.body import JSON_PATCH, MERGE_PATCH
 from dynashard_serving.api.copy_wait import MOST_SECONDS
 from dynashard_serving.api.deferred_writes import PREFERENCE, WRITES, transacted
 from dynashard_serving.api.headers import HANDLING, MINIMAL, RETURN
 from dynashard_serving.api.item_reads import INCLUDE
 from dynashard_serving.api.openapi.examples import Examples
+from dynashard_serving.api.openapi.many import batch_operation, count_operation, operator_parameters
 from dynashard_serving.api.openapi.parts import (
     CONSISTENT,
     ETAG,
@@ -41,6 +42,7 @@ from dynashard_serving.api.openapi.schemas import refused_by_address, refused_by
 from dynashard_serving.api.queued_creates import MOST_ITEMS
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import JSON
+from dynashard_serving.exposure import COUNT_PARAMETERS
 from dynashard_serving.operation_records import Operation as Record
 from dynashard_serving.operations.served import Served
 
@@ -60,6 +62,10 @@ def paths_of(resource: Resource, examples: Examples, *, recorded: bool, copied: 
     of_all = {"list": ("get", _list), "create": ("post", _create)}
     of_one = {"get": ("get", _read), "put": ("put", _put), "update": ("patch", _patch), "delete": ("delete", _delete)}
     found: dict[str, Any] = {}
+    if served.serves("count"):
+        found[resource.counts] = {"get": count_operation(served, _choosing(served, examples))}
+    if served.serves("batch"):
+        found[resource.batches] = {"post": batch_operation(served, examples)}
     for path, operations in ((resource.root, of_all), (resource.template, of_one)):
         methods = {
             method: _with_preferences(served, name, describe(served, examples), recorded=recorded, copied=copied)
@@ -192,10 +198,14 @@ def _put(served: Served, examples: Examples) -> Operation:
 
 def _patch(served: Served, examples: Examples) -> Operation:
     answers = {"200": _answer(served, "Changed.")}
-    text = "Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default."
+    text = (
+        "Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or "
+        "does the operations that it lists (JSON Patch, RFC 6902)."
+    )
     described = _operation(served, "patch", (f"Change {one(served.entity)}", text), answers, _CHANGES)
     described["parameters"] = [IF_MATCH, IF_NONE_MATCH]
     described["requestBody"] = _body(examples, f"{served.entity.__name__}Patch", MERGE_PATCH, JSON)
+    described["requestBody"]["content"][JSON_PATCH] = {"schema": ref("JsonPatch"), "example": []}
     return described
 
 
@@ -220,8 +230,22 @@ def _list(served: Served, examples: Examples) -> Operation:
     if served.indexes:
         text += f" An index lists them by other fields: {_by_index(served)}."
     described = _operation(served, "list", (f"List {nouns}", text), {"200": page(f"{name}Page")})
-    described["parameters"] = [*_listing_parameters(served), *_field_parameters(served, examples)]
+    described["parameters"] = [*_listing_parameters(served), *_fields_chosen(served, examples)]
     return described
+
+
+def _choosing(served: Served, examples: Examples) -> list[Schema]:
+    """The parameters of a count: those of a listing that choose items."""
+    taken = [each for each in _listing_parameters(served) if each["name"] in COUNT_PARAMETERS]
+    return [*taken, *_fields_chosen(served, examples)]
+
+
+def _fields_chosen(served: Served, examples: Examples) -> list[Schema]:
+    """The parameters that are fields, plain ones first."""
+    return [
+        *_field_parameters(served, examples),
+        *operator_parameters(served, lambda name: _query_schema(served, name, examples)),
+    ]
 
 
 def _by_index(served: Served) -> str:

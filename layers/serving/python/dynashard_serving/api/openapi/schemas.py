@@ -8,6 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from dynashard.entity import EntityDefinition
 from dynashard_serving.api.listings import FamilyResource
+from dynashard_serving.api.openapi.many import schemas_of_many
 from dynashard_serving.api.openapi.parts import REF, Schema, page_of, ref
 from dynashard_serving.documents import REVISION, TENANT
 from dynashard_serving.exposure import TYPE
@@ -103,7 +104,7 @@ def _of_entity(served: Served, given: Schema, shown: Schema) -> dict[str, Schema
         schemas[f"{name}Patch"] = _patch(_without(given, served.address))
     if served.exposed.queued:
         schemas["Accepted"] = ACCEPTED
-    return schemas
+    return schemas | schemas_of_many(served, schemas)
 
 
 def _any_of(family: FamilyResource, schemas: dict[str, Schema]) -> Schema:
