@@ -124,6 +124,7 @@ class Access(Struct, frozen=True, kw_only=True):
         any_owner: what callers need whom the owner rule does not limit.
         policy: decides what the other rules cannot express. It must be pure: it is called for the stored item, for the
             one that would replace it, and for each item of a page.
+        policy_scopes: the scopes that the policy looks for, so that they are known.
     """
 
     read: Requirement | None = None
@@ -135,6 +136,7 @@ class Access(Struct, frozen=True, kw_only=True):
     index: str | None = None
     any_owner: Requirement | None = None
     policy: Policy | None = None
+    policy_scopes: tuple[str, ...] = ()
 
     def requirement(self, right: str) -> Requirement | None:
         """Return what a right requires; None if nobody has it."""
@@ -157,7 +159,7 @@ class Access(Struct, frozen=True, kw_only=True):
     @property
     def scopes(self) -> Sequence[str]:
         """Every scope that the rules name."""
-        every = (self.read, self.write, *self.operations.values(), self.any_owner)
+        every = (self.read, self.write, *self.operations.values(), self.any_owner, self.policy_scopes)
         return list(dict.fromkeys(each for one in every for each in scopes_of(one)))
 
 

@@ -21,6 +21,7 @@ from dynashard.topology import family_of
 from dynashard_patterns.copies import MaterializedCopies
 from dynashard_patterns.edges import Edges
 from dynashard_patterns.rollups import RollUps
+from dynashard_serving.access import Access
 from dynashard_serving.declare import (
     Endpoint,
     Exposed,
@@ -65,6 +66,17 @@ class Declarations:
     copies: tuple[MaterializedCopies[Any, Any], ...] = ()
     roll_ups: tuple[RollUps[Any], ...] = ()
     edges: tuple[Edges[Any], ...] = ()
+
+    @property
+    def rules(self) -> Iterator[tuple[str, Access | None]]:
+        """Who may do what at each path of its own. A listing of several entities has the rules of all of them."""
+        yield from ((one.path, one.access) for one in self.entities if one.operations)
+        yield from ((one.path, one.access) for one in self.served if not isinstance(one, FamilyListing))
+
+    @property
+    def scopes(self) -> Sequence[str]:
+        """Every scope that a rule names, in alphabetical order."""
+        return sorted({scope for _, rules in self.rules if rules is not None for scope in rules.scopes})
 
     @property
     def paths(self) -> Iterator[tuple[str, Root]]:

@@ -184,5 +184,10 @@ class Exposed(Struct, frozen=True):
 
 def _texts_of(known: EntityDefinition[Any]) -> Sequence[str]:
     """Return the fields that hold text, so that they can name an owner."""
-    fields = {name: field.annotation for name, field in known.model.model_fields.items()}
-    return [n for n, kind in fields.items() if n not in known.attachments and str in (kind, *get_args(kind))]
+    fields = known.model.model_fields.items()
+    return [name for name, each in fields if name not in known.attachments and _holds_text(each.annotation)]
+
+
+def _holds_text(annotation: Any) -> bool:
+    """Return whether a field's type is text, whatever constrains it, or text among others, such as null."""
+    return annotation is str or any(map(_holds_text, get_args(annotation)))

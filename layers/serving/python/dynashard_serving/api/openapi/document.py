@@ -76,6 +76,7 @@ def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, An
                     "scheme": "bearer",
                     "bearerFormat": "JWT",
                     "description": "A token of the configured issuer. Locally, `POST /local/tokens` gives one.",
+                    "x-scopes": list(domain.declarations.scopes),
                 }
             },
         },

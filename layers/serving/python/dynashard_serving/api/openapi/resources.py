@@ -39,6 +39,7 @@ from dynashard_serving.api.openapi.parts import (
     several,
 )
 from dynashard_serving.api.openapi.schemas import refused_by_address, refused_by_keys, text_without
+from dynashard_serving.api.openapi.security import secured
 from dynashard_serving.api.queued_creates import MOST_ITEMS
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import JSON
@@ -68,7 +69,11 @@ def paths_of(resource: Resource, examples: Examples, *, recorded: bool, copied: 
         found[resource.batches] = {"post": batch_operation(served, examples)}
     for path, operations in ((resource.root, of_all), (resource.template, of_one)):
         methods = {
-            method: _with_preferences(served, name, describe(served, examples), recorded=recorded, copied=copied)
+            method: secured(
+                _with_preferences(served, name, describe(served, examples), recorded=recorded, copied=copied),
+                served.exposed.access,
+                name,
+            )
             for name, (method, describe) in operations.items()
             if name in served.exposed.operations
         }
