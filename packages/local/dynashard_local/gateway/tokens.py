@@ -67,7 +67,7 @@ class Issuer:
     def issue(
         self, claims: Mapping[str, Any], *, subject: str = "local", lifetime_seconds: int = LIFETIME_SECONDS
     ) -> str:
-        """Return a bearer token with these claims. `iss`, `aud`, `sub`, `scope`, `iat`, `nbf` and `exp` are set if not given."""
+        """Return a bearer token with these claims. Standard ones are set if they are not given, and `scope` too."""
         now = int(self.clock())
         scopes = {} if SCOPE in claims else {SCOPE: " ".join(self.scopes())}
         standard = {
