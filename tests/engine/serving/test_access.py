@@ -201,20 +201,13 @@ def test_counts_and_batches_allow_what_their_parts_need(world: World, resource: 
             continue
         for who, scopes in chain.from_iterable(combinations_of(resource, right) for right in rights):
             prepared(world, resource, "get")
-            members: Mapping[str, Any] = {
-                "count": {"partition": resource.partition},
-                "batch_get": {"keys": [resource.keys]},
-                "batch_write": {
-                    "put": [resource.item],
-                    "delete": [missing(resource)],
-                },
-            }[operation]
+            members = several(resource)[operation]
 
             answer = invoked(world, resource.path, operation, members, (who, scopes))
 
-            told = json.dumps(answer)
+            text = json.dumps(answer)
             if not may(resource, rights[0], who, scopes):
-                assert HIDDEN not in told, (resource.path, operation, who, scopes, answer)
+                assert HIDDEN not in text, (resource.path, operation, who, scopes, answer)
             if any(resource.needs[right] not in scopes for right in rights):
                 assert answer["error"]["code"] == "insufficient_scope", (operation, who, scopes, answer)
             elif operation == "count" and answer["ok"]:
@@ -224,6 +217,15 @@ def test_counts_and_batches_allow_what_their_parts_need(world: World, resource: 
             elif operation == "batch_write":
                 put = answer["result"]["put"][0]
                 assert put["ok"] is may(resource, "put", who, scopes), (who, scopes, answer)
+
+
+def several(resource: Resource) -> Mapping[str, Mapping[str, Any]]:
+    """Return the members of a request about several items, by its operation."""
+    return {
+        "count": {"partition": resource.partition},
+        "batch_get": {"keys": [resource.keys]},
+        "batch_write": {"put": [resource.item], "delete": [missing(resource)]},
+    }
 
 
 def missing(resource: Resource) -> Mapping[str, Any]:

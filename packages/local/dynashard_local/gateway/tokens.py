@@ -69,7 +69,7 @@ class Issuer:
     ) -> str:
         """Return a bearer token with these claims. Standard ones are set if they are not given, and `scope` too."""
         now = int(self.clock())
-        scopes = {} if SCOPE in claims else {SCOPE: " ".join(self.scopes())}
+        scopes = {} if claims.keys() & {SCOPE, "scp"} else {SCOPE: " ".join(self.scopes())}
         standard = {
             "iss": self.issuer,
             "aud": self.audience,

@@ -11,7 +11,7 @@ from dynashard_serving.documents import REVISION, Document
 
 T = TypeVar("T")
 MISSING: Final = "No live item has this key."
-"""What callers are told about an item that they may not read, too."""
+"""The answer about an item that does not exist, or that its caller may not read."""
 
 
 class NotPermittedError(DynashardError):

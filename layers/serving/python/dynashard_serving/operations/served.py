@@ -102,7 +102,7 @@ class Served:
         return permit
 
     def require(self, operation: str) -> None:
-        """Refuse an operation that the entity is not served with, whoever asks.
+        """Refuse an operation that the entity is not served with at all.
 
         Raises:
             OperationError: it names those it is served with.
