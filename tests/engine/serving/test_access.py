@@ -331,4 +331,4 @@ def test_every_operation_of_direct_invocation_is_in_the_table(world: World) -> N
 
 
 def test_every_path_of_the_sample_domain_has_rules() -> None:
-    assert [path for path, rules in declared().declarations.rules if rules is None] == []
+    assert [each.path for each in declared().declarations.rules if each.access is None] == []

@@ -74,7 +74,7 @@ class Attempt:
         item: what is to be stored, its identifier included.
         seconds: the longest it can still take.
         check: raises an error if the create must not begin now. It is not called for a repeat.
-        subject: the caller whom the key belongs to; None for every caller of the tenant.
+        subject: the caller whom the key belongs to; None for one who may repeat the requests of all.
     """
 
     tenant: str
@@ -316,7 +316,8 @@ def _planned_fields(item: Entity) -> Document:
 
 
 def _refuse_reused(attempt: Attempt, kept: Wire) -> None:
-    others = _SUBJECT in kept and kept[_SUBJECT] != _subject(attempt).get(_SUBJECT)
+    mine = _subject(attempt).get(_SUBJECT)
+    others = mine is not None and kept.get(_SUBJECT, mine) != mine
     if others or (_BODY in kept and kept[_BODY] != {"S": _digest(attempt.body)}):
         raise IdempotencyKeyReusedError(
             "This idempotency key came with another request: use a new key.", field="idempotency_key"

@@ -186,8 +186,10 @@ def _created(served: Served, permit: Permit, document: Document, item: Entity) -
 
 
 def _bound(served: Served, request: Create) -> str | None:
-    """Return the subject whom an idempotency key belongs to; None if it belongs to every caller of the tenant."""
-    return None if served.exposed.access is None or request.caller is None else request.caller.subject
+    """Return the subject whom an idempotency key belongs to; None if rules limit nobody, or not this caller."""
+    if served.exposed.access is None or request.caller is None or request.caller.trusted:
+        return None
+    return request.caller.subject or ""
 
 
 def _tries(read: Callable[[], Any]) -> Iterator[Any]:
