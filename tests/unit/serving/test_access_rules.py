@@ -43,7 +43,7 @@ def caller(*scopes: str, **claims: Any) -> Caller:
         (Access(read=""), "the scope ''"),
         (Access(read='a"b'), "write one without blanks and quotes"),
         (Access(read=()), "empty tuple"),
-        (Access(read=["a"]), "a tuple of them"),
+        (Access(read=["a"]), "a tuple of them"),  # type: ignore[arg-type]
         (Access(read="a", operations={"remove": "a"}), "operations names 'remove'"),
         (Access(read="a", operations={"delete": 7}), r"operations\['delete'\] is 7"),  # type: ignore[dict-item]
         (Access(read="a", owner="{nobody}"), "owner names 'nobody'"),
@@ -51,13 +51,13 @@ def caller(*scopes: str, **claims: Any) -> Caller:
         (Access(read="a", owner="owner"), "one field in braces"),
         (Access(read="a", owner="{owner}{id}"), "one field in braces"),
         (Access(read="a", owner="{owner}", identity="sub"), "one claim in braces"),
-        (Access(read="a", owner="{owner}", owned="write"), "owned is 'write'"),
+        (Access(read="a", owner="{owner}", owned="write"), "owned is 'write'"),  # type: ignore[arg-type]
         (Access(read="a", owner="{owner}", owned=("writes",)), "owned names 'writes'"),
         (Access(read="a", any_owner="b"), "write owner= too"),
         (Access(read="a", owner="{owner}", index="by_nobody"), "index is 'by_nobody'"),
         (Access(read="a", owner="{id}", index="by_owner"), "index is 'by_owner'"),
         (Access(read="a", owner="{owner}", index="by_text"), "has the sort key {text}"),
-        (Access(read="a", policy="function"), "write a function"),
+        (Access(read="a", policy="function"), "write a function"),  # type: ignore[arg-type]
     ],
 )
 def test_a_wrong_declaration_is_refused_with_the_entitys_name(access: Any, problem: str) -> None:
