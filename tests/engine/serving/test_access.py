@@ -234,6 +234,48 @@ def missing(resource: Resource) -> Mapping[str, Any]:
     return resource.keys if last == "path" else {**resource.keys, last: f"{resource.item[last]}0"}
 
 
+@pytest.mark.parametrize("row", rows(), ids=named)
+def test_each_request_of_a_batch_is_judged_as_if_it_had_been_sent_alone(
+    world: World, row: tuple[Resource, str]
+) -> None:
+    resource, right = row
+    if right == "list":
+        return
+    for who, scopes in combinations_of(resource, right):
+        before = prepared(world, resource, right)
+        requests = [{"operation": right, **members_of(resource, right)}]
+
+        over_http = world.rest.who(who, *scopes).post(f"/v1/{resource.path}/batch", {"requests": requests})
+        [found] = over_http.json["outcomes"]
+
+        code = None if found["ok"] else found["error"]["code"]
+        judge(resource, right, (who, scopes), (code, json.dumps(found)))
+        if code is not None and right != "get":
+            assert world.stored(TENANT, resource.path, {"key": resource.keys}) == before
+        prepared(world, resource, right)
+        [same] = invoked(world, resource.path, "batch", {"requests": requests}, (who, scopes))["result"]
+        assert (same["ok"], same.get("error")) == (found["ok"], found.get("error"))
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.path)
+def test_counts_over_rest_count_what_a_listing_shows(world: World, resource: Resource) -> None:
+    prepared(world, resource, "get")
+    for who, scopes in combinations_of(resource, "list"):
+        answer = _sent_count(world, resource, who, scopes)
+
+        if resource.needs["list"] not in scopes:
+            assert answer.code == "insufficient_scope"
+        elif answer.status == 200:
+            assert bool(answer.json["count"]) is may(resource, "list", who, scopes), (who, scopes, answer.json)
+        else:
+            assert answer.code == "forbidden"
+
+
+def _sent_count(world: World, resource: Resource, who: str, scopes: tuple[str, ...]) -> Answer:
+    caller = world.rest.who(who, *scopes)
+    return caller.get(f"/v1/{resource.path}/count", query={k: str(v) for k, v in resource.partition.items()})
+
+
 @pytest.mark.parametrize("read", OTHERS, ids=lambda read: f"{read.method} {read.route}")
 def test_edges_roll_ups_families_and_reads_allow_what_the_table_allows(world: World, read: Read) -> None:
     rest = tuple(scope for scope in ALL_SCOPES.split() if scope not in (read.need, read.every))
@@ -308,7 +350,10 @@ def test_every_route_is_in_the_table(world: World) -> None:
         root = f"/v1/{resource.path}"
         one = "/".join([root, *(f"{{{name}}}" for name in SERVED[resource.path].address)])
         wanted |= {(METHODS[right][0], one if METHODS[right][1] else root) for right in resource.needs}
+        wanted.add(("GET", f"{root}/count"))
+        wanted.add(("POST", f"{root}/batch"))
     wanted |= {("GET", "/v1/operations"), ("GET", "/v1/operations/{id}")}
+    wanted |= {("GET", "/v1/operations/count"), ("POST", "/v1/operations/batch")}
     assert found == wanted, "say in access_table what a new route needs"
 
 
@@ -326,7 +371,8 @@ def test_every_operation_of_direct_invocation_is_in_the_table(world: World) -> N
     wanted = {(resource.path, right) for resource in RESOURCES for right in resource.needs}
     for operation, rights in MEANT.items():
         wanted |= {(r.path, operation) for r in RESOURCES if all(right in r.needs for right in rights)}
-    wanted |= {("operations", each) for each in ("list", "get", "count", "batch_get")}
+    wanted |= {(resource.path, "batch") for resource in RESOURCES}
+    wanted |= {("operations", each) for each in ("list", "get", "count", "batch_get", "batch")}
     assert found == wanted, "say in access_table what a new operation needs"
 
 

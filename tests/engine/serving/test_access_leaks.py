@@ -125,6 +125,16 @@ def test_who_may_write_and_not_read_gets_key_and_revision_alone(api: Caller, ada
     assert ada.get("/v1/users/u1").json["display_name"] == "Secret"
 
 
+@pytest.mark.parametrize("patch", [[{"op": "test", "path": "/display_name", "value": "Secret"}], []])
+def test_a_json_patch_is_no_way_to_read_for_who_may_only_write(api: Caller, ada: Caller, patch: list[Any]) -> None:
+    headers = {"content-type": "application/json-patch+json"}
+    writer = api.who("ada", "users:write")
+
+    assert writer.patch("/v1/users/u1", patch, headers=headers).code == "forbidden"
+    assert ada.patch("/v1/users/u1", patch, headers=headers).status == 200
+    assert api.who("bob", *WRITES).patch("/v1/users/u1", patch, headers=headers).code == "not_found"
+
+
 def test_a_listing_has_the_owners_items_alone_and_its_cursor_is_theirs(api: Caller) -> None:
     root = api.who("root", *WRITES, "users:all")
     for number in range(30):

@@ -15,7 +15,7 @@ from dynashard_serving.limits import WRITE_ATTEMPTS
 from dynashard_serving.operations.accepting import accept, item_of, refuse_untimely
 from dynashard_serving.operations.conditions import PreconditionFailedError
 from dynashard_serving.operations.item_reads import CollectionOf, shown
-from dynashard_serving.operations.merging import merged, refuse_put
+from dynashard_serving.operations.merging import merged, refuse_probe, refuse_put
 from dynashard_serving.operations.patching import attachments_read
 from dynashard_serving.operations.permits import Permit
 from dynashard_serving.operations.requests import Create, Delete, Put, Update
@@ -132,6 +132,7 @@ class ItemWrites:
         items, include = self._collection_of(served.entity), attachments_read(served, request.patch)
         handling = _of_what_was_read(request.handling)
         for current in _tries(lambda: permit.found(lambda: items.get(request.key, consistent=True, include=include))):
+            refuse_probe(permit, request, current)
             item = merged(served, request, current, self._clock())
             permit.require_new(item)
             try:

@@ -46,7 +46,7 @@ class Listings:
         return page_that_fits(items.list, options, partial(_parts, served.entity))
 
     def count(self, served: Served, choice: Choice, *, up_to: int | None = None) -> Counted:
-        """How many items there are that the caller may read; with `up_to`, that many if there are more, which is then not exact.
+        """How many items there are that the caller may read; with `up_to`, that many and not exact if there are more.
 
         Raises:
             NotPermittedError: the caller may count no items, or a policy would have to judge each of them.

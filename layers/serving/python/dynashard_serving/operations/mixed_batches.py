@@ -126,7 +126,9 @@ class MixedBatches:
                 create = Create(tenant, given["item"], None, key, batch.seconds, caller)
                 return self._writes.create(served, create).document
             case "put":
-                stored = self._writes.put(served, Put(tenant, given["item"], conditions=_conditions(given), caller=caller))
+                stored = self._writes.put(
+                    served, Put(tenant, given["item"], conditions=_conditions(given), caller=caller)
+                )
                 return {"item": stored.document, "created": stored.created}
             case "update":
                 update = Update(served.key(given["key"], tenant), given["patch"], _conditions(given), caller=caller)

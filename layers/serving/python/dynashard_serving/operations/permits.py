@@ -95,7 +95,7 @@ class Permit(Struct, frozen=True):
         """
         if not self.narrow or self.allows(item):
             return
-        if self.right != "get" and self._reading is not None and self._reading.allows(item):
+        if self.right != "get" and self.reads(item):
             raise self._refusal()
         raise NotFoundError(MISSING)
 
@@ -114,12 +114,16 @@ class Permit(Struct, frozen=True):
             self.require(item)
         return item
 
+    def reads(self, item: Any = None) -> bool:
+        """Return whether the caller may read an item; without one, whether they may read any."""
+        if self.rules is None:
+            return True
+        reading = self._reading
+        return reading is not None and (item is None or reading.allows(item))
+
     def shown(self, document: Document, item: Any, key_fields: Sequence[str]) -> Document:
         """Return the document that answers a write: only key and revision if the caller may not read the item."""
-        if self.rules is None:
-            return document
-        reading = self._reading
-        if reading is not None and (not reading.narrow or reading.allows(item)):
+        if self.reads(item):
             return document
         return {name: document[name] for name in (*key_fields, REVISION) if name in document}
 

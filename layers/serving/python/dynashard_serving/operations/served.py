@@ -31,8 +31,7 @@ NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "batch_write": ["put", "delete"],
     "batch": [],
 }
-"""The operations of `Exposed` that each operation needs, and to which a caller needs the right. Each part of a `batch` has its own.
-"""
+"""The operations of `Exposed` that each operation needs, and so its caller. Each part of a `batch` needs its own."""
 JUDGING: Final = frozenset({"create", "get", "put", "update", "delete", "list", "count", "batch_get"})
 """The operations that apply the rules about an item's owner. Others are refused to callers whom such a rule limits."""
 

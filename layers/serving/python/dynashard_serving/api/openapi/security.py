@@ -20,6 +20,12 @@ def secured(described: Operation, rules: Access | None, right: str) -> Operation
     return found
 
 
+def secured_batch(described: Operation, rules: Access | None) -> Operation:
+    """Return an operation that does several ones. A security requirement could not say that each needs its own."""
+    text = "" if rules is None else " Each request needs what it needs alone, and has its refusal as its outcome."
+    return {**described, "description": described["description"] + text}
+
+
 def secured_family(described: Operation, members: Iterable[Served]) -> Operation:
     """Return the listing of several entities with what its callers need: the right to list each of them."""
     rules = [each.exposed.access for each in members if each.exposed.access is not None]
