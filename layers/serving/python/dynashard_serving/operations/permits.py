@@ -177,6 +177,8 @@ def admitted(
         return FREE
     if caller is None:
         raise NotPermittedError(f"{name} has access rules, and the request does not say who sends it.")
+    if not rights:
+        raise NotPermittedError(f"{name} has access rules, and this operation names no right that it needs.")
     for right in rights:
         _require(rules.requirement(right), caller, f"{right} of {name}")
     limited = any(map(rules.limits, rights)) and not (rules.any_owner is not None and caller.meets(rules.any_owner))
