@@ -8,11 +8,13 @@ from urllib.parse import urlencode
 
 from dynashard_local.gateway.events import HttpRequest, Invocation, build_event, build_response
 from dynashard_serving.api.app import App
+from dynashard_serving.domain import declared
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 TENANT = "abc"
 
+ALL_SCOPES = " ".join(declared().declarations.scopes)
 Query = Mapping[str, str] | str
 
 
@@ -45,16 +47,26 @@ class Answer:
         return self.headers["etag"]
 
 
+def claims_of(tenant: str) -> dict[str, str]:
+    """Return the claims of a caller with every scope."""
+    return {"tenant_id": tenant, "sub": "tester", "scope": ALL_SCOPES}
+
+
 @dataclass(frozen=True)
 class Caller:
     """A caller with a verified token. `claims` are those that the authorizer passes on; None without a token."""
 
     app: App
-    claims: Mapping[str, Any] | None = field(default_factory=lambda: {"tenant_id": TENANT, "sub": "tester"})
+    claims: Mapping[str, Any] | None = field(default_factory=lambda: claims_of(TENANT))
 
     def of(self, tenant: str) -> "Caller":
         """Return a caller of another tenant."""
-        return Caller(self.app, {"tenant_id": tenant, "sub": "tester"})
+        return Caller(self.app, claims_of(tenant))
+
+    def who(self, subject: str, *scopes: str, **claims: Any) -> "Caller":
+        """Return another caller of the tenant, with these scopes alone."""
+        tenant = (self.claims or {})["tenant_id"]
+        return Caller(self.app, {"tenant_id": tenant, "sub": subject, "scope": " ".join(scopes), **claims})
 
     def event(
         self,

@@ -114,6 +114,7 @@ class ApiStack(FunctionStack):
             environment={
                 **serving_variables(settings, self.data, self.cursor_secret),
                 "TENANT_CLAIM": settings.auth.tenant_claim,
+                "SCOPE_CLAIM": settings.auth.scope_claim,
             },
             statements=self.data.allow_serving(self.cursor_secret, ITEM_ACTIONS),
             memory_mb=settings.api.memory_mb,

@@ -33,9 +33,9 @@ class Deployment:
     def of(cls, app: App, root: Path) -> Self:
         """Read the environment that the app's context asks for; its stacks are tagged with its name and checked.
 
-        The context is that of `cdk.json`, with `-c env=NAME` (default `dev`), `-c issuer=`, `-c audience=` and
-        `-c tenant_claim=` for a sign-in that is not in the file, and `-c assets=` for where the code comes from
-        (default `build`).
+        The context is that of `cdk.json`, with `-c env=NAME` (default `dev`), `-c issuer=`, `-c audience=`,
+        `-c tenant_claim=` and `-c scope_claim=` for a sign-in that is not in the file, and `-c assets=` for where the
+        code comes from (default `build`).
 
         Args:
             app: the app.
@@ -79,6 +79,7 @@ def settings_of(node: Node) -> Settings:
         issuer=_text(node, "issuer"),
         audience=_text(node, "audience"),
         tenant_claim=_text(node, "tenant_claim"),
+        scope_claim=_text(node, "scope_claim"),
     )
 
 

@@ -26,6 +26,10 @@ TENANT_ATTRIBUTE: Final = "tenant_id"
 """The custom attribute of a user of the pool, which its ID tokens carry as `custom:tenant_id`."""
 
 
+GROUPS_CLAIM: Final = "cognito:groups"
+"""The claim of a user's groups in ID tokens. A group that is named like a scope gives its members that scope."""
+
+
 class UserPoolSettings(Section):
     """A user pool of the backend's own; it has no settings yet."""
 
@@ -42,6 +46,11 @@ class UserPoolAuth(Section):
         """The verified claim that carries the caller's tenant."""
         return f"custom:{TENANT_ATTRIBUTE}"
 
+    @property
+    def scope_claim(self) -> str:
+        """The verified claim that lists the caller's scopes: ID tokens have the user's groups in it."""
+        return GROUPS_CLAIM
+
     @field_validator("tenant_pattern")
     @classmethod
     def _reads_alike_everywhere(cls, pattern: str) -> str:
@@ -57,6 +66,8 @@ class AuthSettings(Section):
     """Accepted values of the token's `aud` or `client_id`."""
     tenant_claim: str = Field(min_length=1)
     """The verified claim that carries the caller's tenant."""
+    scope_claim: str = Field(default="scope", min_length=1)
+    """The verified claim that lists the caller's scopes, such as `scope`, `scp` or `permissions`."""
     tenant_pattern: str = DEFAULT_PATTERN
     """Pattern of tenants: character classes and their lengths between `^` and `$`. Requests of others are refused."""
 

@@ -229,6 +229,7 @@ def load(
     issuer: str | None = None,
     audience: str | None = None,
     tenant_claim: str | None = None,
+    scope_claim: str | None = None,
 ) -> Settings:
     """Return the checked settings of the environment `-c env=NAME`, with a sign-in that replaces the stored one.
 
@@ -252,6 +253,7 @@ def load(
         "issuer": issuer,
         "audience": None if audience is None else [part.strip() for part in audience.split(",")],
         "tenant_claim": tenant_claim,
+        "scope_claim": scope_claim,
     }
     try:
         return Settings.model_validate({**_with_auth(raw, given), "name": name})

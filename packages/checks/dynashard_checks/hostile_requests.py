@@ -11,6 +11,9 @@ from string import ascii_letters
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from dynashard_serving.access import SCOPE
+from dynashard_serving.domain import declared
+
 TENANT: Final = "hostile"
 API: Final = "functions.api.handler"
 COMMANDS: Final = "functions.commands.handler"
@@ -59,7 +62,7 @@ def rest(
             "stage": "$default",
             "requestId": "hostile",
             "http": {"method": method, "path": path},
-            "authorizer": {"jwt": {"claims": {"tenant_id": TENANT}}},
+            "authorizer": {"jwt": {"claims": {"tenant_id": TENANT, SCOPE: " ".join(declared().declarations.scopes)}}},
         },
     }
 

@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Count articles
-         * @description Counts articles, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts articles, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `articles:read`.
          */
         get: operations["countArticle"];
         put?: never;
@@ -55,7 +55,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write articles in a batch
-         * @description Does up to 100 requests for articles, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for articles, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchArticle"];
         delete?: never;
@@ -73,13 +73,13 @@ export interface paths {
         };
         /**
          * List articles
-         * @description Lists the articles of one author and year, or of several. An index lists them by other fields: `by_date` by author, year, published_at, slug.
+         * @description Lists the articles of one author and year, or of several. An index lists them by other fields: `by_date` by author, year, published_at, slug. Needs the scope `articles:read`.
          */
         get: operations["listArticle"];
         put?: never;
         /**
          * Create an article
-         * @description Creates an article. An article of an author.
+         * @description Creates an article. An article of an author. Needs the scope `articles:write`. Only for items whose `author` names the caller, unless the token has `articles:all`.
          */
         post: operations["createArticle"];
         delete?: never;
@@ -107,25 +107,25 @@ export interface paths {
         };
         /**
          * Read an article
-         * @description Reads an article by its key.
+         * @description Reads an article by its key. Needs the scope `articles:read`.
          */
         get: operations["getArticle"];
         /**
          * Replace or create an article
-         * @description Replaces an article, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces an article, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `articles:write`. Only for items whose `author` names the caller, unless the token has `articles:all`.
          */
         put: operations["putArticle"];
         post?: never;
         /**
          * Delete an article
-         * @description Deletes an article.
+         * @description Deletes an article. Needs the scope `articles:write`. Only for items whose `author` names the caller, unless the token has `articles:all`.
          */
         delete: operations["deleteArticle"];
         options?: never;
         head?: never;
         /**
          * Change an article
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `articles:write`. Only for items whose `author` names the caller, unless the token has `articles:all`.
          */
         patch: operations["patchArticle"];
         trace?: never;
@@ -139,7 +139,7 @@ export interface paths {
         };
         /**
          * Count accesses
-         * @description Counts accesses, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts accesses, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `audit:read`.
          */
         get: operations["countAccess"];
         put?: never;
@@ -161,7 +161,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write accesses in a batch
-         * @description Does up to 100 requests for accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchAccess"];
         delete?: never;
@@ -179,13 +179,13 @@ export interface paths {
         };
         /**
          * List accesses
-         * @description Lists the accesses of one path, or of several.
+         * @description Lists the accesses of one path, or of several. Needs the scope `audit:read`.
          */
         get: operations["listAccess"];
         put?: never;
         /**
          * Create an access
-         * @description Creates an access. An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself.
+         * @description Creates an access. An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself. Needs the scope `audit:write`.
          */
         post: operations["createAccess"];
         delete?: never;
@@ -213,7 +213,7 @@ export interface paths {
         };
         /**
          * Read an access
-         * @description Reads an access by its key.
+         * @description Reads an access by its key. Needs the scope `audit:read`.
          */
         get: operations["getAccess"];
         put?: never;
@@ -233,7 +233,7 @@ export interface paths {
         };
         /**
          * Count ordered accesses
-         * @description Counts ordered accesses, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts ordered accesses, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `audit:read`.
          */
         get: operations["countOrderedAccess"];
         put?: never;
@@ -255,7 +255,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write ordered accesses in a batch
-         * @description Does up to 100 requests for ordered accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for ordered accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchOrderedAccess"];
         delete?: never;
@@ -273,13 +273,13 @@ export interface paths {
         };
         /**
          * List ordered accesses
-         * @description Lists the ordered accesses of one path, or of several.
+         * @description Lists the ordered accesses of one path, or of several. Needs the scope `audit:read`.
          */
         get: operations["listOrderedAccess"];
         put?: never;
         /**
          * Create an ordered access
-         * @description Creates an ordered access. An access whose time determines its shard, under a shard count that depends on that time.
+         * @description Creates an ordered access. An access whose time determines its shard, under a shard count that depends on that time. Needs the scope `audit:write`.
          */
         post: operations["createOrderedAccess"];
         delete?: never;
@@ -307,7 +307,7 @@ export interface paths {
         };
         /**
          * Read an ordered access
-         * @description Reads an ordered access by its key.
+         * @description Reads an ordered access by its key. Needs the scope `audit:read`.
          */
         get: operations["getOrderedAccess"];
         put?: never;
@@ -327,7 +327,7 @@ export interface paths {
         };
         /**
          * Count timed accesses
-         * @description Counts timed accesses, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts timed accesses, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `audit:read`.
          */
         get: operations["countTimedAccess"];
         put?: never;
@@ -349,7 +349,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write timed accesses in a batch
-         * @description Does up to 100 requests for timed accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for timed accesses, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchTimedAccess"];
         delete?: never;
@@ -367,13 +367,13 @@ export interface paths {
         };
         /**
          * List timed accesses
-         * @description Lists the timed accesses of one path, or of several.
+         * @description Lists the timed accesses of one path, or of several. Needs the scope `audit:read`.
          */
         get: operations["listTimedAccess"];
         put?: never;
         /**
          * Create a timed access
-         * @description Creates a timed access. An access in the published layout of ten calculated shards. Its path and time determine the shard.
+         * @description Creates a timed access. An access in the published layout of ten calculated shards. Its path and time determine the shard. Needs the scope `audit:write`.
          */
         post: operations["createTimedAccess"];
         delete?: never;
@@ -399,7 +399,7 @@ export interface paths {
         };
         /**
          * Read a timed access
-         * @description Reads a timed access by its key.
+         * @description Reads a timed access by its key. Needs the scope `audit:read`.
          */
         get: operations["getTimedAccess"];
         put?: never;
@@ -419,7 +419,7 @@ export interface paths {
         };
         /**
          * Count contact methods
-         * @description Counts contact methods, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts contact methods, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `contacts:read`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         get: operations["countContactMethod"];
         put?: never;
@@ -441,7 +441,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write contact methods in a batch
-         * @description Does up to 100 requests for contact methods, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for contact methods, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchContactMethod"];
         delete?: never;
@@ -459,13 +459,13 @@ export interface paths {
         };
         /**
          * List contact methods
-         * @description Lists the contact methods of one user_id, or of several.
+         * @description Lists the contact methods of one user_id, or of several. Needs the scope `contacts:read`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         get: operations["listContactMethod"];
         put?: never;
         /**
          * Create a contact method
-         * @description Creates a contact method. An address at which a user is notified.
+         * @description Creates a contact method. An address at which a user is notified. Needs the scope `contacts:write`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         post: operations["createContactMethod"];
         delete?: never;
@@ -491,25 +491,25 @@ export interface paths {
         };
         /**
          * Read a contact method
-         * @description Reads a contact method by its key.
+         * @description Reads a contact method by its key. Needs the scope `contacts:read`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         get: operations["getContactMethod"];
         /**
          * Replace or create a contact method
-         * @description Replaces a contact method, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces a contact method, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `contacts:write`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         put: operations["putContactMethod"];
         post?: never;
         /**
          * Delete a contact method
-         * @description Deletes a contact method.
+         * @description Deletes a contact method. Needs the scope `contacts:write`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         delete: operations["deleteContactMethod"];
         options?: never;
         head?: never;
         /**
          * Change a contact method
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `contacts:write`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         patch: operations["patchContactMethod"];
         trace?: never;
@@ -523,7 +523,7 @@ export interface paths {
         };
         /**
          * Count notification rules
-         * @description Counts notification rules, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts notification rules, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `contacts:read`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         get: operations["countNotificationRule"];
         put?: never;
@@ -545,7 +545,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write notification rules in a batch
-         * @description Does up to 100 requests for notification rules, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for notification rules, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchNotificationRule"];
         delete?: never;
@@ -563,13 +563,13 @@ export interface paths {
         };
         /**
          * List notification rules
-         * @description Lists the notification rules of one user_id, or of several.
+         * @description Lists the notification rules of one user_id, or of several. Needs the scope `contacts:read`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         get: operations["listNotificationRule"];
         put?: never;
         /**
          * Create a notification rule
-         * @description Creates a notification rule. A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
+         * @description Creates a notification rule. A rule: use a contact method some minutes after an incident began, if the incident is severe enough. Needs the scope `contacts:write`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         post: operations["createNotificationRule"];
         delete?: never;
@@ -595,25 +595,25 @@ export interface paths {
         };
         /**
          * Read a notification rule
-         * @description Reads a notification rule by its key.
+         * @description Reads a notification rule by its key. Needs the scope `contacts:read`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         get: operations["getNotificationRule"];
         /**
          * Replace or create a notification rule
-         * @description Replaces a notification rule, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces a notification rule, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `contacts:write`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         put: operations["putNotificationRule"];
         post?: never;
         /**
          * Delete a notification rule
-         * @description Deletes a notification rule.
+         * @description Deletes a notification rule. Needs the scope `contacts:write`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         delete: operations["deleteNotificationRule"];
         options?: never;
         head?: never;
         /**
          * Change a notification rule
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `contacts:write`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         patch: operations["patchNotificationRule"];
         trace?: never;
@@ -627,7 +627,7 @@ export interface paths {
         };
         /**
          * Count incidents
-         * @description Counts incidents, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts incidents, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `incidents:read`.
          */
         get: operations["countIncident"];
         put?: never;
@@ -649,7 +649,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write incidents in a batch
-         * @description Does up to 100 requests for incidents, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for incidents, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchIncident"];
         delete?: never;
@@ -667,13 +667,13 @@ export interface paths {
         };
         /**
          * List incidents
-         * @description Lists the tenant's incidents. An index lists them by other fields: `by_state` by state, id.
+         * @description Lists the tenant's incidents. An index lists them by other fields: `by_state` by state, id. Needs the scope `incidents:read`.
          */
         get: operations["listIncident"];
         put?: never;
         /**
          * Create an incident
-         * @description Creates an incident. An incident and its participants.
+         * @description Creates an incident. An incident and its participants. Needs the scope `incidents:write`.
          */
         post: operations["createIncident"];
         delete?: never;
@@ -694,25 +694,25 @@ export interface paths {
         };
         /**
          * Read an incident
-         * @description Reads an incident by its key.
+         * @description Reads an incident by its key. Needs the scope `incidents:read`.
          */
         get: operations["getIncident"];
         /**
          * Replace or create an incident
-         * @description Replaces an incident, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces an incident, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `incidents:write`.
          */
         put: operations["putIncident"];
         post?: never;
         /**
          * Delete an incident
-         * @description Deletes an incident.
+         * @description Deletes an incident. Needs the scope `incidents:delete` or the claim `cognito:groups` with `admins`.
          */
         delete: operations["deleteIncident"];
         options?: never;
         head?: never;
         /**
          * Change an incident
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `incidents:write`.
          */
         patch: operations["patchIncident"];
         trace?: never;
@@ -726,7 +726,7 @@ export interface paths {
         };
         /**
          * Count notifications
-         * @description Counts notifications, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts notifications, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `notifications:read`. A policy of the domain decides about each item.
          */
         get: operations["countNotification"];
         put?: never;
@@ -748,7 +748,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write notifications in a batch
-         * @description Does up to 100 requests for notifications, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for notifications, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchNotification"];
         delete?: never;
@@ -766,13 +766,13 @@ export interface paths {
         };
         /**
          * List notifications
-         * @description Lists the tenant's notifications. An index lists them by other fields: `by_user` by user_id, id.
+         * @description Lists the tenant's notifications. An index lists them by other fields: `by_user` by user_id, id. Needs the scope `notifications:read`. A policy of the domain decides about each item.
          */
         get: operations["listNotification"];
         put?: never;
         /**
          * Create a notification
-         * @description Creates a notification. A message that was sent to a user.
+         * @description Creates a notification. A message that was sent to a user. Needs the scope `notifications:write`. A policy of the domain decides about each item.
          */
         post: operations["createNotification"];
         delete?: never;
@@ -793,25 +793,25 @@ export interface paths {
         };
         /**
          * Read a notification
-         * @description Reads a notification by its key.
+         * @description Reads a notification by its key. Needs the scope `notifications:read`. A policy of the domain decides about each item.
          */
         get: operations["getNotification"];
         /**
          * Replace or create a notification
-         * @description Replaces a notification, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces a notification, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `notifications:write`. A policy of the domain decides about each item.
          */
         put: operations["putNotification"];
         post?: never;
         /**
          * Delete a notification
-         * @description Deletes a notification.
+         * @description Deletes a notification. Needs the scope `notifications:write`. A policy of the domain decides about each item.
          */
         delete: operations["deleteNotification"];
         options?: never;
         head?: never;
         /**
          * Change a notification
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `notifications:write`. A policy of the domain decides about each item.
          */
         patch: operations["patchNotification"];
         trace?: never;
@@ -825,7 +825,7 @@ export interface paths {
         };
         /**
          * Count participations
-         * @description Counts participations, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts participations, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `incidents:read`.
          */
         get: operations["countParticipation"];
         put?: never;
@@ -847,7 +847,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write participations in a batch
-         * @description Does up to 100 requests for participations, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for participations, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchParticipation"];
         delete?: never;
@@ -865,7 +865,7 @@ export interface paths {
         };
         /**
          * List participations
-         * @description Lists the participations of one incident_id, or of several. An index lists them by other fields: `by_participant` by participant, state, since, incident_id.
+         * @description Lists the participations of one incident_id, or of several. An index lists them by other fields: `by_participant` by participant, state, since, incident_id. Needs the scope `incidents:read`.
          */
         get: operations["listParticipation"];
         put?: never;
@@ -890,7 +890,7 @@ export interface paths {
         };
         /**
          * Read a participation
-         * @description Reads a participation by its key.
+         * @description Reads a participation by its key. Needs the scope `incidents:read`.
          */
         get: operations["getParticipation"];
         put?: never;
@@ -910,7 +910,7 @@ export interface paths {
         };
         /**
          * Count pings
-         * @description Counts pings, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts pings, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `pings:read`.
          */
         get: operations["countPing"];
         put?: never;
@@ -932,7 +932,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write pings in a batch
-         * @description Does up to 100 requests for pings, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for pings, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchPing"];
         delete?: never;
@@ -950,13 +950,13 @@ export interface paths {
         };
         /**
          * List pings
-         * @description Lists the pings of one series and episode and at, or of several. An index lists them by other fields: `by_time` by at.
+         * @description Lists the pings of one series and episode and at, or of several. An index lists them by other fields: `by_time` by at. Needs the scope `pings:read`.
          */
         get: operations["listPing"];
         put?: never;
         /**
          * Create a ping
-         * @description Creates a ping. A minute of playback, reported by a player. Takes one item, or a list of at most 500. They are stored soon after.
+         * @description Creates a ping. A minute of playback, reported by a player. Takes one item, or a list of at most 500. They are stored soon after. Needs the scope `pings:write`.
          */
         post: operations["createPing"];
         delete?: never;
@@ -995,25 +995,25 @@ export interface paths {
         };
         /**
          * Read a ping
-         * @description Reads a ping by its key.
+         * @description Reads a ping by its key. Needs the scope `pings:read`.
          */
         get: operations["getPing"];
         /**
          * Replace or create a ping
-         * @description Replaces a ping, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces a ping, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `pings:write`.
          */
         put: operations["putPing"];
         post?: never;
         /**
          * Delete a ping
-         * @description Deletes a ping.
+         * @description Deletes a ping. Needs the scope `pings:write`.
          */
         delete: operations["deletePing"];
         options?: never;
         head?: never;
         /**
          * Change a ping
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `pings:write`.
          */
         patch: operations["patchPing"];
         trace?: never;
@@ -1027,7 +1027,7 @@ export interface paths {
         };
         /**
          * Count licensors
-         * @description Counts licensors, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts licensors, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `revenue:read`.
          */
         get: operations["countLicensor"];
         put?: never;
@@ -1049,7 +1049,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write licensors in a batch
-         * @description Does up to 100 requests for licensors, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for licensors, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchLicensor"];
         delete?: never;
@@ -1067,13 +1067,13 @@ export interface paths {
         };
         /**
          * List licensors
-         * @description Lists the tenant's licensors.
+         * @description Lists the tenant's licensors. Needs the scope `revenue:read`.
          */
         get: operations["listLicensor"];
         put?: never;
         /**
          * Create a licensor
-         * @description Creates a licensor. A licensor, who gets a part of the revenue of their series.
+         * @description Creates a licensor. A licensor, who gets a part of the revenue of their series. Needs the scope `revenue:write`.
          */
         post: operations["createLicensor"];
         delete?: never;
@@ -1094,25 +1094,25 @@ export interface paths {
         };
         /**
          * Read a licensor
-         * @description Reads a licensor by its key.
+         * @description Reads a licensor by its key. Needs the scope `revenue:read`.
          */
         get: operations["getLicensor"];
         /**
          * Replace or create a licensor
-         * @description Replaces a licensor, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces a licensor, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `revenue:write`.
          */
         put: operations["putLicensor"];
         post?: never;
         /**
          * Delete a licensor
-         * @description Deletes a licensor.
+         * @description Deletes a licensor. Needs the scope `revenue:write`.
          */
         delete: operations["deleteLicensor"];
         options?: never;
         head?: never;
         /**
          * Change a licensor
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `revenue:write`.
          */
         patch: operations["patchLicensor"];
         trace?: never;
@@ -1126,7 +1126,7 @@ export interface paths {
         };
         /**
          * Count licences
-         * @description Counts licences, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts licences, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `revenue:read`.
          */
         get: operations["countLicence"];
         put?: never;
@@ -1148,7 +1148,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write licences in a batch
-         * @description Does up to 100 requests for licences, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for licences, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchLicence"];
         delete?: never;
@@ -1166,13 +1166,13 @@ export interface paths {
         };
         /**
          * List licences
-         * @description Lists the tenant's licences.
+         * @description Lists the tenant's licences. Needs the scope `revenue:read`.
          */
         get: operations["listLicence"];
         put?: never;
         /**
          * Create a licence
-         * @description Creates a licence. The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
+         * @description Creates a licence. The parts of a series that a licensor owns. Of two licensors with one part each, each gets half. Needs the scope `revenue:write`.
          */
         post: operations["createLicence"];
         delete?: never;
@@ -1201,25 +1201,25 @@ export interface paths {
         };
         /**
          * Read a licence
-         * @description Reads a licence by its key.
+         * @description Reads a licence by its key. Needs the scope `revenue:read`.
          */
         get: operations["getLicence"];
         /**
          * Replace or create a licence
-         * @description Replaces a licence, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces a licence, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `revenue:write`.
          */
         put: operations["putLicence"];
         post?: never;
         /**
          * Delete a licence
-         * @description Deletes a licence.
+         * @description Deletes a licence. Needs the scope `revenue:write`.
          */
         delete: operations["deleteLicence"];
         options?: never;
         head?: never;
         /**
          * Change a licence
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `revenue:write`.
          */
         patch: operations["patchLicence"];
         trace?: never;
@@ -1233,7 +1233,7 @@ export interface paths {
         };
         /**
          * Count teams
-         * @description Counts teams, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts teams, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `on-call:read`.
          */
         get: operations["countTeam"];
         put?: never;
@@ -1255,7 +1255,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write teams in a batch
-         * @description Does up to 100 requests for teams, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for teams, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchTeam"];
         delete?: never;
@@ -1273,13 +1273,13 @@ export interface paths {
         };
         /**
          * List teams
-         * @description Lists the tenant's teams.
+         * @description Lists the tenant's teams. Needs the scope `on-call:read`.
          */
         get: operations["listTeam"];
         put?: never;
         /**
          * Create a team
-         * @description Creates a team. A team of users who take turns on call.
+         * @description Creates a team. A team of users who take turns on call. Needs the scope `on-call:write`.
          */
         post: operations["createTeam"];
         delete?: never;
@@ -1300,25 +1300,25 @@ export interface paths {
         };
         /**
          * Read a team
-         * @description Reads a team by its key.
+         * @description Reads a team by its key. Needs the scope `on-call:read`.
          */
         get: operations["getTeam"];
         /**
          * Replace or create a team
-         * @description Replaces a team, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces a team, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `on-call:write`.
          */
         put: operations["putTeam"];
         post?: never;
         /**
          * Delete a team
-         * @description Deletes a team.
+         * @description Deletes a team. Needs the scope `on-call:write`.
          */
         delete: operations["deleteTeam"];
         options?: never;
         head?: never;
         /**
          * Change a team
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `on-call:write`.
          */
         patch: operations["patchTeam"];
         trace?: never;
@@ -1332,7 +1332,7 @@ export interface paths {
         };
         /**
          * Count schedules
-         * @description Counts schedules, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts schedules, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `on-call:read`.
          */
         get: operations["countSchedule"];
         put?: never;
@@ -1354,7 +1354,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write schedules in a batch
-         * @description Does up to 100 requests for schedules, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for schedules, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchSchedule"];
         delete?: never;
@@ -1372,13 +1372,13 @@ export interface paths {
         };
         /**
          * List schedules
-         * @description Lists the tenant's schedules.
+         * @description Lists the tenant's schedules. Needs the scope `on-call:read`.
          */
         get: operations["listSchedule"];
         put?: never;
         /**
          * Create a schedule
-         * @description Creates a schedule. A schedule of a team. Its shifts and overrides define who is on call.
+         * @description Creates a schedule. A schedule of a team. Its shifts and overrides define who is on call. Needs the scope `on-call:write`.
          */
         post: operations["createSchedule"];
         delete?: never;
@@ -1404,25 +1404,25 @@ export interface paths {
         };
         /**
          * Read a schedule
-         * @description Reads a schedule by its key.
+         * @description Reads a schedule by its key. Needs the scope `on-call:read`.
          */
         get: operations["getSchedule"];
         /**
          * Replace or create a schedule
-         * @description Replaces a schedule, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces a schedule, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `on-call:write`.
          */
         put: operations["putSchedule"];
         post?: never;
         /**
          * Delete a schedule
-         * @description Deletes a schedule.
+         * @description Deletes a schedule. Needs the scope `on-call:write`.
          */
         delete: operations["deleteSchedule"];
         options?: never;
         head?: never;
         /**
          * Change a schedule
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `on-call:write`.
          */
         patch: operations["patchSchedule"];
         trace?: never;
@@ -1436,7 +1436,7 @@ export interface paths {
         };
         /**
          * Count shifts
-         * @description Counts shifts, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts shifts, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `on-call:read`.
          */
         get: operations["countShift"];
         put?: never;
@@ -1458,7 +1458,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write shifts in a batch
-         * @description Does up to 100 requests for shifts, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for shifts, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchShift"];
         delete?: never;
@@ -1476,13 +1476,13 @@ export interface paths {
         };
         /**
          * List shifts
-         * @description Lists the tenant's shifts. An index lists them by other fields: `by_user` by user_id, starts_at.
+         * @description Lists the tenant's shifts. An index lists them by other fields: `by_user` by user_id, starts_at. Needs the scope `on-call:read`.
          */
         get: operations["listShift"];
         put?: never;
         /**
          * Create a shift
-         * @description Creates a shift. A planned turn on call.
+         * @description Creates a shift. A planned turn on call. Needs the scope `on-call:write`.
          */
         post: operations["createShift"];
         delete?: never;
@@ -1513,25 +1513,25 @@ export interface paths {
         };
         /**
          * Read a shift
-         * @description Reads a shift by its key.
+         * @description Reads a shift by its key. Needs the scope `on-call:read`.
          */
         get: operations["getShift"];
         /**
          * Replace or create a shift
-         * @description Replaces a shift, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces a shift, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `on-call:write`.
          */
         put: operations["putShift"];
         post?: never;
         /**
          * Delete a shift
-         * @description Deletes a shift.
+         * @description Deletes a shift. Needs the scope `on-call:write`.
          */
         delete: operations["deleteShift"];
         options?: never;
         head?: never;
         /**
          * Change a shift
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `on-call:write`.
          */
         patch: operations["patchShift"];
         trace?: never;
@@ -1545,7 +1545,7 @@ export interface paths {
         };
         /**
          * Count overrides
-         * @description Counts overrides, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts overrides, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `on-call:read`.
          */
         get: operations["countOverride"];
         put?: never;
@@ -1567,7 +1567,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write overrides in a batch
-         * @description Does up to 100 requests for overrides, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for overrides, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchOverride"];
         delete?: never;
@@ -1585,13 +1585,13 @@ export interface paths {
         };
         /**
          * List overrides
-         * @description Lists the tenant's overrides. An index lists them by other fields: `by_user` by user_id, starts_at.
+         * @description Lists the tenant's overrides. An index lists them by other fields: `by_user` by user_id, starts_at. Needs the scope `on-call:read`.
          */
         get: operations["listOverride"];
         put?: never;
         /**
          * Create an override
-         * @description Creates an override. A turn that replaces the planned ones, when another user stands in.
+         * @description Creates an override. A turn that replaces the planned ones, when another user stands in. Needs the scope `on-call:write`.
          */
         post: operations["createOverride"];
         delete?: never;
@@ -1622,25 +1622,25 @@ export interface paths {
         };
         /**
          * Read an override
-         * @description Reads an override by its key.
+         * @description Reads an override by its key. Needs the scope `on-call:read`.
          */
         get: operations["getOverride"];
         /**
          * Replace or create an override
-         * @description Replaces an override, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces an override, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `on-call:write`.
          */
         put: operations["putOverride"];
         post?: never;
         /**
          * Delete an override
-         * @description Deletes an override.
+         * @description Deletes an override. Needs the scope `on-call:write`.
          */
         delete: operations["deleteOverride"];
         options?: never;
         head?: never;
         /**
          * Change an override
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `on-call:write`.
          */
         patch: operations["patchOverride"];
         trace?: never;
@@ -1654,7 +1654,7 @@ export interface paths {
         };
         /**
          * Count users
-         * @description Counts users, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts users, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `users:read`. Only for items whose `manager_id` names the caller, unless the token has `users:all`.
          */
         get: operations["countUser"];
         put?: never;
@@ -1676,7 +1676,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write users in a batch
-         * @description Does up to 100 requests for users, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for users, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchUser"];
         delete?: never;
@@ -1694,13 +1694,13 @@ export interface paths {
         };
         /**
          * List users
-         * @description Lists the tenant's users. An index lists them by other fields: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id.
+         * @description Lists the tenant's users. An index lists them by other fields: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id. Needs the scope `users:read`. Only for items whose `manager_id` names the caller, unless the token has `users:all`.
          */
         get: operations["listUser"];
         put?: never;
         /**
          * Create a user
-         * @description Creates a user. A user of a tenant.
+         * @description Creates a user. A user of a tenant. Needs the scope `users:write`. Only for items whose `manager_id` names the caller, unless the token has `users:all`.
          */
         post: operations["createUser"];
         delete?: never;
@@ -1724,25 +1724,25 @@ export interface paths {
         };
         /**
          * Read a user
-         * @description Reads a user by its key.
+         * @description Reads a user by its key. Needs the scope `users:read`. Only for items whose `manager_id` names the caller, unless the token has `users:all`.
          */
         get: operations["getUser"];
         /**
          * Replace or create a user
-         * @description Replaces a user, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         * @description Replaces a user, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `users:write`. Only for items whose `manager_id` names the caller, unless the token has `users:all`.
          */
         put: operations["putUser"];
         post?: never;
         /**
          * Delete a user
-         * @description Deletes a user.
+         * @description Deletes a user. Needs the scope `users:write`. Only for items whose `manager_id` names the caller, unless the token has `users:all`.
          */
         delete: operations["deleteUser"];
         options?: never;
         head?: never;
         /**
          * Change a user
-         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902).
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `users:write`. Only for items whose `manager_id` names the caller, unless the token has `users:all`.
          */
         patch: operations["patchUser"];
         trace?: never;
@@ -1756,7 +1756,7 @@ export interface paths {
         };
         /**
          * Count operations
-         * @description Counts operations, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all.
+         * @description Counts operations, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. A policy of the domain decides about each item.
          */
         get: operations["countOperation"];
         put?: never;
@@ -1778,7 +1778,7 @@ export interface paths {
         put?: never;
         /**
          * Read and write operations in a batch
-         * @description Does up to 100 requests for operations, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place.
+         * @description Does up to 100 requests for operations, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
          */
         post: operations["batchOperation"];
         delete?: never;
@@ -1796,7 +1796,7 @@ export interface paths {
         };
         /**
          * List operations
-         * @description Lists the tenant's operations.
+         * @description Lists the tenant's operations. A policy of the domain decides about each item.
          */
         get: operations["listOperation"];
         put?: never;
@@ -1819,7 +1819,7 @@ export interface paths {
         };
         /**
          * Read an operation
-         * @description Reads an operation by its key.
+         * @description Reads an operation by its key. A policy of the domain decides about each item.
          */
         get: operations["getOperation"];
         put?: never;
@@ -1839,7 +1839,7 @@ export interface paths {
         };
         /**
          * List contact methods and notification rules together
-         * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each.
+         * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each. Needs the right to list each kind, and lists only what the caller may read.
          */
         get: operations["listContacts"];
         put?: never;
@@ -1859,7 +1859,7 @@ export interface paths {
         };
         /**
          * List shifts, overrides, schedules and teams together
-         * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each.
+         * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each. Needs the right to list each kind, and lists only what the caller may read.
          */
         get: operations["listOnCall"];
         put?: never;
@@ -1879,13 +1879,13 @@ export interface paths {
         };
         /**
          * List followed nodes or followers
-         * @description Lists the nodes that a node follows, or those that follow it.
+         * @description Lists the nodes that a node follows, or those that follow it. Needs the scope `follows:read`.
          */
         get: operations["listFollow"];
         put?: never;
         /**
          * Follow a node
-         * @description Makes one node follow another. A repeat has no effect.
+         * @description Makes one node follow another. A repeat has no effect. Needs the scope `follows:write`. Only for items whose `node` names the caller, unless the token has `follows:all`.
          */
         post: operations["addFollow"];
         delete?: never;
@@ -1903,7 +1903,7 @@ export interface paths {
         };
         /**
          * Count followed nodes and followers
-         * @description Counts the nodes that a node follows, and those that follow it.
+         * @description Counts the nodes that a node follows, and those that follow it. Needs the scope `follows:read`.
          */
         get: operations["countFollow"];
         put?: never;
@@ -1934,14 +1934,14 @@ export interface paths {
         };
         /**
          * Read an edge
-         * @description Reads the edge from one node to another. 404 if there is none.
+         * @description Reads the edge from one node to another. 404 if there is none. Needs the scope `follows:read`.
          */
         get: operations["getFollow"];
         put?: never;
         post?: never;
         /**
          * Unfollow a node
-         * @description Makes one node no longer follow another.
+         * @description Makes one node no longer follow another. Needs the scope `follows:write`. Only for items whose `node` names the caller, unless the token has `follows:all`.
          */
         delete: operations["deleteFollow"];
         options?: never;
@@ -1958,7 +1958,7 @@ export interface paths {
         };
         /**
          * List roll-ups of pings
-         * @description Lists how much was watched of an episode or a series, span by span.
+         * @description Lists how much was watched of an episode or a series, span by span. Needs the scope `pings:read`.
          */
         get: operations["listPlays"];
         put?: never;
@@ -1978,7 +1978,7 @@ export interface paths {
         };
         /**
          * Divide a month's revenue between licensors
-         * @description Divides an amount between licensors, by the seconds that were watched of their series in a month.
+         * @description Divides an amount between licensors, by the seconds that were watched of their series in a month. Needs the scope `revenue:read`.
          */
         get: operations["getRevenue"];
         put?: never;
@@ -3693,6 +3693,7 @@ export interface components {
          * @description The record of an asynchronous write and its outcome.
          *
          *     `status` is the status that the same request would have got at once. `problem` is its problem document if it failed.
+         *     `subject` is who sent the request, if what it writes has access rules. Only they may read the record.
          */
         Operation: {
             /** Tenant Id */
@@ -3710,6 +3711,11 @@ export interface components {
              * @default null
              */
             request: string | null;
+            /**
+             * Subject
+             * @default null
+             */
+            subject: string | null;
             /**
              * Status
              * @default null
@@ -3796,6 +3802,11 @@ export interface components {
              * @default null
              */
             request?: string | null;
+            /**
+             * Subject
+             * @default null
+             */
+            subject?: string | null;
             /**
              * Status
              * @default null
@@ -5430,9 +5441,11 @@ export interface components {
                 "application/json": components["schemas"]["GatewayRefusal"];
             };
         };
-        /** @description The token names no tenant. */
+        /** @description The token names no tenant, or its scopes and claims do not allow this. */
         403: {
             headers: {
+                /** @description The missing scope, if `code` is insufficient_scope (RFC 6750). */
+                "WWW-Authenticate"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -14867,7 +14880,7 @@ export interface operations {
                 to?: string;
                 /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, state, method, target, request, status, problem, created_at, updated_at, expires_at. */
+                /** @description Only these fields, separated by commas: tenant_id, id, state, method, target, request, subject, status, problem, created_at, updated_at, expires_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
@@ -14921,7 +14934,7 @@ export interface operations {
     getOperation: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, id, state, method, target, request, status, problem, created_at, updated_at, expires_at. */
+                /** @description Only these fields, separated by commas: tenant_id, id, state, method, target, request, subject, status, problem, created_at, updated_at, expires_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;

@@ -8,6 +8,7 @@ from dynashard_checks.preflight.command import preflight
 from dynashard_checks.verify_aws.command import verify_aws
 from dynashard_lab.plan.command import plan
 from dynashard_lab.simulate.command import simulate
+from dynashard_tools.access.command import access
 from dynashard_tools.account.command import account
 from dynashard_tools.app import new_app
 from dynashard_tools.backfills.index import index
@@ -56,6 +57,7 @@ app.command(no_args_is_help=True)(delete)
 app.command()(load)
 app.command(no_args_is_help=True)(plan)
 app.command(no_args_is_help=True)(preflight)
+app.command()(access)
 app.command()(topology)
 app.command()(hot)
 app.command()(logs)

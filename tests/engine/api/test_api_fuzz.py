@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dynashard.transport import Transport
 from dynashard_serving.api.app import App
-from tests.api_caller import TENANT, a_user
+from tests.api_caller import ALL_SCOPES, TENANT, a_user
 from tests.depth import examples
 from tests.engine.api.api_on_engine import caller_on, idempotency_table
 from tests.engine.raw_dynamodb import RawDynamoDB
@@ -120,7 +120,7 @@ def _event(
             "stage": "$default",
             "requestId": "fuzz",
             "http": {"method": method, "path": path},
-            "authorizer": {"jwt": {"claims": {"tenant_id": tenant}}},
+            "authorizer": {"jwt": {"claims": {"tenant_id": tenant, "scope": ALL_SCOPES}}},
         },
     }
 

@@ -13,6 +13,7 @@ from dynashard.errors import NotFoundError
 from dynashard.reads import allowing
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_serving.access import Caller
 from dynashard_serving.api.copy_wait import MOST_SECONDS, CopyWait
 from dynashard_serving.api.request import ApiRequest
 from tests.engine.api.api_on_engine import KEYS, caller_on
@@ -54,7 +55,7 @@ class World:
 
 
 def incoming(prefer: str) -> ApiRequest:
-    return ApiRequest("GET", "/v1/things/i1", (), {"prefer": prefer}, b"", "abc")
+    return ApiRequest("GET", "/v1/things/i1", (), {"prefer": prefer}, b"", "abc", Caller("abc"))
 
 
 @pytest.fixture

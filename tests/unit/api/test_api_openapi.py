@@ -85,7 +85,30 @@ def test_every_operation_except_health_requires_a_token(document: dict[str, Any]
     }
 
     assert document["security"] == [{"bearer": []}]
-    assert [place for place, operation in operations.items() if "security" in operation] == [("/v1/health", "get")]
+    assert [place for place, operation in operations.items() if operation.get("security") == []] == [
+        ("/v1/health", "get")
+    ]
+
+
+def test_an_operation_names_the_scopes_that_its_callers_need(document: dict[str, Any]) -> None:
+    paths = document["paths"]
+
+    assert paths["/v1/users"]["get"]["security"] == [{"bearer": ["users:read"]}]
+    assert paths["/v1/incidents/{id}"]["delete"]["security"] == [{"bearer": ["incidents:delete"]}]
+    assert paths["/v1/on-call"]["get"]["security"] == [{"bearer": ["on-call:read"]}]
+    assert paths["/v1/follows"]["post"]["security"] == [{"bearer": ["follows:write"]}]
+    assert "security" not in paths["/v1/operations"]["get"]
+    assert "Only for items whose `manager_id` names the caller" in paths["/v1/users/{id}"]["get"]["description"]
+    known = document["components"]["securitySchemes"]["bearer"]["x-scopes"]
+    every = {
+        scope
+        for methods in paths.values()
+        for each in methods.values()
+        if isinstance(each, dict)
+        for one in each.get("security", ())
+        for scope in one["bearer"]
+    }
+    assert every < set(known)
 
 
 def test_a_listing_documents_all_of_its_parameters(document: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import pytest
 from dynashard import errors
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard_serving.api.problems import HTTP_CODES, ProblemError, problem_of
+from dynashard_serving.operations.permits import InsufficientScopeError, NotPermittedError
 
 pytestmark = pytest.mark.unit
 
@@ -33,6 +34,19 @@ def test_every_code_of_the_layer_has_a_line_in_the_documentation() -> None:
 
 def test_every_code_of_http_has_a_line_in_the_documentation() -> None:
     assert _documented("Of HTTP") == HTTP_CODES
+
+
+def test_every_code_of_access_rules_has_a_line_in_the_documentation() -> None:
+    assert _documented("Of access rules") == {
+        error.code: error.status for error in (NotPermittedError, InsufficientScopeError)
+    }
+
+
+def test_a_missing_scope_is_named_in_the_challenge() -> None:
+    refusal, headers = problem_of(InsufficientScopeError("list of a needs the scope a or b.", ["a", "b"]))
+
+    assert headers == {"WWW-Authenticate": 'Bearer error="insufficient_scope", scope="a"'}
+    assert (refusal.status, refusal.details) == (403, {"scopes": ["a", "b"]})
 
 
 def test_a_problem_has_the_members_of_its_rfc() -> None:

@@ -14,7 +14,7 @@ from dynashard.transport import Call, Wire
 from dynashard.transport.interface import Resend
 from dynashard_serving.api.app import build_app
 from dynashard_serving.api.settings import Settings
-from tests.api_caller import Caller
+from tests.api_caller import Caller, claims_of
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +47,7 @@ class Unreachable(OneByOne):
 
 def caller_in(environment: str = "dev", claims: Mapping[str, Any] | None = None) -> Caller:
     settings = settings_in(environment)
-    return Caller(build_app(settings, Unreachable()), claims if claims is not None else {"tenant_id": "abc"})
+    return Caller(build_app(settings, Unreachable()), claims if claims is not None else claims_of("abc"))
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def key() -> rsa.RSAPrivateKey:
 
 
 def issuer_at(key: rsa.RSAPrivateKey, now: float) -> Issuer:
-    return Issuer(key, ISSUER, "dynashard", clock=lambda: now)
+    return Issuer(key, ISSUER, "dynashard", clock=lambda: now, scopes=lambda: ["things:read", "things:write"])
 
 
 def test_an_issued_token_is_valid_with_its_claims(key: rsa.RSAPrivateKey) -> None:
@@ -38,7 +38,17 @@ def test_an_issued_token_is_valid_with_its_claims(key: rsa.RSAPrivateKey) -> Non
         "iat": NOW,
         "nbf": NOW,
         "exp": NOW + 3600,
+        "scope": "things:read things:write",
     }
+
+
+def test_a_token_has_other_scopes_if_its_claims_say_so(key: rsa.RSAPrivateKey) -> None:
+    issuer = issuer_at(key, NOW)
+
+    few, listed = (issuer.verify(issuer.issue(each), ["dynashard"]) for each in ({"scope": ""}, {"scp": ["a"]}))
+
+    assert few["scope"] == ""
+    assert "scope" not in listed
 
 
 def test_the_word_bearer_may_be_left_out(key: rsa.RSAPrivateKey) -> None:

@@ -11,10 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import DeclarationError
+from dynashard_serving.access import ANYONE, Access, Caller, Claim, check_access
+from dynashard_serving.documents import TENANT
 from dynashard_serving.exposure import OPERATIONS, READS, TYPE, Exposed, Window
 
 if TYPE_CHECKING:
@@ -22,12 +25,18 @@ if TYPE_CHECKING:
     from dynashard_patterns.edges import Edges
     from dynashard_patterns.rollups import RollUps
 
+EDGE_RIGHTS: Final = ("list", "create", "get", "delete")
+"""What callers may do with edges; a count needs what a list needs."""
 E = TypeVar("E", bound=Entity)
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
+    "ANYONE",
     "OPERATIONS",
     "READS",
+    "Access",
+    "Caller",
+    "Claim",
     "Endpoint",
     "Exposed",
     "FamilyListing",
@@ -55,6 +64,7 @@ def serve(
     window: Window | None = None,
     address: tuple[str, ...] = (),
     tag: str | None = None,
+    access: Access | None = None,
 ) -> Callable[[type[E]], type[E]]:
     """Serve the entity below at a path. `Exposed` describes the arguments, and raises what is wrong with them."""
 
@@ -69,6 +79,7 @@ def serve(
             window=window,
             address=address,
             tag=tag,
+            access=access,
         )
         return model
 
@@ -82,6 +93,8 @@ def exposure_of(model: type[Entity]) -> Exposed | None:
 
 class FamilyListing(Struct, frozen=True):
     """Entities that share their logical partitions, listed as one: each item with its class in `type`.
+
+    The access rules of the entities hold here too: a caller needs the right to list each of them.
 
         ON_CALL = FamilyListing((Team, Schedule, Shift), path="on-call")
 
@@ -119,6 +132,8 @@ class ServedEdges(Struct, frozen=True):
         path: the REST path below `/v1`.
         verb: what the first node does to the second. The counts are named by it: `following` and `followers`.
         tag: as in `Exposed`.
+        access: who may do what; None for every caller of the tenant. Only `{node}` can be the owner: the first node of
+            an edge, and the one whose edges are listed or counted, either way.
 
     Raises:
         DeclarationError: the edges have no counts, or the verb is not a word.
@@ -128,6 +143,7 @@ class ServedEdges(Struct, frozen=True):
     path: str
     verb: str
     tag: str | None = None
+    access: Access | None = None
 
     def __post_init__(self) -> None:
         name = definition(self.edges.model).name
@@ -136,6 +152,7 @@ class ServedEdges(Struct, frozen=True):
         if not self.verb.isascii() or not self.verb.isalpha() or not self.verb.islower():
             reason = f"verb is {self.verb!r}: write one word in lower case, such as follow"
             raise DeclarationError(name, f"cannot be served as /{self.path}: {reason}")
+        check_access(self.access, name, EDGE_RIGHTS, ["node"])
 
 
 class ServedRollUps(Struct, frozen=True):
@@ -151,6 +168,7 @@ class ServedRollUps(Struct, frozen=True):
         text: what it reads, in sentences.
         parameters: what the OpenAPI document says of the level and of the fields of a group, by their names.
         tag: as in `Exposed`.
+        access: who may read them; None for every caller of the tenant. The owner is a field of the group.
 
     Raises:
         DeclarationError: `parameters` names what is not a parameter.
@@ -163,12 +181,14 @@ class ServedRollUps(Struct, frozen=True):
     text: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
     tag: str | None = None
+    access: Access | None = None
 
     def __post_init__(self) -> None:
         known = {"level"}.union(*(self.roll_ups.by(model) for model in self.roll_ups.into))
         if unknown := sorted(self.parameters.keys() - known):
             reason = f"parameters names {unknown[0]!r}; write some of {', '.join(sorted(known))}"
             raise DeclarationError(f"roll-ups {self.roll_ups.name}", f"cannot be served as /{self.path}: {reason}")
+        check_access(self.access, f"roll-ups {self.roll_ups.name}", ["list"], sorted(known - {"level", TENANT}))
 
 
 class Endpoint(Struct, frozen=True):
@@ -183,6 +203,7 @@ class Endpoint(Struct, frozen=True):
         summary: what it reads, in a few words.
         text: what it reads, in sentences.
         tag: as in `Exposed`.
+        access: who may read it; None for every caller of the tenant. The owner is a field of the request.
     """
 
     path: str
@@ -193,12 +214,15 @@ class Endpoint(Struct, frozen=True):
     summary: str
     text: str
     tag: str | None = None
+    access: Access | None = None
 
 
 _ENDPOINTS: Final[dict[Callable[..., Any], Endpoint]] = {}
 
 
-def endpoint(path: str, *, summary: str = "", text: str = "", tag: str | None = None) -> Callable[[F], F]:
+def endpoint(
+    path: str, *, summary: str = "", text: str = "", tag: str | None = None, access: Access | None = None
+) -> Callable[[F], F]:
     """Serve the function below: over REST by `GET` of the path, in direct invocation as `get`, or as `list` of a list.
 
         @endpoint(path="revenue")
@@ -211,13 +235,17 @@ def endpoint(path: str, *, summary: str = "", text: str = "", tag: str | None = 
         summary: what it reads, in a few words; the first line of the docstring if left out.
         text: what it reads, in sentences; the same line if left out.
         tag: as in `Exposed`.
+        access: who may read it; the owner is a field of the request.
 
     Raises:
         DeclarationError: the function does not have such parameters and such an answer.
     """
 
     def declared(function: F) -> F:
-        _ENDPOINTS[function] = _endpoint(function, path, summary, text, tag)
+        made = replace(_endpoint(function, path, summary, text, tag), access=access)
+        fields = [name for name in made.request.model_fields if name != TENANT]
+        check_access(access, function.__qualname__, ["list" if made.many else "get"], fields)
+        _ENDPOINTS[function] = made
         return function
 
     return declared

@@ -21,7 +21,9 @@ from dynashard.topology import family_of
 from dynashard_patterns.copies import MaterializedCopies
 from dynashard_patterns.edges import Edges
 from dynashard_patterns.rollups import RollUps
+from dynashard_serving.access import Access
 from dynashard_serving.declare import (
+    EDGE_RIGHTS,
     Endpoint,
     Exposed,
     FamilyListing,
@@ -48,6 +50,14 @@ class Found(NamedTuple):
     value: Any
 
 
+class RulesOf(NamedTuple):
+    """Who may do what at a path below `/v1`, with the operations that are served there; None without rules."""
+
+    path: str
+    rights: Sequence[str]
+    access: Access | None
+
+
 @dataclass(frozen=True, slots=True)
 class Declarations:
     """Everything that a domain declares.
@@ -65,6 +75,23 @@ class Declarations:
     copies: tuple[MaterializedCopies[Any, Any], ...] = ()
     roll_ups: tuple[RollUps[Any], ...] = ()
     edges: tuple[Edges[Any], ...] = ()
+
+    @property
+    def rules(self) -> Iterator[RulesOf]:
+        """Who may do what at each path. A listing of several entities has the rules of all of them, and none here."""
+        yield from (RulesOf(one.path, one.operations, one.access) for one in self.entities if one.operations)
+        for each in self.served:
+            if isinstance(each, ServedEdges):
+                yield RulesOf(each.path, EDGE_RIGHTS, each.access)
+            elif isinstance(each, ServedRollUps):
+                yield RulesOf(each.path, ("list",), each.access)
+            elif isinstance(each, Endpoint):
+                yield RulesOf(each.path, ("list" if each.many else "get",), each.access)
+
+    @property
+    def scopes(self) -> Sequence[str]:
+        """Every scope that a rule names, in alphabetical order."""
+        return sorted({scope for one in self.rules if one.access is not None for scope in one.access.scopes})
 
     @property
     def paths(self) -> Iterator[tuple[str, Root]]:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynashard.entity import Entity
 from dynashard.errors import ConfigurationError
-from dynashard_serving.declare import Exposed, Root, served_by
+from dynashard_serving.access import Access
+from dynashard_serving.declare import Exposed, Root, exposure_of, served_by
 
 if TYPE_CHECKING:
     from dynashard_serving.discovery import Declarations
@@ -33,9 +34,20 @@ class Domain:
         roots: what loads what is served at a path, by its first segment below `/v1`.
     """
 
-    def __init__(self, roots: Mapping[str, Callable[[], Root]], load: "Callable[[], Declarations]") -> None:
+    def __init__(
+        self,
+        roots: Mapping[str, Callable[[], Root]],
+        load: "Callable[[], Declarations]",
+        exposed: Callable[[type[Entity]], Exposed | None] = exposure_of,
+    ) -> None:
         self.roots = roots
         self._load = load
+        self._exposed = exposed
+
+    def access_of(self, model: type[Entity]) -> Access | None:
+        """Return who may do what with an entity; None for every caller of the tenant. Loads no other entity."""
+        found = self._exposed(model)
+        return None if found is None else found.access
 
     @cached_property
     def declarations(self) -> "Declarations":
@@ -99,7 +111,8 @@ def domain_of(*values: Any) -> Domain:
     def root(served: Root) -> Callable[[], Root]:
         return lambda: served
 
-    return Domain({path: root(served) for path, served in declarations.paths}, lambda: declarations)
+    exposed = {each.entity: each for each in declarations.entities}
+    return Domain({path: root(served) for path, served in declarations.paths}, lambda: declarations, exposed.get)
 
 
 def _found(name: str, modules: Sequence[str]) -> Root:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, get_args
 
 from msgspec import Struct
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import DeclarationError
+from dynashard_serving.access import Access, check_access
 from dynashard_serving.documents import REVISION, TENANT
 
 OPERATIONS: Final = ("list", "create", "get", "put", "update", "delete")
@@ -80,6 +81,7 @@ class Exposed(Struct, frozen=True):
         address: the order of the key fields in an item's path; that of the key if empty. Only the last may hold a `/`.
         window: bounds on the time of a new item, checked when it is created or accepted; None for none.
         tag: the heading of its routes in the OpenAPI document; the path if None.
+        access: who may do what; None for every caller of the tenant.
         route: where REST serves an entity that has no operations, such as rows of roll-ups; set by what finds it.
 
     Raises:
@@ -96,6 +98,7 @@ class Exposed(Struct, frozen=True):
     window: Window | None = None
     address: tuple[str, ...] = ()
     tag: str | None = None
+    access: Access | None = None
     route: str | None = None
 
     def __post_init__(self) -> None:
@@ -110,6 +113,8 @@ class Exposed(Struct, frozen=True):
             self._refuse(known, f"its window is of {self.window.field}, which is not a field: write one with a time")
         if self.operations and (problem := self._unserved(known)):
             self._refuse(known, problem)
+        check_access(self.access, known.name, self.operations, _texts_of(known))
+        self._check_owner_index(known)
 
     @property
     def heading(self) -> str:
@@ -154,6 +159,19 @@ class Exposed(Struct, frozen=True):
                     f"{', '.join(sorted_by) or 'none'}",
                 )
 
+    def _check_owner_index(self, known: EntityDefinition[Any]) -> None:
+        """Refuse an index of the owner rule that does not have the owner's items in the order of the table."""
+        if self.access is None or self.access.index is None:
+            return
+        owner, index = self.access.owner_field, known.indexes.get(self.access.index)
+        if index is None or index.replica or set(index.partition.fields) != {TENANT, owner}:
+            need = f"an index whose partition is {{{TENANT}}}:{{{owner}}}"
+            self._refuse(known, f"access.index is {self.access.index!r}; name {need}, or leave it out")
+        if index.sort.text != known.sort.text:
+            self._refuse(
+                known, f"access.index has the sort key {index.sort.text}; it must be the table's, {known.sort.text}"
+            )
+
     def _names(self, known: EntityDefinition[Any], part: str) -> Sequence[str]:
         names = getattr(self, part)
         if isinstance(names, str) or not isinstance(names, Sequence):
@@ -162,3 +180,14 @@ class Exposed(Struct, frozen=True):
 
     def _refuse(self, known: EntityDefinition[Any], reason: str) -> NoReturn:
         raise DeclarationError(known.name, f"cannot be exposed as /{self.path}: {reason}")
+
+
+def _texts_of(known: EntityDefinition[Any]) -> Sequence[str]:
+    """Return the fields that hold text, so that they can name an owner."""
+    fields = known.model.model_fields.items()
+    return [name for name, each in fields if name not in known.attachments and _holds_text(each.annotation)]
+
+
+def _holds_text(annotation: Any) -> bool:
+    """Return whether a field's type is text, whatever constrains it, or text among others, such as null."""
+    return annotation is str or any(map(_holds_text, get_args(annotation)))

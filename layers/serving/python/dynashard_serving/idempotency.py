@@ -47,6 +47,7 @@ MAX_KEY_LENGTH: Final = 255
 
 _CLAIM: Final = "claim"
 _BODY: Final = "body"
+_SUBJECT: Final = "subject"
 _PLAN: Final = "item_plan"
 _ANSWER: Final = "answer"
 _SHARDS: Final = "shards"
@@ -73,6 +74,7 @@ class Attempt:
         item: what is to be stored, its identifier included.
         seconds: the longest it can still take.
         check: raises an error if the create must not begin now. It is not called for a repeat.
+        subject: the caller whom the key belongs to; None for one who may repeat the requests of all.
     """
 
     tenant: str
@@ -81,6 +83,7 @@ class Attempt:
     item: Entity
     seconds: float = LONGEST_SECONDS
     check: Callable[[], None] = lambda: None
+    subject: str | None = None
 
     @property
     def record(self) -> str:
@@ -144,6 +147,7 @@ class IdempotentCreates:
             schema.IDEMPOTENCY_TTL: {"N": str(int(now) + KEPT_SECONDS)},
             _CLAIM: {"S": claim},
             _BODY: {"S": _digest(attempt.body)},
+            **_subject(attempt),
         }
 
         def action(item: Entity, shards: int) -> Wire:
@@ -202,6 +206,7 @@ class IdempotentCreates:
             schema.IDEMPOTENCY_TTL: {"N": str(int(now) + KEPT_SECONDS)},
             _CLAIM: {"S": claim},
             _BODY: {"S": _digest(attempt.body)},
+            **_subject(attempt),
             _PLAN: {"S": _added(representation(attempt.item, None), attempt.body)},
             _UNTIL: _milliseconds(now + attempt.seconds),
         }
@@ -311,10 +316,17 @@ def _planned_fields(item: Entity) -> Document:
 
 
 def _refuse_reused(attempt: Attempt, kept: Wire) -> None:
-    if _BODY in kept and kept[_BODY] != {"S": _digest(attempt.body)}:
+    mine = _subject(attempt).get(_SUBJECT)
+    others = mine is not None and kept.get(_SUBJECT, mine) != mine
+    if others or (_BODY in kept and kept[_BODY] != {"S": _digest(attempt.body)}):
         raise IdempotencyKeyReusedError(
             "This idempotency key came with another request: use a new key.", field="idempotency_key"
         ) from None
+
+
+def _subject(attempt: Attempt) -> Wire:
+    """Return whom a record answers, by a digest, if not every caller of the tenant."""
+    return {} if attempt.subject is None else {_SUBJECT: {"S": _digest(attempt.subject)}}
 
 
 def _require_fits(record: Wire) -> None:

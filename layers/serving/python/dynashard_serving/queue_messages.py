@@ -5,7 +5,9 @@
 
 A message about one item has `item` instead of `items`. `put` has an `item`, `update` a `key` and a `patch` (RFC 7396),
 `delete` a `key`. A write that its caller waits for carries the `operation_id` of its record, and the conditions
-`if_match` and `if_none_match`.
+`if_match` and `if_none_match`. It carries its `caller` if what the caller may do depends on the stored item, which the
+writer reads. A message without a caller was judged when it was accepted, or is from a service that may send to the
+queue, which no access rule limits.
 """
 
 import json
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynashard.errors import FieldError, RequestTooLargeError, ValidationFailedError
+from dynashard_serving.access import SCOPE, Caller
 from dynashard_serving.documents import TENANT, Document, with_fixed
 from dynashard_serving.json_input import MalformedJsonError, read_json
 from dynashard_serving.limits import MAX_EVENT_DEPTH
@@ -76,6 +79,7 @@ def write_body(
     operation_id: str,
     accepted_at: float,
     request_id: str = "",
+    caller: Caller | None = None,
 ) -> bytes:
     """Return the message for a write with a record; `item` is the checked document of a create or a put."""
     about = {"key": with_fixed({}, request.key)} if isinstance(request, Update | Delete) else {"item": item}
@@ -94,6 +98,9 @@ def write_body(
             "if_none_match": None if none_match is None else none_match.names(weak=True),
             "accepted_at": int(accepted_at * 1000),
             "request_id": request_id,
+            **(
+                {} if caller is None else {"caller": {"claims": dict(caller.claims), "scope_claim": caller.scope_claim}}
+            ),
         }
     )
 
@@ -115,6 +122,7 @@ class Message:
         request_id: the gateway's id of the request that was accepted, for the log; empty if it is not known.
         redriven: whether it was taken out of the dead-letter queue.
         document: the message as it came.
+        caller: whom the stored item is judged by.
     """
 
     served: Served
@@ -129,6 +137,7 @@ class Message:
     request_id: str = ""
     redriven: bool = False
     document: Mapping[str, Any] = field(default_factory=dict)
+    caller: Caller | None = None
 
     @classmethod
     def parse(cls, body: str, entities: Mapping[str, Served], tenants: TenantRule) -> "Message":
@@ -155,6 +164,7 @@ class Message:
             request_id=_text_or_nothing(document.get("request_id")),
             redriven=document.get("redriven") is True,
             document=document,
+            caller=_caller(document, tenant),
         )
 
     def request(self) -> Write:
@@ -215,6 +225,15 @@ def _optional_text(document: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise PoisonError("malformed_message", f"{name} is text or null")
     return value
+
+
+def _caller(document: Mapping[str, Any], tenant: str) -> Caller:
+    stated = document.get("caller")
+    if stated is None:
+        return Caller(tenant, trusted=True)
+    if not isinstance(stated, dict) or not isinstance(stated.get("claims"), dict):
+        raise PoisonError("malformed_message", "caller is an object with claims")
+    return Caller(tenant, stated["claims"], str(stated.get("scope_claim", SCOPE)))
 
 
 def _text_or_nothing(value: Any) -> str:

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynashard_checks.verify_aws.scratch import PREFIX, TAG, Scratch
+from dynashard_serving.domain import declared
 from dynashard_tools.environments import backend_context
 from dynashard_tools.failure import CommandError
 
 USER: Final = "verify"
 """The only user, and so the tenant of all calls."""
 TENANT_CLAIM: Final = "cognito:username"
+GROUPS_CLAIM: Final = "cognito:groups"
 _PAGE: Final = 60
 
 
@@ -26,7 +28,12 @@ class SignIn:
     @property
     def options(self) -> Sequence[str]:
         """The arguments of `cdk deploy` that make the environment accept its tokens."""
-        context = {"issuer": self.issuer, "audience": self.audience, "tenant_claim": TENANT_CLAIM}
+        context = {
+            "issuer": self.issuer,
+            "audience": self.audience,
+            "tenant_claim": TENANT_CLAIM,
+            "scope_claim": GROUPS_CLAIM,
+        }
         return [f"--context={name}={value}" for name, value in context.items()]
 
 
@@ -61,6 +68,10 @@ def scratch_sign_in(client: Callable[[str], Any], scratch: Scratch) -> SignIn:
     # The ending satisfies any policy of passwords.
     password = f"{secrets.token_urlsafe(32)}aA1!"
     cognito.admin_create_user(UserPoolId=pool, Username=USER, MessageAction="SUPPRESS")
+    # Groups come with the ID token, so they are its scopes.
+    for scope in declared().declarations.scopes:
+        cognito.create_group(UserPoolId=pool, GroupName=scope)
+        cognito.admin_add_user_to_group(UserPoolId=pool, Username=USER, GroupName=scope)
     cognito.admin_set_user_password(UserPoolId=pool, Username=USER, Password=password, Permanent=True)
     answer = cognito.admin_initiate_auth(
         UserPoolId=pool,

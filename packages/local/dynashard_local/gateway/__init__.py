@@ -8,6 +8,7 @@ Its modules:
     events          requests as events, and answers of functions as HTTP
     invocations     Lambda's API for direct invocation
     tokens          the issuer of local tokens
+    known_scopes    the scopes that the API names, for tokens that may do everything
     first_steps     commands to try, made from the description of the API
     landing         the page at `/`, with these commands
 """

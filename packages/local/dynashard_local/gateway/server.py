@@ -22,10 +22,12 @@ from dynashard_local.gateway.events import HttpRequest
 from dynashard_local.gateway.first_steps import first_steps
 from dynashard_local.gateway.http_api import MAX_BODY_BYTES, Gateway
 from dynashard_local.gateway.invocations import PATH, Invoker, read_body
+from dynashard_local.gateway.known_scopes import KnownScopes
 from dynashard_local.gateway.landing import landing_page
 from dynashard_local.gateway.tokens import LIFETIME_SECONDS, Issuer
 from dynashard_local.hosts import HOSTS, names_us
 from dynashard_local.routes import LOCAL_PAGES
+from dynashard_serving.access import SCOPE
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
 MAX_TOKEN_REQUEST_BYTES = 64 * 1024
@@ -33,12 +35,16 @@ MAX_TOKEN_REQUEST_BYTES = 64 * 1024
 
 
 class TokenRequest(BaseModel):
-    """Body of `POST /local/tokens`. `claims` may set or replace any claim."""
+    """Body of `POST /local/tokens`. `claims` may set or replace any claim.
+
+    Without `scopes`, the token has every scope that the API names.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     tenant_id: str = Field(min_length=1)
     subject: str = Field(default="local", min_length=1)
+    scopes: list[str] | None = Field(default=None, max_length=1000)
     claims: dict[str, Any] = Field(default_factory=dict)
     expires_in: int = Field(default=LIFETIME_SECONDS, ge=1, le=7 * 24 * 3600)
 
@@ -82,7 +88,7 @@ def build_app(
     async def landing(request: Request) -> Response:
         return HTMLResponse(landing_page(await first_steps(gateway, str(request.base_url).rstrip("/"))))
 
-    sign_in = _SignIn(issuer, tenant_claim, tenants)
+    sign_in = _SignIn(issuer, tenant_claim, tenants, KnownScopes(gateway))
     app = Starlette(
         routes=[
             Route("/", landing),
@@ -112,6 +118,7 @@ class _SignIn:
     issuer: Issuer
     tenant_claim: str
     tenants: TenantRule
+    known: KnownScopes
 
     async def token(self, request: Request) -> Response:
         try:
@@ -129,7 +136,8 @@ class _SignIn:
         if self.tenant_claim not in wanted.claims and not self.tenants.allows(wanted.tenant_id):
             message = f"The API accepts tenants that match {self.tenants.pattern}."
             return _refused({"field": "tenant_id", "message": message})
-        claims = {self.tenant_claim: wanted.tenant_id} | wanted.claims
+        scopes = await self.known.scopes() if wanted.scopes is None else wanted.scopes
+        claims = {self.tenant_claim: wanted.tenant_id, SCOPE: " ".join(scopes)} | wanted.claims
         token = self.issuer.issue(claims, subject=wanted.subject, lifetime_seconds=wanted.expires_in)
         return _json({"token": token, "token_type": "Bearer", "expires_in": wanted.expires_in})
 

@@ -15,6 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from dynashard_local.data_folder import kept_file
 from dynashard_local.errors import LocalStackError
+from dynashard_serving.access import SCOPE
+from dynashard_serving.domain import declared
 
 ALGORITHM: Final = "RS256"
 KEY_FILE: Final = "token-key.pem"
@@ -31,14 +33,26 @@ class UnauthorizedError(Exception):
         self.reason = reason
 
 
+def domain_scopes() -> Sequence[str]:
+    """Return every scope that the domain of this process names; none without a domain."""
+    try:
+        return declared().declarations.scopes
+    except ModuleNotFoundError:
+        return ()
+
+
 @dataclass(frozen=True)
 class Issuer:
-    """Issues and verifies tokens with the local key. `issuer` is their `iss`, which has the discovery document."""
+    """Issues and verifies tokens with the local key. `issuer` is their `iss`, which has the discovery document.
+
+    Tokens have every scope that the domain names, unless their claims say otherwise.
+    """
 
     key: rsa.RSAPrivateKey
     issuer: str
     audience: str
     clock: Callable[[], float] = time.time
+    scopes: Callable[[], Sequence[str]] = domain_scopes
     _signed: dict[str, dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The claims of tokens whose signature and issuer were verified."""
 
@@ -53,8 +67,9 @@ class Issuer:
     def issue(
         self, claims: Mapping[str, Any], *, subject: str = "local", lifetime_seconds: int = LIFETIME_SECONDS
     ) -> str:
-        """Return a bearer token with these claims. `iss`, `aud`, `sub`, `iat`, `nbf` and `exp` are set if not given."""
+        """Return a bearer token with these claims. Standard ones are set if they are not given, and `scope` too."""
         now = int(self.clock())
+        scopes = {} if claims.keys() & {SCOPE, "scp"} else {SCOPE: " ".join(self.scopes())}
         standard = {
             "iss": self.issuer,
             "aud": self.audience,
@@ -63,7 +78,7 @@ class Issuer:
             "nbf": now,
             "exp": now + lifetime_seconds,
         }
-        return jwt.encode(standard | dict(claims), self.key, algorithm=ALGORITHM, headers={"kid": self.key_id})
+        return jwt.encode(standard | scopes | dict(claims), self.key, algorithm=ALGORITHM, headers={"kid": self.key_id})
 
     def verify(self, authorization: str, audience: Sequence[str]) -> dict[str, Any]:
         """Return the claims of the token in an `Authorization` header, with or without `Bearer `, as on the gateway.

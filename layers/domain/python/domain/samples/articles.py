@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from domain.samples.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, created_at, updated_at
-from dynashard_serving.declare import serve
+from dynashard_serving.declare import Access, serve
 
 SLUG: Final = r"^[^\x00-,./:-@\[-^`{-\x9f]+$"
 """ASCII letters and digits, `-`, `_`, and any character beyond ASCII. `\\w` differs between regex dialects."""
@@ -23,7 +23,12 @@ def _year(given: dict[str, Any]) -> int:
     return int(given["published_at"].astimezone(UTC).year)
 
 
-@serve(path="articles")
+@serve(
+    path="articles",
+    access=Access(
+        read="articles:read", write="articles:write", owner="{author}", owned=("write",), any_owner="articles:all"
+    ),
+)
 class Article(
     Entity,
     name="article.v1.Article",

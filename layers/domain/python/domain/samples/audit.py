@@ -2,12 +2,13 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from domain.samples.fields import Moment, ShortText
 from dynashard import Entity, Key, Shards, new_id
+from dynashard_serving.declare import Access as Rules
 from dynashard_serving.declare import serve
 
 FilePath = Annotated[
@@ -15,6 +16,8 @@ FilePath = Annotated[
 ]
 """A path such as `/shared/firetvGen2.txt`. A colon, which separates parts of keys, is written `%3A`."""
 AccessTime = Annotated[Moment, Field(default_factory=lambda: datetime.now(UTC))]
+
+ACCESS: Final = Rules(operations={"list": "audit:read", "get": "audit:read", "create": "audit:write"})
 
 
 class AccessAction(StrEnum):
@@ -32,6 +35,7 @@ class AccessAction(StrEnum):
     operations=("list", "create", "get"),
     address=("accessed_at", "id", "path"),
     tag="audit",
+    access=ACCESS,
 )
 class Access(
     Entity,
@@ -55,6 +59,7 @@ class Access(
     operations=("list", "create", "get"),
     address=("accessed_at", "id", "path"),
     tag="audit",
+    access=ACCESS,
 )
 class OrderedAccess(
     Entity,
@@ -81,6 +86,7 @@ class OrderedAccess(
     operations=("list", "create", "get"),
     address=("accessed_at", "path"),
     tag="audit",
+    access=ACCESS,
 )
 class TimedAccess(
     Entity,

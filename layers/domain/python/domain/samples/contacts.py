@@ -7,10 +7,12 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from dynashard import Entity, Key, created_at, new_id, updated_at
-from dynashard_serving.declare import FamilyListing, serve
+from dynashard_serving.declare import Access, FamilyListing, serve
 
 PREFIX = "contact.v1"
 """Both entities share one logical partition for each user: a few items that are read together."""
+ACCESS: Final = Access(read="contacts:read", write="contacts:write", owner="{user_id}", any_owner="contacts:all")
+"""A user has the own contact methods and rules."""
 
 
 class Channel(StrEnum):
@@ -29,7 +31,7 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-@serve(path="contact-methods", filters=("channel",), tag="contacts")
+@serve(path="contact-methods", filters=("channel",), tag="contacts", access=ACCESS)
 class ContactMethod(
     Entity, name="contact.v1.ContactMethod", key=Key("{tenant_id}:{user_id}", "cm_{method_id}", prefix=PREFIX)
 ):
@@ -44,7 +46,7 @@ class ContactMethod(
     updated_at: datetime = updated_at()
 
 
-@serve(path="notification-rules", filters=("severity",), tag="contacts")
+@serve(path="notification-rules", filters=("severity",), tag="contacts", access=ACCESS)
 class NotificationRule(
     Entity, name="contact.v1.NotificationRule", key=Key("{tenant_id}:{user_id}", "nr_{rule_id}", prefix=PREFIX)
 ):

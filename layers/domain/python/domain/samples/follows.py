@@ -4,7 +4,7 @@ from typing import Final
 
 from dynashard import Shards
 from dynashard_patterns import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, newest
-from dynashard_serving.declare import ServedEdges
+from dynashard_serving.declare import Access, ServedEdges
 
 
 class Follow(
@@ -22,4 +22,17 @@ class FollowCount(EdgeCount, name="follow.v1.Count", key=COUNT_KEY):
 
 
 FOLLOWS: Final = Edges(Follow, forward="FAN_OF", backward="FANNED_BY", counts=FollowCount)
-FOLLOWS_SERVED: Final = ServedEdges(FOLLOWS, path="follows", verb="follow")
+FOLLOWS_SERVED: Final = ServedEdges(
+    FOLLOWS,
+    path="follows",
+    verb="follow",
+    access=Access(
+        read="follows:read",
+        write="follows:write",
+        owner="{node}",
+        identity="User.{sub}",
+        owned=("write",),
+        any_owner="follows:all",
+    ),
+)
+"""Everybody sees who follows whom; a user follows by the own name only."""

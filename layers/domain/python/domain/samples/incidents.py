@@ -2,18 +2,21 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, JsonValue
 
 from domain.samples.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
 from dynashard_patterns import Attachment
-from dynashard_serving.declare import serve
+from dynashard_serving.declare import Access, Claim, serve
 
 IncidentId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """It is also part of the keys of the copies, between other fields."""
 Participant = Annotated[str, Field(pattern=r"^(user|team)_[A-Za-z0-9_-]{1,64}$")]
+
+
+ADMINS: Final = Claim("cognito:groups", "admins")
 
 
 class IncidentState(StrEnum):
@@ -23,7 +26,12 @@ class IncidentState(StrEnum):
     CLOSED = "CLOSED"
 
 
-@serve(path="incidents", filters=("status", "team"), tag="incidents")
+@serve(
+    path="incidents",
+    filters=("status", "team"),
+    tag="incidents",
+    access=Access(read="incidents:read", write="incidents:write", operations={"delete": ("incidents:delete", ADMINS)}),
+)
 class Incident(
     Entity,
     name="incident.v1.Incident",

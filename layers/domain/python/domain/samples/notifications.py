@@ -1,17 +1,29 @@
 """Notifications: the messages that users of an account were sent."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from domain.samples.contacts import Channel
 from domain.samples.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
-from dynashard_serving.declare import serve
+from dynashard_serving.declare import Access, Caller, serve
+
+ALL: Final = "notifications:all"
 
 
-@serve(path="notifications", filters=("channel",), tag="contacts")
+def _own_or_all(caller: Caller, _right: str, item: "Notification | None") -> bool:
+    """Return whether an item is the caller's own, unless the caller may see those of all users."""
+    return item is None or ALL in caller.scopes or item.user_id == caller.subject
+
+
+@serve(
+    path="notifications",
+    filters=("channel",),
+    tag="contacts",
+    access=Access(read="notifications:read", write="notifications:write", policy=_own_or_all, policy_scopes=(ALL,)),
+)
 class Notification(
     Entity,
     name="notification.v1.Notification",

@@ -9,10 +9,16 @@ from domain.samples.fields import Moment, ShortText
 from domain.samples.incidents import Incident, IncidentId, IncidentState, Participant
 from dynashard import Entity, Index, Key, Shards
 from dynashard_patterns import MaterializedCopies, copy_of
-from dynashard_serving.declare import READS, serve
+from dynashard_serving.declare import READS, Access, serve
 
 
-@serve(path="participations", distinct=("incident_id",), operations=READS, tag="incidents")
+@serve(
+    path="participations",
+    distinct=("incident_id",),
+    operations=READS,
+    tag="incidents",
+    access=Access(read="incidents:read"),
+)
 class Participation(
     Entity,
     name="participation.v1.Participation",

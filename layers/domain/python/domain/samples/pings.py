@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from dynashard import Entity, Index, Key, Shards
-from dynashard_serving.declare import Window, serve
+from dynashard_serving.declare import Access, Window, serve
 
 RETENTION: Final = timedelta(days=90)
 """How long a ping is kept after its time. Roll-ups are kept longer."""
@@ -28,6 +28,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
     path="pings",
     filters=("session_id", "viewer_id"),
     queued=True,
+    access=Access(read="pings:read", write="pings:write"),
     window=Window("at", past=timedelta(days=7), ahead=timedelta(minutes=5)),
 )
 class Ping(

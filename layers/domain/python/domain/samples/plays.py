@@ -6,7 +6,7 @@ from typing import Final
 from domain.samples.pings import Ping
 from dynashard import Entity, Key, Shards
 from dynashard_patterns import Level, RollUps
-from dynashard_serving.declare import ServedRollUps
+from dynashard_serving.declare import Access, ServedRollUps
 
 
 class EpisodePlays(
@@ -68,4 +68,5 @@ PLAYS_SERVED: Final = ServedRollUps(
         "episode": "The episode; not for months.",
     },
     tag="pings",
+    access=Access(read="pings:read"),
 )

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
 
@@ -11,12 +11,13 @@ from domain.samples.pings import Name
 from domain.samples.plays import PLAYS
 from dynashard import Dynashard, Entity, Key, new_id
 from dynashard_patterns import Level, divide
-from dynashard_serving.declare import endpoint, serve
+from dynashard_serving.declare import Access, endpoint, serve
 
+ACCESS: Final = Access(read="revenue:read", write="revenue:write")
 Month = Annotated[str, Field(pattern=r"^2[01][0-9]{2}-(0[1-9]|1[0-2])$")]
 
 
-@serve(path="licensors", tag="revenue")
+@serve(path="licensors", tag="revenue", access=ACCESS)
 class Licensor(Entity, name="revenue.v1.Licensor", key=Key(partition="{tenant_id}", sort="{id}")):
     """A licensor, who gets a part of the revenue of their series."""
 
@@ -25,7 +26,7 @@ class Licensor(Entity, name="revenue.v1.Licensor", key=Key(partition="{tenant_id
     name: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-@serve(path="licences", filters=("licensor_id",), tag="revenue")
+@serve(path="licences", filters=("licensor_id",), tag="revenue", access=ACCESS)
 class Licence(Entity, name="revenue.v1.Licence", key=Key(partition="{tenant_id}", sort="{series}#{licensor_id}")):
     """The parts of a series that a licensor owns. Of two licensors with one part each, each gets half."""
 
@@ -68,6 +69,7 @@ class Revenue(BaseModel):
     path="revenue",
     summary="Divide a month's revenue between licensors",
     text="Divides an amount between licensors, by the seconds that were watched of their series in a month.",
+    access=ACCESS,
 )
 def revenue(db: Dynashard, tenant_id: str, wanted: RevenueWanted) -> Revenue:
     """Divide a month's revenue between licensors, by the seconds watched of their series.

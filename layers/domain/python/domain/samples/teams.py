@@ -7,14 +7,15 @@ from pydantic import Field, model_validator
 
 from domain.samples.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, created_at, new_id, updated_at
-from dynashard_serving.declare import FamilyListing, serve
+from dynashard_serving.declare import Access, FamilyListing, serve
 
 PREFIX = "team.v1"
 """All four entities share one logical partition for each account. It is seldom written, so it is not sharded."""
+ACCESS: Final = Access(read="on-call:read", write="on-call:write")
 BY_USER = Index("GSI1", "by_user", partition="{tenant_id}:{user_id}", sort="{starts_at}")
 
 
-@serve(path="teams", tag="on-call")
+@serve(path="teams", tag="on-call", access=ACCESS)
 class Team(Entity, name="team.v1.Team", key=Key("{tenant_id}", "team_{team_id}", prefix=PREFIX)):
     """A team of users who take turns on call."""
 
@@ -25,7 +26,7 @@ class Team(Entity, name="team.v1.Team", key=Key("{tenant_id}", "team_{team_id}",
     updated_at: datetime = updated_at()
 
 
-@serve(path="schedules", tag="on-call")
+@serve(path="schedules", tag="on-call", access=ACCESS)
 class Schedule(
     Entity, name="team.v1.Schedule", key=Key("{tenant_id}", "team_{team_id}#schedule_{schedule_id}", prefix=PREFIX)
 ):
@@ -56,7 +57,7 @@ class Turn(Entity):
         return self
 
 
-@serve(path="shifts", filters=("user_id",), tag="on-call")
+@serve(path="shifts", filters=("user_id",), tag="on-call", access=ACCESS)
 class Shift(
     Turn,
     name="team.v1.Shift",
@@ -68,7 +69,7 @@ class Shift(
     shift_id: str = new_id()
 
 
-@serve(path="overrides", filters=("user_id",), tag="on-call")
+@serve(path="overrides", filters=("user_id",), tag="on-call", access=ACCESS)
 class Override(
     Turn,
     name="team.v1.Override",

@@ -2,13 +2,13 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from domain.samples.fields import ShortText
 from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
-from dynashard_serving.declare import serve
+from dynashard_serving.declare import Access, serve
 
 EmailAddress = Annotated[
     str,
@@ -25,7 +25,13 @@ class UserStatus(StrEnum):
     DELETED = "deleted"
 
 
-@serve(path="users", filters=("department", "manager_id", "status"))
+ACCESS: Final = Access(
+    read="users:read", write="users:write", owner="{manager_id}", index="by_manager", any_owner="users:all"
+)
+"""Managers see and change the users whom they manage, and nobody else without the scope `users:all`."""
+
+
+@serve(path="users", filters=("department", "manager_id", "status"), access=ACCESS)
 class User(
     Entity,
     name="user.v1.User",

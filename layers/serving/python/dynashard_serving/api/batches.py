@@ -40,4 +40,4 @@ def batch_of(incoming: ApiRequest) -> MixedBatch:
     if errors:
         raise ValidationFailedError(*errors)
     key = idempotency_key(incoming.headers)
-    return MixedBatch(incoming.tenant, body[REQUESTS], idempotency_key=key, seconds=incoming.seconds_left)
+    return MixedBatch(incoming.tenant, body[REQUESTS], key, incoming.seconds_left, incoming.caller)

@@ -29,6 +29,7 @@ from dynashard_serving.documents import TENANT, representation
 from dynashard_serving.operation_records import Operation
 from dynashard_serving.operations.accepting import accept, refuse_untimely
 from dynashard_serving.operations.item_reads import Key
+from dynashard_serving.operations.merging import refuse_probe
 from dynashard_serving.operations.requests import Create, Write
 from dynashard_serving.operations.served import Served
 from dynashard_serving.queue_messages import write_body
@@ -79,7 +80,11 @@ class DeferredWrites:
         if (PREFERENCE, "") not in preferences(incoming.headers):
             return None
         served = self._resource.served
+        permit = served.permit(type(request).__name__.lower(), request.caller)
+        refuse_probe(permit, request)
         about = accept(served, request)
+        if isinstance(about, Entity):
+            permit.require_new(about)
         if isinstance(about, Entity):
             self._items.check(about)
         target = incoming.path
@@ -95,6 +100,7 @@ class DeferredWrites:
             operation_id=record.id,
             accepted_at=self._clock(),
             request_id=incoming.request_id,
+            caller=incoming.caller if permit.narrow else None,
         )
         message = QueueMessage(body, self._group(about), record.id)
         message.refuse_too_large()
@@ -112,7 +118,9 @@ class DeferredWrites:
 
     def _record(self, incoming: ApiRequest, target: str) -> Operation:
         kept_until = datetime.fromtimestamp(self._clock(), UTC) + KEPT
-        fields = {TENANT: incoming.tenant, "method": incoming.method, "target": target}
+        fields: dict[str, str | None] = {TENANT: incoming.tenant, "method": incoming.method, "target": target}
+        if self._resource.exposed.access is not None:
+            fields["subject"] = incoming.caller.subject
         key = idempotency_key(incoming.headers)
         if key is None:
             return Operation(**fields, expires_at=kept_until)
@@ -128,7 +136,7 @@ class DeferredWrites:
             return self._records.create(record)
         except AlreadyExistsError:
             earlier = self._records.get(record, consistent=True)
-            if earlier.request != record.request:
+            if earlier.request != record.request or earlier.subject not in (None, record.subject):
                 raise IdempotencyKeyReusedError(
                     "This Idempotency-Key came with another request: use a new key.", field="idempotency_key"
                 ) from None

@@ -51,37 +51,37 @@ class EdgeRoutes:
     def __init__(self, served: ServedEdges, paths: EdgePaths, backend: Dynashard) -> None:
         self._paths = paths
         self._words = Words(served.verb)
-        self._graph = Graph(backend, served.edges)
+        self._graph = Graph(backend, served)
 
     def add(self, incoming: ApiRequest) -> Response[Any]:
         """`POST`: 201, or 200 if the edge exists."""
         wanted = validated(NewEdge, incoming.json_object())
-        added = self._graph.store.add(incoming.tenant, wanted.node, wanted.other)
+        added = self._graph.add(incoming.caller, wanted.node, wanted.other)
         location = "/".join([self._paths.root, *(quote(end, safe="") for end in (wanted.node, wanted.other))])
         status = HTTPStatus.CREATED if added.created else HTTPStatus.OK
         return json_response(shown(added.edge), status, {**etag(added.edge.revision), "Location": location})
 
     def list(self, incoming: ApiRequest) -> Response[Any]:
         """`GET` of all: a page of a node's edges."""
-        page = self._graph.page(incoming.tenant, model_of(EdgesWanted, incoming.query))
+        page = self._graph.page(incoming.caller, model_of(EdgesWanted, incoming.query))
         return page_response(self._paths.root, incoming.query, page)
 
     def count(self, incoming: ApiRequest) -> Response[Any]:
         """`GET` of the counts: those of a node, both ways."""
         node, graph = model_of(Counted, incoming.query).of, self._graph
-        forward, backward = (graph.count(incoming.tenant, node, way) for way in WAYS)
+        forward, backward = (graph.count(incoming.caller, node, way) for way in WAYS)
         return json_response({self._words.doing: forward, f"{self._words.doer}s": backward})
 
     def get(self, incoming: ApiRequest) -> Response[Any]:
         """`GET` of an edge: 200, or 404 if there is none."""
         consistent = consistent_only(incoming.query)
-        found = self._graph.get(incoming.tenant, *self._ends(incoming), consistent=consistent)
+        found = self._graph.get(incoming.caller, *self._ends(incoming), consistent=consistent)
         return json_response(shown(found), headers=etag(found.revision))
 
     def remove(self, incoming: ApiRequest) -> Response[Any]:
         """`DELETE`: 204, or 404 if there is no such edge."""
         consistent_only(incoming.query, allowed=False)
-        self._graph.store.remove(incoming.tenant, *self._ends(incoming))
+        self._graph.remove(incoming.caller, *self._ends(incoming))
         return Response(HTTPStatus.NO_CONTENT, body="")
 
     def _ends(self, incoming: ApiRequest) -> Sequence[str]:

@@ -249,7 +249,7 @@ class EntityEndpoints:
 def _of_family(parts: Parts, listing: FamilyListing) -> list[Endpoint]:
     from dynashard_serving.api.listings import FamilyResource, FamilyRoute  # noqa: PLC0415
 
-    resource = FamilyResource(listing)
+    resource = FamilyResource(listing, parts.domain.access_of)
     route = FamilyRoute(resource, parts.backend.collection)
     return [Endpoint(resource.root, re.escape(resource.root), parts.handlers({"GET": route.page}), expensive=True)]
 
@@ -269,10 +269,11 @@ def _of_edges(parts: Parts, served: ServedEdges) -> list[Endpoint]:
 
 def _of_read(parts: Parts, declared: ComputedRead) -> list[Endpoint]:
     from dynashard_serving.api.parameters import model_of  # noqa: PLC0415
+    from dynashard_serving.operations.computed import computed, permit_to  # noqa: PLC0415
 
     def read(incoming: ApiRequest) -> Response[Any]:
-        wanted = model_of(declared.request, incoming.query)
-        found = declared.read(parts.backend, incoming.tenant, wanted)
+        permit_to(declared, incoming.caller)
+        found = computed(declared, parts.backend, incoming.caller, model_of(declared.request, incoming.query))
         return json_response({"items": found} if declared.many else found)
 
     root = f"{PREFIX}/{declared.path}"

@@ -30,6 +30,9 @@ class ItemReadRoute:
     def get(self, incoming: ApiRequest) -> Response[Any]:
         """`GET`: 200, or 304 if `If-None-Match` names its revision."""
         request = get_of(self._resource, incoming)
+        if "prefer" in incoming.headers and self._resource.exposed.access is not None:
+            # Copies are not compared for a caller who may not read their item.
+            self._reads.get(self._resource.served, request)
         applied = self._copy_wait.wait(incoming, request.key)
         found = self._reads.get(self._resource.served, request)
         if found.document is None:
@@ -42,7 +45,7 @@ def get_of(resource: Resource, incoming: ApiRequest) -> Get:
     """Return what a `GET` of an item asks for."""
     key, conditions = resource.key_of(incoming), conditions_of(incoming.headers)
     if not incoming.query:
-        return Get(key=key, conditions=conditions)
+        return Get(key=key, conditions=conditions, caller=incoming.caller)
     known = (*_PARAMETERS, INCLUDE) if resource.served.definition.attachments else _PARAMETERS
     given = Parameters(incoming.query, known)
     return Get(
@@ -51,6 +54,7 @@ def get_of(resource: Resource, incoming: ApiRequest) -> Get:
         include=given.names(INCLUDE) or (),
         conditions=conditions,
         fields=given.names("fields"),
+        caller=incoming.caller,
     )
 
 

@@ -97,6 +97,7 @@ def create_of(incoming: ApiRequest) -> Create:
         handling=preferred_handling(incoming.headers),
         idempotency_key=idempotency_key(incoming.headers),
         seconds=incoming.seconds_left,
+        caller=incoming.caller,
     )
 
 
@@ -109,6 +110,7 @@ def put_of(resource: Resource, incoming: ApiRequest) -> Put:
         key=resource.key_of(incoming),
         item=incoming.json_object(),
         handling=preferred_handling(incoming.headers),
+        caller=incoming.caller,
     )
 
 
@@ -120,6 +122,7 @@ def update_of(resource: Resource, incoming: ApiRequest) -> Update:
         key=resource.key_of(incoming),
         patch=_patch_in(incoming),
         handling=preferred_handling(incoming.headers),
+        caller=incoming.caller,
     )
 
 
@@ -142,6 +145,7 @@ def delete_of(resource: Resource, incoming: ApiRequest) -> Delete:
         conditions=conditions_of(incoming.headers),
         key=resource.key_of(incoming),
         handling=preferred_handling(incoming.headers),
+        caller=incoming.caller,
     )
 
 

@@ -8,14 +8,16 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
+from dynashard.entity import Entity
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT
 from dynashard.reads.operators import RANGE_WORDS
+from dynashard_serving.access import Access, Caller
 from dynashard_serving.api.parameters import Parameters, Query
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import JSON, UNDECODABLE, Response, json_response
-from dynashard_serving.declare import Exposed, FamilyListing
+from dynashard_serving.declare import FamilyListing
 from dynashard_serving.exposure import COUNT_PARAMETERS, LIST_PARAMETERS, UP_TO
 from dynashard_serving.limits import DEFAULT_COUNTED, MAX_COUNTED, MAX_LINK_BYTES
 from dynashard_serving.operations.choosing import index_of
@@ -53,7 +55,7 @@ class ListingRoute:
         served = self._resource.served
         with by_parameter():
             known, given = _given(served, incoming.query, COUNT_PARAMETERS)
-            counted = self._listings.count(served, _choice(incoming.tenant, given, known), up_to=_up_to(given))
+            counted = self._listings.count(served, _choice(incoming.caller, given, known), up_to=_up_to(given))
         response = json_response({"count": int(counted), "exact": counted.exact})
         if counted.undecodable:
             response.headers[UNDECODABLE] = str(len(counted.undecodable))
@@ -63,12 +65,12 @@ class ListingRoute:
 class FamilyResource:
     """Entities that share their logical partitions, under one path."""
 
-    def __init__(self, listing: FamilyListing) -> None:
+    def __init__(self, listing: FamilyListing, access_of: Callable[[type[Entity]], Access | None]) -> None:
         self.root = f"{PREFIX}/{listing.path}"
         self.tag = listing.tag or listing.path
         self.schema = "".join(word.capitalize() for word in listing.path.split("-")) + "Page"
-        self.family = Family(listing)
-        self.members = [Served(Exposed(entity, path=listing.path)) for entity in self.family.models]
+        self.family = Family(listing, access_of)
+        self.members = self.family.members
 
 
 class FamilyRoute:
@@ -83,7 +85,7 @@ class FamilyRoute:
         family, several = self._resource.family, self._resource.members[0].partition_fields(None)
         given = Parameters(incoming.query, [*OF_FAMILIES, *family.nested], several)
         with by_parameter():
-            choice = choice_of(incoming.tenant, given, several, family.nested)
+            choice = choice_of(incoming.caller, given, several, family.nested)
             page = family.page(self._collection_of, choice, paging_of(given))
         return page_response(self._resource.root, incoming.query, page)
 
@@ -92,7 +94,7 @@ def list_of(served: Served, incoming: ApiRequest) -> List:
     """Return the request of a listing, or refuse each parameter that is not valid (422)."""
     known, given = _given(served, incoming.query, LIST_PARAMETERS)
     return List(
-        choice=_choice(incoming.tenant, given, known),
+        choice=_choice(incoming.caller, given, known),
         paging=paging_of(given),
         fields=given.names("fields"),
         distinct=given.text("distinct"),
@@ -154,7 +156,7 @@ def _known(served: Served, index: str | None, options: tuple[str, ...]) -> _Know
     )
 
 
-def _choice(tenant: str, given: Parameters, known: _Known) -> Choice:
+def _choice(caller: Caller, given: Parameters, known: _Known) -> Choice:
     """Which items the parameters choose, operators included."""
     sort: dict[str, Any] = given.some(known.sort)
     filters: dict[str, Any] = given.some(known.filters)
@@ -166,7 +168,7 @@ def _choice(tenant: str, given: Parameters, known: _Known) -> Choice:
         before = fields.get(field, {})
         # A plain parameter is equality.
         fields[field] = {**(before if isinstance(before, dict) else {"eq": before}), word: value}
-    return choice_of(tenant, given, known.partition, sort, index=known.listed, filters=filters)
+    return choice_of(caller, given, known.partition, sort, index=known.listed, filters=filters)
 
 
 def members_of(values: Sequence[str]) -> list[str]:
@@ -175,7 +177,7 @@ def members_of(values: Sequence[str]) -> list[str]:
 
 
 def choice_of(
-    tenant: str,
+    caller: Caller,
     given: Parameters,
     partition: Sequence[str],
     sort: Sequence[str] | Mapping[str, Any],
@@ -185,7 +187,7 @@ def choice_of(
 ) -> Choice:
     """Which items the parameters of a listing choose, by the names of the fields that may choose them."""
     return Choice(
-        tenant=tenant,
+        tenant=caller.tenant,
         partition={name: given.texts(name) for name in partition if name in given},
         index=index,
         sort=sort if isinstance(sort, Mapping) else given.some(sort),
@@ -195,6 +197,7 @@ def choice_of(
         filters=filters or {},
         consistent=given.flag("consistent"),
         strict=given.flag("strict"),
+        caller=caller,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dynashard_serving.api.response import Response
+from dynashard_serving.operations.permits import InsufficientScopeError
 from dynashard_serving.refusals import Refusal, refusal_of, shortened
 
 CONTENT_TYPE: Final = "application/problem+json"
@@ -53,6 +54,8 @@ def problem_of(error: Exception) -> tuple[Refusal, Mapping[str, str]]:
     if isinstance(error, ProblemError):
         return Refusal(error.code, error.status, shortened(str(error))), error.headers
     refusal = refusal_of(error)
+    if isinstance(error, InsufficientScopeError):
+        return refusal, {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{error.scopes[0]}"'}
     return refusal, {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
 
 

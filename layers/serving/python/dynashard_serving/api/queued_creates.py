@@ -13,6 +13,7 @@ from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import Response, json_response
 from dynashard_serving.documents import Document, representation
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
+from dynashard_serving.operations.permits import Permit
 from dynashard_serving.operations.requests import Create
 from dynashard_serving.queue_messages import as_body, creates_body
 
@@ -45,25 +46,27 @@ class QueuedCreates:
 
         Raises:
             ValidationFailedError: with the fields at fault, `3.at` for a field of the fourth; nothing was sent.
+            NotPermittedError: the caller may not create one of them; nothing was sent.
             QueueUnavailableError: the queue did not accept all of them. Sending all again is harmless.
 
         Cost: 1 call of SQS for 500 items of 200 bytes; no request to DynamoDB.
         """
+        permit = self._resource.served.permit("create", incoming.caller)
         body = incoming.json()
         listed = isinstance(body, list)
-        documents = self._documents(body if listed else [body], incoming.tenant, listed=listed)
+        documents = self._documents(body if listed else [body], incoming.tenant, permit, listed=listed)
         self._send(documents, incoming)
         headers = {} if listed else {"Location": self._resource.location(documents[0])}
         return json_response({"accepted": len(documents)}, HTTPStatus.ACCEPTED, headers)
 
-    def _documents(self, items: Sequence[Any], tenant: str, *, listed: bool) -> list[Document]:
+    def _documents(self, items: Sequence[Any], tenant: str, permit: Permit, *, listed: bool) -> list[Document]:
         if not 0 < len(items) <= MOST_ITEMS:
             raise ValidationFailedError(FieldError("", f"A list holds 1 to {MOST_ITEMS} items.", "list_length"))
         documents: list[Document] = []
         errors: list[FieldError] = []
         for number, item in enumerate(items):
             try:
-                documents.append(self._document(item, tenant))
+                documents.append(self._document(item, tenant, permit))
             except InputError as error:
                 errors += _named(error, f"{number}" if listed else "")
             if len(errors) >= MOST_ERRORS:
@@ -72,12 +75,13 @@ class QueuedCreates:
             raise ValidationFailedError(*errors[:MOST_ERRORS])
         return documents
 
-    def _document(self, item: Any, tenant: str) -> Document:
+    def _document(self, item: Any, tenant: str, permit: Permit) -> Document:
         if not isinstance(item, dict):
             raise ValidationFailedError(FieldError("", "An item is a JSON object.", "object_type"))
         request = Create(tenant=tenant, item=item)
         served = self._resource.served
         entity = item_of(served, request)
+        permit.require_new(entity)
         refuse_untimely(served, request, entity, self._clock())
         # The writer stores an item that is placed by its time when that time has come.
         self._items.check(entity, timely=not served.has_bounded_key_time)

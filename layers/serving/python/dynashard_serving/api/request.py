@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple, Self
 from urllib.parse import parse_qsl, unquote
 
 from dynashard.errors import FieldError, ValidationFailedError
+from dynashard_serving.access import SCOPE, Caller
 from dynashard_serving.api.body import body_of, json_value
 from dynashard_serving.api.problems import ProblemError
 from dynashard_serving.api.response import JSON
@@ -23,10 +24,11 @@ _DEFAULT_STAGE: Final = "$default"
 
 
 class TenantClaim(NamedTuple):
-    """The claim of a token that names the tenant, and the rule for tenants."""
+    """The claim of a token that names the tenant, the rule for tenants, and the claim that lists the scopes."""
 
     name: str
     rule: TenantRule = DEFAULT_TENANTS
+    scopes: str = SCOPE
 
 
 class ApiRequest(NamedTuple):
@@ -39,6 +41,7 @@ class ApiRequest(NamedTuple):
         headers: by lower-case name.
         body: the raw body, empty if there is none.
         tenant: the tenant that the verified claims name.
+        caller: who sends the request, by the same claims.
         context: Lambda's context object.
         request_id: the gateway's id of the request.
     """
@@ -49,6 +52,7 @@ class ApiRequest(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
     tenant: str
+    caller: Caller
     context: Any = None
     request_id: str = ""
 
@@ -70,6 +74,7 @@ class ApiRequest(NamedTuple):
             method=str(event["requestContext"]["http"]["method"]).upper(),
             path=path,
             tenant=tenant,
+            caller=Caller(tenant, event["requestContext"]["authorizer"]["jwt"]["claims"], tenant_claim.scopes),
             query=query_of(event),
             headers=headers,
             body=body_of(event, headers, max_body),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dynashard.errors import ConfigurationError
+from dynashard_serving.access import SCOPE
 from dynashard_serving.api.request import TenantClaim
 from dynashard_serving.api.request_log import INFO, LEVELS
 from dynashard_serving.settings import ServingSettings, Variable, optional
@@ -21,12 +22,14 @@ class Settings(ServingSettings):
 
     Attributes:
         tenant_claim: the token's claim that carries the tenant.
+        scope_claim: the token's claim that lists the scopes.
         queue_url: the queue of new items; None if there is none.
         operations_queue_url: the queue of writes that callers do not wait for; None where there is none.
         log_level: lines below it are hidden unless they carry metrics, as `logging` numbers it.
     """
 
     tenant_claim: Annotated[str, Variable("TENANT_CLAIM")] = "tenant_id"
+    scope_claim: Annotated[str, Variable("SCOPE_CLAIM")] = SCOPE
     queue_url: Annotated[str | None, Variable("QUEUE_URL", optional)] = None
     operations_queue_url: Annotated[str | None, Variable("OPERATIONS_QUEUE_URL", optional)] = None
     log_level: Annotated[int, Variable("LOG_LEVEL", _level)] = INFO
@@ -38,8 +41,8 @@ class Settings(ServingSettings):
 
     @property
     def tenant(self) -> TenantClaim:
-        """The claim that carries the tenant, and which texts are tenants."""
-        return TenantClaim(self.tenant_claim, self.tenants)
+        """The claim that carries the tenant, which texts are tenants, and the claim that lists the scopes."""
+        return TenantClaim(self.tenant_claim, self.tenants, self.scope_claim)
 
     @property
     def serves_documentation(self) -> bool:

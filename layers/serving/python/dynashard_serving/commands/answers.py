@@ -6,7 +6,7 @@ from typing import Any, Final
 from dynashard.errors import AnswerTooLargeError, InputError
 from dynashard.service import Dynashard
 from dynashard_serving.commands.items import Entities
-from dynashard_serving.commands.request import NAMES, Asked, Members, mapping, tenant_in
+from dynashard_serving.commands.request import CALLER, NAMES, Asked, Members, caller_in, mapping, tenant_in
 from dynashard_serving.commands.served import find
 from dynashard_serving.commands.systems import systems
 from dynashard_serving.documents import written
@@ -40,7 +40,7 @@ class Commands:
         self._bounds = bounds
         self._tenants = tenants
         self._entities = served_by_name(domain.entities)
-        self._systems = systems(backend, domain.declarations.served)
+        self._systems = systems(backend, domain)
         self._log_error = log_error
         self._operations = Entities(backend, idempotent, clock).operations
 
@@ -70,7 +70,9 @@ class Commands:
             expensive=is_expensive(event),
         )
         if number := used.meter.undecodable:
-            keys = [{"partition_key": place, "sort_key": sort} for place, sort in used.meter.undecodable_keys]
+            # Keys are not for a caller who may not read the items.
+            named = () if isinstance(event, Mapping) and event.get(CALLER) is not None else used.meter.undecodable_keys
+            keys = [{"partition_key": place, "sort_key": sort} for place, sort in named]
             answer = {**answer, "undecodable": {"number": number, "keys": keys}}
         return answer
 
@@ -86,11 +88,13 @@ class Commands:
             raise InputError(f"there is no operation {str(operation)[:100]!r}; there are {known}", field="operation")
         name = event.get("entity")
         members = {member: value for member, value in event.items() if member not in NAMES}
+        tenant = tenant_in(event, self._tenants)
+        caller = caller_in(event, tenant)
         if isinstance(name, str) and name in self._systems:
-            return self._of_system(name, operation)(Members(tenant_in(event, self._tenants), members))
+            return self._of_system(name, operation)(Members(tenant, caller, members))
         served = find(self._entities, name, self._systems)
         served.require(operation)
-        return self._operations[operation](Asked(tenant_in(event, self._tenants), members, served, seconds))
+        return self._operations[operation](Asked(tenant, caller, members, served, seconds))
 
     def _of_system(self, name: str, operation: str) -> Callable[[Members], Any]:
         operations = self._systems[name]

@@ -71,6 +71,7 @@ class Entities:
             handling=asked.text(HANDLING),
             idempotency_key=asked.text("idempotency_key"),
             seconds=asked.seconds,
+            caller=asked.caller,
         )
         return self._writes.create(asked.served, request).document
 
@@ -81,6 +82,7 @@ class Entities:
             consistent=asked.flag("consistent"),
             include=asked.texts("include") or (),
             fields=asked.texts("fields"),
+            caller=asked.caller,
         )
         return self._reads.get(asked.served, request).document
 
@@ -91,6 +93,7 @@ class Entities:
             item=asked.document("item"),
             conditions=_conditions(asked),
             handling=asked.text(HANDLING),
+            caller=asked.caller,
         )
         stored = self._writes.put(asked.served, request)
         return {"item": stored.document, "created": stored.created}
@@ -102,12 +105,15 @@ class Entities:
             patch=asked.patch(),
             conditions=_conditions(asked),
             handling=asked.text(HANDLING),
+            caller=asked.caller,
         )
         return self._writes.update(asked.served, request)
 
     def _delete(self, asked: Asked) -> None:
         asked.only("key", "if_match", HANDLING)
-        request = Delete(key=asked.key(), conditions=_conditions(asked), handling=asked.text(HANDLING))
+        request = Delete(
+            key=asked.key(), conditions=_conditions(asked), handling=asked.text(HANDLING), caller=asked.caller
+        )
         self._writes.delete(asked.served, request)
 
     def _list(self, asked: Asked) -> Mapping[str, Any]:
@@ -137,17 +143,25 @@ class Entities:
             asked.documents("requests"),
             idempotency_key=asked.text("idempotency_key"),
             seconds=asked.seconds,
+            caller=asked.caller,
         )
         return self._mixed_batches.run(asked.served, batch)
 
     def _batch_get(self, asked: Asked) -> list[Outcome]:
         asked.only("keys", "consistent")
-        request = BatchGet(tenant=asked.tenant, keys=asked.documents("keys"), consistent=asked.flag("consistent"))
+        request = BatchGet(
+            tenant=asked.tenant,
+            keys=asked.documents("keys"),
+            consistent=asked.flag("consistent"),
+            caller=asked.caller,
+        )
         return self._batches.get(asked.served, request)
 
     def _batch_write(self, asked: Asked) -> Mapping[str, list[Outcome]]:
         asked.only("put", "delete")
-        request = BatchWrite(tenant=asked.tenant, put=asked.documents("put"), delete=asked.documents("delete"))
+        request = BatchWrite(
+            tenant=asked.tenant, put=asked.documents("put"), delete=asked.documents("delete"), caller=asked.caller
+        )
         return self._batches.write(asked.served, request)
 
 
@@ -163,6 +177,7 @@ def choice_of(asked: Members) -> Choice:
         filters=asked.document("filters", needed=False),
         consistent=asked.flag("consistent"),
         strict=asked.flag("strict"),
+        caller=asked.caller,
     )
 
 

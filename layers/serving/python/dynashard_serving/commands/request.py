@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from dynashard.errors import FieldError, InputError, ValidationFailedError
+from dynashard_serving.access import SCOPE, SUBJECT, Caller
 from dynashard_serving.documents import TENANT, Document, validated
 from dynashard_serving.json_input import MalformedJsonError, check_values, plain_numbers
 from dynashard_serving.limits import MAX_EVENT_DEPTH, MAX_NAMES
@@ -15,8 +16,20 @@ from dynashard_serving.tenants import TenantRule
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
-NAMES: Final = frozenset({"operation", "entity", TENANT})
-"""What every request has."""
+CALLER: Final = "caller"
+"""The member that states for whom a service asks."""
+NAMES: Final = frozenset({"operation", "entity", TENANT, CALLER})
+"""What every request has, or may have."""
+
+
+class StatedCaller(BaseModel):
+    """The member `caller` of a request: the user for whom a service asks."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    subject: str | None = None
+    scopes: list[str] = Field(default_factory=list, max_length=1000)
+    claims: dict[str, Any] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +37,7 @@ class Members:
     """What a caller asks for, of whatever it is."""
 
     tenant: str
+    caller: Caller
     members: Mapping[str, Any]
 
     def only(self, *names: str) -> None:
@@ -121,6 +135,20 @@ def tenant_in(event: Mapping[str, Any], tenants: TenantRule) -> str:
         message = f"Send a string that matches {tenants.pattern}; `true`, `false` and `null` are not tenants."
         raise ValidationFailedError(FieldError(TENANT, message, "string_pattern_mismatch"))
     return str(tenant)
+
+
+def caller_in(event: Mapping[str, Any], tenant: str) -> Caller:
+    """Return for whom a service asks: whom it states, or itself, for whom no access rule applies.
+
+    Raises:
+        ValidationFailedError: it states something else than `{"subject", "scopes", "claims"}`.
+    """
+    stated = event.get(CALLER)
+    if stated is None:
+        return Caller(tenant, trusted=True)
+    given = validated(StatedCaller, stated if isinstance(stated, dict) else {"": stated})
+    subject = {} if given.subject is None else {SUBJECT: given.subject}
+    return Caller(tenant, {**given.claims, **subject, SCOPE: given.scopes})
 
 
 def mapping(event: Any) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """What can be asked for besides entities: edges, roll-ups, computed reads, and entities that are listed as one."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,8 +11,10 @@ from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.service import Dynashard
 from dynashard_serving.commands.items import PAGING, choice_of, paging_of
 from dynashard_serving.commands.request import Members
-from dynashard_serving.declare import Endpoint, FamilyListing, Root, ServedEdges, ServedRollUps
+from dynashard_serving.declare import Endpoint, FamilyListing, ServedEdges, ServedRollUps
 from dynashard_serving.documents import Document, validated
+from dynashard_serving.domain import Domain
+from dynashard_serving.operations.computed import computed, permit_to, right_of
 from dynashard_serving.operations.edges import EdgesWanted, Graph, NewEdge, Node, Way
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.item_reads import shown
@@ -21,19 +23,19 @@ from dynashard_serving.operations.roll_ups import roll_ups_endpoint
 Operations = Mapping[str, Callable[[Members], Any]]
 
 
-def systems(backend: Dynashard, served: Iterable[Root]) -> Mapping[str, Operations]:
+def systems(backend: Dynashard, domain: Domain) -> Mapping[str, Operations]:
     """The operations of each, by its outside name; those of edges also by the name of their entity."""
     found: dict[str, Operations] = {}
-    for one in served:
+    for one in domain.declarations.served:
         if isinstance(one, ServedEdges):
-            edges = EdgeOperations(Graph(backend, one.edges)).operations
+            edges = EdgeOperations(Graph(backend, one)).operations
             found |= {one.path: edges, definition(one.edges.model).name: edges}
         elif isinstance(one, ServedRollUps):
             found[one.path] = _computed(roll_ups_endpoint(one), backend)
         elif isinstance(one, Endpoint):
             found[one.path] = _computed(one, backend)
         elif isinstance(one, FamilyListing):
-            found[one.path] = {"list": _family_listing(one, backend)}
+            found[one.path] = {"list": _family_listing(Family(one, domain.access_of), backend)}
     return found
 
 
@@ -53,22 +55,22 @@ class EdgeOperations:
     def _create(self, asked: Members) -> Document:
         asked.only("item")
         ends = validated(NewEdge, asked.document("item"))
-        return shown(self._graph.store.add(asked.tenant, ends.node, ends.other).edge)
+        return shown(self._graph.add(asked.caller, ends.node, ends.other).edge)
 
     def _get(self, asked: Members) -> Document:
         asked.only("key", "consistent")
-        return shown(self._graph.get(asked.tenant, *_ends(asked), consistent=asked.flag("consistent")))
+        return shown(self._graph.get(asked.caller, *_ends(asked), consistent=asked.flag("consistent")))
 
     def _delete(self, asked: Members) -> None:
         asked.only("key")
-        self._graph.store.remove(asked.tenant, *_ends(asked))
+        self._graph.remove(asked.caller, *_ends(asked))
 
     def _list(self, asked: Members) -> Mapping[str, Any]:
-        return self._graph.page(asked.tenant, asked.question(EdgesWanted)).document
+        return self._graph.page(asked.caller, asked.question(EdgesWanted)).document
 
     def _count(self, asked: Members) -> int:
         counted = asked.question(Counted)
-        return self._graph.count(asked.tenant, counted.of, counted.way)
+        return self._graph.count(asked.caller, counted.of, counted.way)
 
 
 class Counted(BaseModel):
@@ -92,16 +94,15 @@ def _ends(asked: Members) -> tuple[str, str]:
 
 def _computed(endpoint: Endpoint, backend: Dynashard) -> Operations:
     def read(asked: Members) -> Any:
-        found = endpoint.read(backend, asked.tenant, asked.question(endpoint.request))
+        permit_to(endpoint, asked.caller)
+        found = computed(endpoint, backend, asked.caller, asked.question(endpoint.request))
         document = to_jsonable_python(found)
         return {"items": document, "cursor": None} if endpoint.many else document
 
-    return {"list" if endpoint.many else "get": read}
+    return {right_of(endpoint): read}
 
 
-def _family_listing(one: FamilyListing, backend: Dynashard) -> Callable[[Members], Mapping[str, Any]]:
-    family = Family(one)
-
+def _family_listing(family: Family, backend: Dynashard) -> Callable[[Members], Mapping[str, Any]]:
     def page(asked: Members) -> Mapping[str, Any]:
         asked.only("partition", "sort", "prefix", "from", "to", "consistent", *PAGING)
         return family.page(backend.collection, choice_of(asked), paging_of(asked)).document

@@ -7,6 +7,8 @@ Refusals, defaults and conflicts between writers are decided here.
     requests, conditions    what callers ask for, and what they demand of an item's state
     item_reads, item_writes, batches, mixed_batches, listings, families, edges, roll_ups
                             the operations
+    permits, narrowing      who may do it, and to which items; listings of what their caller may read
+    computed                reads that a domain computes
     accepting, merging      what is decided about a write before and after the stored item is known
     patching, json_patches  patches of both kinds
     choosing                which items a listing or a count is about

@@ -1,6 +1,7 @@
 """Many items at a time, each with an outcome of its own."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from dynashard.entity import Entity
@@ -16,12 +17,14 @@ from dynashard.errors import (
     ValidationFailedError,
 )
 from dynashard.repository import Found
+from dynashard.service import Collection
 from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BATCH
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.item_reads import CollectionOf, shown
 from dynashard_serving.operations.outcomes import Outcome, done, refused
 from dynashard_serving.operations.pages import answer_bytes
+from dynashard_serving.operations.permits import MISSING, NotPermittedError, Permit
 from dynashard_serving.operations.requests import BatchGet, BatchWrite, Put
 from dynashard_serving.operations.served import Served
 from dynashard_serving.refusals import shortened
@@ -50,10 +53,11 @@ class Batches:
 
         Raises:
             ValidationFailedError: too many keys.
+            NotPermittedError: the caller may read no items.
 
         Cost: 1 read each, 1 round trip for 100.
         """
-        served.require("batch_get")
+        permit = served.permit("batch_get", request.caller)
         _refuse_many(keys=request.keys)
         refusals = Refusals()
         outcomes: dict[int, Outcome] = {}
@@ -73,10 +77,14 @@ class Batches:
             outcomes |= dict.fromkeys(keys, refusals.of(error))
             found = Found()
         refused_items = {at: each.error for at, each in found.left_out.items()}
-        outcomes |= {
-            place: refusals.of(refused_items[at]) if at in refused_items else _found(item)
-            for at, (place, item) in enumerate(zip(keys, found, strict=False))
-        }
+        for at, (place, item) in enumerate(zip(keys, found, strict=False)):
+            if item is not None and permit.allows(item):
+                outcomes[place] = done(shown(item))
+            elif at in refused_items and not permit.narrow:
+                outcomes[place] = refusals.of(refused_items[at])
+            else:
+                # Also what the caller may not read, or what cannot be judged.
+                outcomes[place] = refused(NotFoundError(MISSING))
         return fitting([outcomes[place] for place in range(len(request.keys))])
 
     def write(self, served: Served, request: BatchWrite) -> Mapping[str, list[Outcome]]:
@@ -86,10 +94,14 @@ class Batches:
 
         Raises:
             ValidationFailedError: too many items or keys.
+            NotPermittedError: the caller may put no items, or delete none, and the batch does.
 
-        Cost: 1 write each, 1 round trip for 25; outside of the window, 1 read more each, and 1 round trip each.
+        Cost: 1 write each, 1 round trip for 25; outside of the window, or if the caller's right depends on the stored
+        item, 1 read more each, and 1 round trip each.
         """
         served.require("batch_write")
+        parts = {"put": request.put, "delete": request.delete}
+        permits = {kind: served.permit(kind, request.caller) for kind, given in parts.items() if given}
         _refuse_many(put=request.put, delete=request.delete)
         refusals, now = Refusals(), self._clock()
         outcomes: dict[Place, Outcome] = {}
@@ -101,23 +113,31 @@ class Batches:
         for place, document in places:
             try:
                 item = _write_of(served, request.tenant, place, document, now)
+                if place[0] == "put":
+                    permits["put"].require_new(item)
                 key = served.definition.key_of(item)
                 if key in writes:
                     raise InvalidKeyError("This key appears twice in this batch; send it once.")
                 writes[key] = place, item
-            except InputError as error:
+            except (InputError, NotPermittedError) as error:
                 outcomes[place] = refusals.of(error)
-        untimely = {key: w for key, w in writes.items() if w[0][0] == "put" and not served.in_window(w[1], now)}
-        outcomes |= self._replaced(served, untimely, refusals, now)
-        timely = {key: write for key, write in writes.items() if key not in untimely}
-        outcomes |= self._written(served, timely, refusals)
+        by_stored = {
+            key: (place, each)
+            for key, (place, each) in writes.items()
+            if permits[place[0]].narrow or (place[0] == "put" and not served.in_window(each, now))
+        }
+        outcomes |= self._by_stored(served, by_stored, permits, refusals, now)
+        others = {key: write for key, write in writes.items() if key not in by_stored}
+        outcomes |= self._written(served, others, refusals)
         return {
             "put": [outcomes["put", number] for number in range(len(request.put))],
             "delete": [outcomes["delete", number] for number in range(len(request.delete))],
         }
 
-    def _replaced(self, served: Served, writes: Writes, refusals: "Refusals", now: float) -> dict[Place, Outcome]:
-        """Put items that may only replace one that exists, each by itself."""
+    def _by_stored(
+        self, served: Served, writes: Writes, permits: Mapping[str, Permit], refusals: "Refusals", now: float
+    ) -> dict[Place, Outcome]:
+        """Write what depends on the stored item, each by itself."""
         if not writes:
             return {}
         items = self._collection_of(served.entity)
@@ -127,10 +147,15 @@ class Batches:
             return {place: refusals.of(error) for place, _ in writes.values()}
         outcomes: dict[Place, Outcome] = {}
         for (place, item), current in zip(writes.values(), found, strict=True):
+            permit = permits[place[0]]
             try:
-                if current is None:
+                if place[0] == "delete":
+                    _delete(items, permit, item, current)
+                elif current is None:
                     served.refuse_outside_window(item, now)
+                    items.create(item)
                 else:
+                    permit.require_new(current)
                     items.put(item, if_match=current.revision)
                 outcomes[place] = done(None)
             except DynashardError as error:
@@ -194,8 +219,17 @@ def _write_of(served: Served, tenant: str, place: Place, document: Document, now
     return item
 
 
-def _found(item: Entity | None) -> Outcome:
-    return refused(NotFoundError("No live item has this key.")) if item is None else done(shown(item))
+def _delete(items: Collection[Any], permit: Permit, key: Document, current: Entity | None) -> None:
+    """Delete an item. One that the caller may not read is answered as one that does not exist: there is nothing to do.
+
+    Raises:
+        NotPermittedError: the caller may read it, and not delete it.
+    """
+    if current is None:
+        return
+    with suppress(NotFoundError):
+        permit.require(current)
+        items.delete(key, if_match=current.revision)
 
 
 def fitting(outcomes: Sequence[Outcome], room: int = MAX_ANSWER_BYTES) -> list[Outcome]:

@@ -5,15 +5,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
+from dynashard.entity import definition
 from dynashard.errors import InvalidValueError, NotFoundError
 from dynashard.reads import Page
 from dynashard.reads.limits import DEFAULT_LIMIT, MAX_LIMIT
 from dynashard.service import Dynashard
-from dynashard_patterns.edges import NODE, Edge, Edges, EdgeStore
+from dynashard_patterns.edges import NODE, Added, Edge, Edges, EdgeStore
+from dynashard_serving.access import Caller
+from dynashard_serving.declare import ServedEdges
 from dynashard_serving.documents import item_texts, list_text
+from dynashard_serving.operations.narrowing import judged, refuse_others, refuse_unjudged
 from dynashard_serving.operations.pages import Answer, page_that_fits
+from dynashard_serving.operations.permits import Permit, admitted
 
 Way = Literal["forward", "backward"]
 WAYS: Final[tuple[Way, Way]] = ("forward", "backward")
@@ -90,41 +96,84 @@ class EdgesWanted(BaseModel):
 
 
 class Graph:
-    """Edges of one kind, for callers of a tenant."""
+    """Edges of one kind, for callers whom their rules allow them."""
 
-    def __init__(self, backend: Dynashard, edges: Edges[Any]) -> None:
+    def __init__(self, backend: Dynashard, served: ServedEdges) -> None:
         self._backend = backend
-        self._edges = edges
+        self._edges: Edges[Any] = served.edges
+        self._rules = served.access
+        self._name = definition(served.edges.model).name
 
     @property
     def store(self) -> EdgeStore[Any]:
         """The store that adds and removes them."""
         return EdgeStore.on(self._backend, self._edges)
 
-    def get(self, tenant: str, node: str, other: str, *, consistent: bool = False) -> Edge:
+    def add(self, caller: Caller, node: str, other: str) -> Added[Any]:
+        """Add an edge. Cost: as the store's `add`.
+
+        Raises:
+            NotPermittedError: the caller may not.
+        """
+        self._permit("create", caller).require_new(NewEdge.model_construct(node=node, other=other))
+        return self.store.add(caller.tenant, node, other)
+
+    def remove(self, caller: Caller, node: str, other: str) -> None:
+        """Remove an edge. Cost: as the store's `remove`.
+
+        Raises:
+            NotFoundError: there is none.
+            NotPermittedError: the caller may not.
+        """
+        self._permit("delete", caller).require_new(NewEdge.model_construct(node=node, other=other))
+        self.store.remove(caller.tenant, node, other)
+
+    def get(self, caller: Caller, node: str, other: str, *, consistent: bool = False) -> Edge:
         """Return the edge from one node to another. Cost: as the store's `find`.
 
         Raises:
             NotFoundError: there is none.
+            NotPermittedError: the caller may not read it, whether or not there is one.
         """
-        found: Edge | None = self.store.find(tenant, node, other, consistent=consistent)
+        self._permit("get", caller).require_new(NewEdge.model_construct(node=node, other=other))
+        found: Edge | None = self.store.find(caller.tenant, node, other, consistent=consistent)
         if found is None:
             raise NotFoundError(f"There is no edge from {node} to {other}.")
         return found
 
-    def page(self, tenant: str, wanted: EdgesWanted) -> Answer:
-        """Return a page of a node's edges that Lambda can answer. Cost: as the store's `list`."""
+    def page(self, caller: Caller, wanted: EdgesWanted) -> Answer:
+        """Return a page of a node's edges that Lambda can answer. Cost: as the store's `list`.
+
+        Raises:
+            NotPermittedError: the caller may not list them.
+        """
+        permit = self._permit("list", caller, of=wanted.of)
 
         def read(**options: Any) -> Page[Any]:
             with _named_of():
-                return self.store.list(tenant, wanted.of, wanted.way, type=wanted.type, order=wanted.order, **options)
+                return self.store.list(
+                    caller.tenant, wanted.of, wanted.way, type=wanted.type, order=wanted.order, **options
+                )
 
-        return page_that_fits(read, {"limit": wanted.limit, "cursor": wanted.cursor}, _text)
+        every = judged(read, {self._edges.model: replace(permit, owner=None)}) if permit.judges_each else read
+        return page_that_fits(every, {"limit": wanted.limit, "cursor": wanted.cursor}, _text)
 
-    def count(self, tenant: str, node: str, way: Way) -> int:
-        """Count a node's edges one way. Cost: as the store's `count`."""
+    def count(self, caller: Caller, node: str, way: Way) -> int:
+        """Count a node's edges one way. Cost: as the store's `count`.
+
+        Raises:
+            NotPermittedError: the caller may not list them.
+        """
+        refuse_unjudged(self._permit("list", caller, of=node), count=True)
         with _named_of():
-            return self.store.count(tenant, node, way)
+            return self.store.count(caller.tenant, node, way)
+
+    def _permit(self, right: str, caller: Caller, *, of: str | None = None) -> Permit:
+        """Return what a caller may do; for a listing, of the edges of a node."""
+        permit = admitted(self._rules, self._name, [right], caller, whole=of is not None)
+        if of is not None and permit.owner is not None:
+            refuse_others(permit, {"node": of})
+        return permit
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from dynashard.entity import Entity
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.service import Collection
+from dynashard_serving.access import Caller
 from dynashard_serving.documents import Document, part, representation
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions
 from dynashard_serving.operations.served import Served
@@ -23,6 +24,7 @@ class Get(NamedTuple):
     include: Sequence[str] = ()
     conditions: Conditions = UNCONDITIONAL
     fields: Sequence[str] | None = None
+    caller: Caller | None = None
 
 
 class Found(NamedTuple):
@@ -42,13 +44,14 @@ class ItemReads:
         """Read an item.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is none that the caller may read.
+            NotPermittedError: the caller may read none.
             RevisionMismatchError: `if_match` does not hold.
             ValidationFailedError: a field or an attachment is unknown.
 
         Cost: 1 read, and those of the attachments that it includes. DynamoDB bills the whole item, whatever its fields.
         """
-        served.require("get")
+        permit = served.permit("get", request.caller)
         known = served.definition.attachments
         if set(request.include).difference(known):
             message = f"Use a list of {', '.join(known) or 'nothing'}."
@@ -57,11 +60,11 @@ class ItemReads:
         items, fields = self._collection_of(served.entity), None
         if request.fields is not None:
             fields = served.projected(request.fields)
-            if not include:
+            if not include and not permit.narrow:
                 found = items.part(request.key, fields=fields, consistent=request.consistent)
                 shows = _is_shown(request.conditions, found.revision)
                 return Found(found.revision, part(served.entity, found.values) if shows else None)
-        item = items.get(request.key, consistent=request.consistent, include=include)
+        item = permit.found(lambda: items.get(request.key, consistent=request.consistent, include=include))
         if not _is_shown(request.conditions, item.revision):
             return Found(item.revision, None)
         document = representation(item, item.revision)

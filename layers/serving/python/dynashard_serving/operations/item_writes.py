@@ -15,8 +15,9 @@ from dynashard_serving.limits import WRITE_ATTEMPTS
 from dynashard_serving.operations.accepting import accept, item_of, refuse_untimely
 from dynashard_serving.operations.conditions import PreconditionFailedError
 from dynashard_serving.operations.item_reads import CollectionOf, shown
-from dynashard_serving.operations.merging import merged, refuse_put
+from dynashard_serving.operations.merging import merged, refuse_probe, refuse_put
 from dynashard_serving.operations.patching import attachments_read
+from dynashard_serving.operations.permits import Permit
 from dynashard_serving.operations.requests import Create, Delete, Put, Update
 from dynashard_serving.operations.served import Served
 
@@ -57,50 +58,58 @@ class ItemWrites:
 
         Cost: 1 write; an idempotency key doubles it, and adds 2.
         """
-        served.require("create")
+        permit = served.permit("create", request.caller)
         item, items = item_of(served, request), self._collection_of(served.entity)
+        permit.require_new(item)
 
         def check() -> None:
             refuse_untimely(served, request, item, self._clock())
 
         if request.idempotency_key is None:
             check()
-            return Created(_without_attachments(served, shown(items.create(item, handling=request.handling))))
-        attempt = Attempt(request.tenant, request.idempotency_key, request.item, item, request.seconds, check)
+            created = items.create(item, handling=request.handling)
+            return Created(_created(served, permit, shown(created), created))
+        attempt = Attempt(
+            request.tenant, request.idempotency_key, request.item, item, request.seconds, check, _bound(served, request)
+        )
         document, replayed = self._idempotent.run(attempt, items)
-        return Created(_without_attachments(served, document), replayed)
+        return Created(_created(served, permit, document, item), replayed)
 
     def put(self, served: Served, request: Put) -> Stored:
         """Replace an item, or create it. An item that exists may be replaced whatever its time.
 
         Raises:
             RevisionMismatchError, PreconditionFailedError: a condition does not hold.
+            NotPermittedError: the caller may not put this item, or not over the stored one.
             ValidationFailedError: with every field at fault; or it would create an item outside of its entity's window.
             WriteContendedError: other writers were faster each time.
 
-        Cost: 1 write, and a read if the entity keeps a creation stamp, the conditions are more than one revision, or
-        the item lies outside of the window.
+        Cost: 1 write, and a read if the entity keeps a creation stamp, the conditions are more than one revision,
+        the item lies outside of the window, or the caller's right depends on the stored item.
         """
-        served.require("put")
+        permit = served.permit("put", request.caller)
         item, items, now = item_of(served, request), self._collection_of(served.entity), self._clock()
+        permit.require_new(item)
         refuse_untimely(served, request, item, now)
         conditions, revision = request.conditions, request.conditions.single_revision
-        timely = served.in_window(item, now)
-        if revision is not None or (conditions.none and timely):
+        unread = served.in_window(item, now) and not permit.narrow
+        if (revision is not None and not permit.narrow) or (conditions.none and unread):
             done = items.put(item, if_match=revision, handling=request.handling)
-            return _stored(served, done.item, created=done.created)
-        if conditions.only_new and timely:
+            return _stored(served, permit, done.item, created=done.created)
+        if conditions.only_new and unread:
             try:
-                return _stored(served, items.create(item, handling=request.handling), created=True)
+                return _stored(served, permit, items.create(item, handling=request.handling), created=True)
             except AlreadyExistsError as error:
                 raise PreconditionFailedError("The item exists already.") from error
         for current in _tries(lambda: items.find(item, consistent=True)):
+            if current is not None:
+                permit.require_new(current)
             refuse_put(served, conditions, item, current, now)
             try:
                 if current is None:
-                    return _stored(served, items.create(item, handling=request.handling), created=True)
+                    return _stored(served, permit, items.create(item, handling=request.handling), created=True)
                 done = items.put(item, over=current, handling=_of_what_was_read(request.handling))
-                return _stored(served, done.item, created=done.created)
+                return _stored(served, permit, done.item, created=done.created)
             except (AlreadyExistsError, RevisionMismatchError):
                 continue
         raise _contended()
@@ -109,7 +118,8 @@ class ItemWrites:
         """Apply a patch: to what was read, validate the whole, replace what was read.
 
         Raises:
-            NotFoundError: there is no such item.
+            NotFoundError: there is no such item, or the caller may not read it.
+            NotPermittedError: the caller may not change the item, or not so.
             PatchConflictError: a JSON Patch does not fit the item.
             RevisionMismatchError, PreconditionFailedError: a condition does not hold.
             ValidationFailedError: with every field at fault.
@@ -117,14 +127,17 @@ class ItemWrites:
 
         Cost: 1 consistent read and 1 write a try.
         """
-        served.require("update")
+        permit = served.permit("update", request.caller)
         refuse_untimely(served, request, accept(served, request), self._clock())
         items, include = self._collection_of(served.entity), attachments_read(served, request.patch)
         handling = _of_what_was_read(request.handling)
-        for current in _tries(lambda: items.get(request.key, consistent=True, include=include)):
+        for current in _tries(lambda: permit.found(lambda: items.get(request.key, consistent=True, include=include))):
+            refuse_probe(permit, request, current)
             item = merged(served, request, current, self._clock())
+            permit.require_new(item)
             try:
-                return shown(items.replace(item, over=current, handling=handling))
+                stored = items.replace(item, over=current, handling=handling)
+                return permit.shown(shown(stored), stored, served.definition.key_fields)
             except RevisionMismatchError:
                 continue
         raise _contended()
@@ -133,23 +146,25 @@ class ItemWrites:
         """Delete an item.
 
         Raises:
-            NotFoundError: there is none, whatever the conditions are.
+            NotFoundError: there is none that the caller may read, whatever the conditions are.
+            NotPermittedError: the caller may not delete it.
             RevisionMismatchError, PreconditionFailedError: a condition does not hold.
             WriteContendedError: other writers were faster each time.
 
-        Cost: 1 write, and a read if the conditions are more than one revision, or fail.
+        Cost: 1 write, and a read if the conditions are more than one revision, or fail, or if the caller's right
+        depends on the stored item.
         """
-        served.require("delete")
+        permit = served.permit("delete", request.caller)
         items, conditions = self._collection_of(served.entity), request.conditions
         revision = conditions.single_revision
-        if conditions.none or revision is not None:
+        if not permit.narrow and (conditions.none or revision is not None):
             try:
                 items.delete(request.key, if_match=revision, handling=request.handling)
             except RevisionMismatchError:
                 items.get(request.key, consistent=True)
                 raise
             return
-        for current in _tries(lambda: items.get(request.key, consistent=True)):
+        for current in _tries(lambda: permit.found(lambda: items.get(request.key, consistent=True))):
             conditions.demand(current.revision)
             try:
                 items.delete(request.key, if_match=current.revision, handling=_of_what_was_read(request.handling))
@@ -159,13 +174,23 @@ class ItemWrites:
         raise _contended()
 
 
-def _stored(served: Served, item: Entity, *, created: bool) -> Stored:
+def _stored(served: Served, permit: Permit, item: Entity, *, created: bool) -> Stored:
     document = shown(item)
-    return Stored(_without_attachments(served, document) if created else document, created)
+    if created:
+        return Stored(_created(served, permit, document, item), created)
+    return Stored(permit.shown(document, item, served.definition.key_fields), created)
 
 
-def _without_attachments(served: Served, document: Document) -> Document:
-    return without(document, served.definition.attachments)
+def _created(served: Served, permit: Permit, document: Document, item: Entity) -> Document:
+    plain = without(document, served.definition.attachments)
+    return permit.shown(plain, item, served.definition.key_fields)
+
+
+def _bound(served: Served, request: Create) -> str | None:
+    """Return the subject whom an idempotency key belongs to; None if rules limit nobody, or not this caller."""
+    if served.exposed.access is None or request.caller is None or request.caller.trusted:
+        return None
+    return request.caller.subject or ""
 
 
 def _tries(read: Callable[[], Any]) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from dynashard_serving.documents import refuse_changed, representation, unasked,
 from dynashard_serving.operations.accepting import refuse_past_expiry
 from dynashard_serving.operations.conditions import Conditions
 from dynashard_serving.operations.patching import document_after, fields_named
+from dynashard_serving.operations.permits import NotPermittedError, Permit
 from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
 from dynashard_serving.operations.served import Served
 
@@ -29,6 +30,16 @@ def merged(served: Served, request: Update, current: Entity, now: float) -> Enti
     if served.definition.expires in fields_named(request.patch):
         refuse_past_expiry(item, now)
     return in_place_of(served, current, item)
+
+
+def refuse_probe(permit: Permit, request: Write, current: Entity | None = None) -> None:
+    """Refuse a JSON Patch of a caller who may not read the item: whether it fits would tell what the item holds.
+
+    Raises:
+        NotPermittedError: the caller may not read `current`, or without it, any item.
+    """
+    if isinstance(request, Update) and isinstance(request.patch, list) and not permit.reads(current):
+        raise NotPermittedError("A JSON Patch needs the right to read the item. Send a JSON Merge Patch.")
 
 
 def in_place_of(served: Served, current: Entity, item: Entity) -> Entity:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dynashard.errors import DynashardError, FieldError, InputError, InvalidKeyError, ValidationFailedError
 from dynashard.transport.worker_pool import WorkerPool
+from dynashard_serving.access import Caller
 from dynashard_serving.documents import REVISION, Document, written
 from dynashard_serving.limits import LONGEST_SECONDS, MAX_ANSWER_BYTES, MAX_MIXED
 from dynashard_serving.operations.accepting import item_of
@@ -53,12 +54,14 @@ class MixedBatch:
         requests: objects with an `operation`, and its `MEMBERS`.
         idempotency_key: that of the batch: creates without one of their own are recognised by it and their place.
         seconds: how long the batch can still take.
+        caller: who sends it. Each request is judged as if it had been sent alone.
     """
 
     tenant: str
     requests: Sequence[Document]
     idempotency_key: str | None = None
     seconds: float = LONGEST_SECONDS
+    caller: Caller | None = None
 
 
 class MixedBatches:
@@ -109,27 +112,29 @@ class MixedBatches:
                 continue
             keys = [batch.requests[at]["key"] for at in places]
             try:
-                answers = self._batches.get(served, BatchGet(batch.tenant, keys, consistent=consistent))
+                answers = self._batches.get(served, BatchGet(batch.tenant, keys, consistent, batch.caller))
             except DynashardError as error:
                 answers = [refusals.of(error) for _ in places]
             found |= zip(places, answers, strict=True)
         return found
 
     def _written(self, served: Served, batch: MixedBatch, at: int) -> Any:
-        given, tenant = batch.requests[at], batch.tenant
+        given, tenant, caller = batch.requests[at], batch.tenant, batch.caller
         match given["operation"]:
             case "create":
                 key = given.get("idempotency_key") or _key_of(batch, at)
-                create = Create(tenant, given["item"], idempotency_key=key, seconds=batch.seconds)
+                create = Create(tenant, given["item"], None, key, batch.seconds, caller)
                 return self._writes.create(served, create).document
             case "put":
-                stored = self._writes.put(served, Put(tenant, given["item"], conditions=_conditions(given)))
+                stored = self._writes.put(
+                    served, Put(tenant, given["item"], conditions=_conditions(given), caller=caller)
+                )
                 return {"item": stored.document, "created": stored.created}
             case "update":
-                update = Update(served.key(given["key"], tenant), given["patch"], _conditions(given))
+                update = Update(served.key(given["key"], tenant), given["patch"], _conditions(given), caller=caller)
                 return self._writes.update(served, update)
             case _:
-                self._writes.delete(served, Delete(served.key(given["key"], tenant), _conditions(given)))
+                self._writes.delete(served, Delete(served.key(given["key"], tenant), _conditions(given), caller=caller))
                 return None
 
 

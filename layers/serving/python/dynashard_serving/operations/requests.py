@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dynashard.reads.limits import DEFAULT_LIMIT
+from dynashard_serving.access import Caller
 from dynashard_serving.documents import Document
 from dynashard_serving.limits import LONGEST_SECONDS
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions
@@ -24,6 +25,7 @@ class Create(NamedTuple):
         handling: the write guarantee; the entity's own if None.
         idempotency_key: what a repeat of this request is recognised by.
         seconds: how long the request can still take.
+        caller: who sends it, as in every request here; without it, entities with access rules refuse it.
     """
 
     tenant: str
@@ -31,6 +33,7 @@ class Create(NamedTuple):
     handling: str | None = None
     idempotency_key: str | None = None
     seconds: float = LONGEST_SECONDS
+    caller: Caller | None = None
 
 
 class Put(NamedTuple):
@@ -41,6 +44,7 @@ class Put(NamedTuple):
     key: Key | None = None
     conditions: Conditions = UNCONDITIONAL
     handling: str | None = None
+    caller: Caller | None = None
 
 
 class Update(NamedTuple):
@@ -50,6 +54,7 @@ class Update(NamedTuple):
     patch: Document | list[Any]
     conditions: Conditions = UNCONDITIONAL
     handling: str | None = None
+    caller: Caller | None = None
 
 
 class Delete(NamedTuple):
@@ -58,6 +63,7 @@ class Delete(NamedTuple):
     key: Key
     conditions: Conditions = UNCONDITIONAL
     handling: str | None = None
+    caller: Caller | None = None
 
 
 Write = Create | Put | Update | Delete
@@ -78,6 +84,7 @@ class Choice:
         filters: values of fields that the entity may be filtered by.
         consistent: see every write that was acknowledged before.
         strict: refuse to leave out stored items that do not fit their entity.
+        caller: who sends the request.
     """
 
     tenant: str
@@ -90,6 +97,7 @@ class Choice:
     filters: Mapping[str, Any] = field(default_factory=dict)
     consistent: bool = False
     strict: bool = False
+    caller: Caller | None = None
 
 
 class Paging(NamedTuple):
@@ -116,6 +124,7 @@ class BatchGet(NamedTuple):
     tenant: str
     keys: Sequence[Document]
     consistent: bool = False
+    caller: Caller | None = None
 
 
 class BatchWrite(NamedTuple):
@@ -124,3 +133,4 @@ class BatchWrite(NamedTuple):
     tenant: str
     put: Sequence[Document] = ()
     delete: Sequence[Document] = ()
+    caller: Caller | None = None

@@ -43,6 +43,7 @@ def roll_ups_endpoint(served: ServedRollUps) -> Endpoint:
         summary=summary,
         text=served.text or f"{summary}.",
         tag=served.tag,
+        access=served.access,
     )
 
 

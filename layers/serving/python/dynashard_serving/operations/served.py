@@ -11,8 +11,10 @@ from pydantic import ValidationError
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
+from dynashard_serving.access import Caller
 from dynashard_serving.documents import REVISION, TENANT, Document
 from dynashard_serving.exposure import RESERVED, Exposed
+from dynashard_serving.operations.permits import NotPermittedError, Permit, admitted
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -29,7 +31,9 @@ NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "batch_write": ["put", "delete"],
     "batch": [],
 }
-"""The operations of `Exposed` that each operation needs. Each part of a `batch` needs its own."""
+"""The operations of `Exposed` that each operation needs, and so its caller. Each part of a `batch` needs its own."""
+JUDGING: Final = frozenset({"create", "get", "put", "update", "delete", "list", "count", "batch_get"})
+"""The operations that apply the rules about an item's owner. Others are refused to callers whom such a rule limits."""
 
 
 class OperationError(DynashardError):
@@ -81,8 +85,23 @@ class Served:
         """Whether the entity is served with an operation of `NEEDS`."""
         return operation in self._able
 
+    def permit(self, operation: str, caller: Caller | None = None) -> Permit:
+        """Return what a caller may do by an operation, or refuse it. Every operation begins with this.
+
+        Raises:
+            OperationError: the entity is not served with it; the message names those it is served with.
+            NotPermittedError: the caller does not have the right.
+        """
+        self.require(operation)
+        permit = admitted(
+            self.exposed.access, self.name, NEEDS[operation], caller, whole=operation in ("list", "count")
+        )
+        if permit.narrow and operation not in JUDGING:
+            raise NotPermittedError(f"{operation} of {self.name} is not served to callers whose items it must select.")
+        return permit
+
     def require(self, operation: str) -> None:
-        """Refuse an operation that the entity is not served with.
+        """Refuse an operation that the entity is not served with at all.
 
         Raises:
             OperationError: it names those it is served with.

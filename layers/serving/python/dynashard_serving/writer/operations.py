@@ -24,8 +24,9 @@ from dynashard.transactions import steps
 from dynashard_serving.documents import TENANT, validated
 from dynashard_serving.limits import WRITE_ATTEMPTS
 from dynashard_serving.operation_records import Operation, OperationState
-from dynashard_serving.operations.merging import Step, step_of
-from dynashard_serving.operations.requests import Delete, Update
+from dynashard_serving.operations.merging import Step, refuse_probe, step_of
+from dynashard_serving.operations.permits import Permit
+from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
 from dynashard_serving.queue_messages import Message
 from dynashard_serving.refusals import refusal_of
 from dynashard_serving.writer.outcomes import DUPLICATE, End, Outcome
@@ -66,17 +67,22 @@ class Operations:
 
     def _done(self, message: Message, record: Operation) -> Outcome:
         served, request = message.served, message.request()
-        served.require(message.operation)
+        permit = served.permit(message.operation, message.caller)
         item: Entity | None = None
         if isinstance(request, Update | Delete):
             about: KeyLike = request.key
         else:
             about = item = validated(served.entity, request.item)
+            permit.require_new(item)
         # What a time may be was decided when the request was accepted.
         now = self.clock() if message.accepted_at is None else message.accepted_at / 1000
         for _ in range(WRITE_ATTEMPTS):
             current = self.database.collection(served.entity).find(about, consistent=True)
+            if current is not None:
+                _judge(permit, request, current)
             step = step_of(served, request, item, current, now)
+            if isinstance(step, steps.Put) and isinstance(step.item, Entity):
+                permit.require_new(step.item)
             ended = record.model_copy(update={"state": OperationState.DONE, "status": int(_status(step))})
             try:
                 stored, _ = self.database.transact(step, steps.Put(ended, if_match=record.revision))
@@ -102,6 +108,15 @@ class Operations:
             return Outcome(End.LEFT, unwritten.code, str(unwritten))
         # The operation has ended: its record says why nothing was written.
         return Outcome(End.STORED, str(problem["code"]))
+
+
+def _judge(permit: Permit, request: Write, current: Entity) -> None:
+    """Refuse a write that its caller may not do to the stored item. A create of one that exists fails anyway."""
+    if isinstance(request, Put):
+        permit.require_new(current)
+    elif not isinstance(request, Create):
+        permit.require(current)
+        refuse_probe(permit, request, current)
 
 
 def _status(step: Step) -> HTTPStatus:

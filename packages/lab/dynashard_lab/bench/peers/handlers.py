@@ -52,7 +52,9 @@ def variables(url: str, table: str, topology: str, region: str, key: str) -> dic
 
 def event(path: str, query: str = "", *, tenant: str = TENANT, body: str | None = None) -> dict[str, Any]:
     """Return API Gateway's event with a verified token: of a GET, or of a POST with a body."""
-    claims = {"tenant_id": tenant, "sub": "ada", "iss": "https://issuer.example", "exp": "1795379284"}
+    # Named here, because to read them would import the domain before the start that is measured.
+    scope = "users:read users:write users:all"
+    claims = {"tenant_id": tenant, "sub": "ada", "scope": scope, "iss": "https://issuer.example", "exp": "1795379284"}
     at = {"apiId": "a1b2c3", "accountId": "000000000000", "domainName": "api.example.com", "domainPrefix": "api"}
     method = "GET" if body is None else "POST"
     http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1", "userAgent": "bench"}

@@ -27,12 +27,16 @@ from dynashard_serving.api.openapi.parts import (
     several,
     singular,
 )
+from dynashard_serving.api.openapi.security import secured, secured_family
 from dynashard_serving.api.resource import PREFIX
 from dynashard_serving.api.response import JSON
 from dynashard_serving.declare import Endpoint, ServedEdges, ServedRollUps
+from dynashard_serving.operations.computed import right_of
 from dynashard_serving.operations.edges import EdgesWanted, NewEdge, Words
 from dynashard_serving.operations.roll_ups import roll_ups_endpoint
 
+_RIGHTS: Final = {"add": "create", "count": "list"}
+"""The rights that operations of edges need, if they are called otherwise."""
 _EXAMPLE: Final = {"node": "User.9", "other": "User.12"}
 
 
@@ -64,7 +68,7 @@ def family_listing(family: FamilyResource) -> Operation:
     ]
     below = [query(name, key_text(), "Only this one, and what is below it.") for name in nested]
     listing["parameters"] = [*page_parameters(), CONSISTENT, STRICT, *keys, *below]
-    return listing
+    return secured_family(listing, family.members)
 
 
 def _read(endpoint: Endpoint) -> Described:
@@ -79,6 +83,7 @@ def _read(endpoint: Endpoint) -> Described:
     answers = {"200": answer(text, model.__name__)}
     read = operation(f"{verb}{name}", endpoint.summary, endpoint.tag or endpoint.path, endpoint.text, answers)
     read["parameters"] = parameters_of(endpoint.request)
+    read = secured(read, endpoint.access, right_of(endpoint))
     return Described({f"{PREFIX}/{endpoint.path}": {"get": read}}, {**schema.pop("$defs", {}), model.__name__: schema})
 
 
@@ -102,6 +107,7 @@ class _Edges:
         self._tag = served.tag or served.path
         self._words = Words(served.verb)
         self._paths = EdgePaths(served)
+        self._rules = served.access
 
     def described(self) -> Described:
         """Return the paths of edges and their schemas."""
@@ -182,4 +188,5 @@ class _Edges:
         self, verb: str, summary: str, text: str, answers: Schema, *more: str, query: type[BaseModel] | None = None
     ) -> Operation:
         found = operation(f"{verb}{self._name}", summary, self._tag, text, answers, more=more)
-        return {**found, "parameters": [] if query is None else parameters_of(query)}
+        found = {**found, "parameters": [] if query is None else parameters_of(query)}
+        return secured(found, self._rules, _RIGHTS.get(verb, verb))

@@ -42,7 +42,9 @@ COMMITTED_AT: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
 def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, Any]:
     """The document of a domain as a JSON object, with examples of the time `now`."""
     entities = [Served(one) for one in domain.entities if one.operations]
-    families = [FamilyResource(one) for one in domain.declarations.served if isinstance(one, FamilyListing)]
+    families = [
+        FamilyResource(one, domain.access_of) for one in domain.declarations.served if isinstance(one, FamilyListing)
+    ]
     kinds = ServedEdges | ServedRollUps | Endpoint
     others = [described(one) for one in domain.declarations.served if isinstance(one, kinds)]
     recorded = any(served.entity is Record for served in entities)
@@ -74,6 +76,7 @@ def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, An
                     "scheme": "bearer",
                     "bearerFormat": "JWT",
                     "description": "A token of the configured issuer. Locally, `POST /local/tokens` gives one.",
+                    "x-scopes": list(domain.declarations.scopes),
                 }
             },
         },

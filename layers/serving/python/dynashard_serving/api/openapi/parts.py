@@ -18,7 +18,7 @@ REF: Final = "#/components/schemas/"
 REFUSALS: Final = {
     "400": "The JSON, a header, the path, the query string or the cursor is malformed.",
     "401": "The request has no valid token.",
-    "403": "The token names no tenant.",
+    "403": "The token names no tenant, or its scopes and claims do not allow this.",
     "404": "There is no such item.",
     "406": "The answer is too large, unless the client accepts it compressed.",
     "409": "The item exists, or other requests are in the way.",
@@ -67,6 +67,9 @@ def problem(status: str) -> Schema:
     described: Schema = {"description": REFUSALS[status], "content": content}
     if status == "401":
         described["headers"] = {"WWW-Authenticate": {"schema": TEXT, "description": "How to authenticate."}}
+    if status == "403":
+        text = "The missing scope, if `code` is insufficient_scope (RFC 6750)."
+        described["headers"] = {"WWW-Authenticate": {"schema": TEXT, "description": text}}
     if status in {"429", "503"}:
         described["headers"] = {"Retry-After": _RETRY_AFTER}
     return described

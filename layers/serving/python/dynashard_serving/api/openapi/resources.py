@@ -39,6 +39,7 @@ from dynashard_serving.api.openapi.parts import (
     several,
 )
 from dynashard_serving.api.openapi.schemas import refused_by_address, refused_by_keys, text_without
+from dynashard_serving.api.openapi.security import secured, secured_batch
 from dynashard_serving.api.queued_creates import MOST_ITEMS
 from dynashard_serving.api.resource import Resource
 from dynashard_serving.api.response import JSON
@@ -63,12 +64,18 @@ def paths_of(resource: Resource, examples: Examples, *, recorded: bool, copied: 
     of_one = {"get": ("get", _read), "put": ("put", _put), "update": ("patch", _patch), "delete": ("delete", _delete)}
     found: dict[str, Any] = {}
     if served.serves("count"):
-        found[resource.counts] = {"get": count_operation(served, _choosing(served, examples))}
+        found[resource.counts] = {
+            "get": secured(count_operation(served, _choosing(served, examples)), served.exposed.access, "list")
+        }
     if served.serves("batch"):
-        found[resource.batches] = {"post": batch_operation(served, examples)}
+        found[resource.batches] = {"post": secured_batch(batch_operation(served, examples), served.exposed.access)}
     for path, operations in ((resource.root, of_all), (resource.template, of_one)):
         methods = {
-            method: _with_preferences(served, name, describe(served, examples), recorded=recorded, copied=copied)
+            method: secured(
+                _with_preferences(served, name, describe(served, examples), recorded=recorded, copied=copied),
+                served.exposed.access,
+                name,
+            )
             for name, (method, describe) in operations.items()
             if name in served.exposed.operations
         }

@@ -1,0 +1,61 @@
+"""What callers need, in the OpenAPI document: scopes as security requirements, other rules as sentences."""
+
+from collections.abc import Iterable
+from itertools import product
+
+from dynashard_serving.access import ANYONE, Access, Claim, Requirement, scopes_of
+from dynashard_serving.api.openapi.parts import Operation
+from dynashard_serving.operations.served import Served
+
+
+def secured(described: Operation, rules: Access | None, right: str) -> Operation:
+    """Return an operation with what its callers need by the rules."""
+    if rules is None:
+        return described
+    requirement = rules.requirement(right)
+    texts = [described["description"], _needs(requirement), *_limits(rules, right)]
+    found: Operation = {**described, "description": " ".join(text for text in texts if text)}
+    if scopes := scopes_of(requirement):
+        found["security"] = [{"bearer": [scope]} for scope in scopes]
+    return found
+
+
+def secured_batch(described: Operation, rules: Access | None) -> Operation:
+    """Return an operation that does several ones. A security requirement could not say that each needs its own."""
+    text = "" if rules is None else " Each request needs what it needs alone, and has its refusal as its outcome."
+    return {**described, "description": described["description"] + text}
+
+
+def secured_family(described: Operation, members: Iterable[Served]) -> Operation:
+    """Return the listing of several entities with what its callers need: the right to list each of them."""
+    rules = [each.exposed.access for each in members if each.exposed.access is not None]
+    alternatives = [found for each in rules if (found := scopes_of(each.requirement("list")))]
+    if not alternatives:
+        return described
+    every = [list(dict.fromkeys(scopes)) for scopes in product(*alternatives)]
+    text = "Needs the right to list each kind, and lists only what the caller may read."
+    security = [{"bearer": scopes} for at, scopes in enumerate(every) if scopes not in every[:at]]
+    return {**described, "description": f"{described['description']} {text}", "security": security}
+
+
+def _needs(requirement: Requirement | None) -> str:
+    if requirement is None:
+        return "No caller may do this."
+    if requirement is ANYONE:
+        return ""
+    alternatives = requirement if isinstance(requirement, tuple) else (requirement,)
+    texts = [
+        f"the claim `{each.name}` with `{each.value}`" if isinstance(each, Claim) else f"the scope `{each}`"
+        for each in alternatives
+        if isinstance(each, str | Claim)
+    ]
+    return f"Needs {' or '.join(texts)}."
+
+
+def _limits(rules: Access, right: str) -> Iterable[str]:
+    if rules.limits(right):
+        free = " or ".join(f"`{each}`" for each in scopes_of(rules.any_owner))
+        unless = f", unless the token has {free}" if free else ""
+        yield f"Only for items whose `{rules.owner_field}` names the caller{unless}."
+    if rules.policy is not None:
+        yield "A policy of the domain decides about each item."

@@ -1,0 +1,211 @@
+"""What the rules of the sample domain are to allow, written apart from them: for each resource, what its rights need.
+
+`OWNER` owns each item. A right that only owners have is limited; a scope lifts that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+OWNER: Final = "ada"
+OTHER: Final = "bob"
+HIDDEN: Final = "only-for-readers"
+"""A value of every stored item, which nobody may see who may not read the item."""
+READS: Final = ("list", "get")
+WRITES: Final = ("create", "put", "update", "delete")
+ALL: Final = (*READS, *WRITES)
+TURN: Final = {"starts_at": "2026-11-21T08:00:00Z", "ends_at": "2026-11-21T16:00:00Z"}
+NOON: Final = "2026-11-21T12:00:00Z"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A resource, one of its items, and who may do what with it.
+
+    Attributes:
+        path: below `/v1`.
+        item: an item of `OWNER`.
+        key: the names of its key's fields.
+        needs: the scope of each right.
+        patch: an update that its owner may send.
+        every: the scope that lifts the owner rule.
+        limited: the rights that only the owner has.
+        partition: the members that a listing needs.
+        refuses: whether a listing of another owner is refused, because its partition is the owner's; else it is empty.
+        queued: whether creates go through a queue.
+    """
+
+    path: str
+    item: Mapping[str, Any]
+    key: tuple[str, ...]
+    needs: Mapping[str, str]
+    patch: Mapping[str, Any] = field(default_factory=dict)
+    every: str | None = None
+    limited: tuple[str, ...] = ()
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    refuses: bool = False
+    queued: bool = False
+
+    @property
+    def keys(self) -> Mapping[str, Any]:
+        """The key of its item."""
+        return {name: self.item[name] for name in self.key}
+
+
+def scopes(name: str, *rights: str, **others: str) -> Mapping[str, str]:
+    """Return the scopes of rights: `name:read` and `name:write`, or others by right."""
+    usual = {right: f"{name}:{'read' if right in READS else 'write'}" for right in rights or ALL}
+    return {**usual, **others}
+
+
+_USED: Final = {"path": "/a.txt", "accessed_at": NOON, "action": "read", "user_id": HIDDEN}
+_AUDIT: Final = scopes("audit", "list", "get", "create")
+
+RESOURCES: Final = (
+    Resource(
+        "users",
+        {"id": "u1", "email": "u1@example.com", "display_name": HIDDEN, "manager_id": OWNER},
+        ("id",),
+        scopes("users"),
+        {"department": "eng"},
+        "users:all",
+        ALL,
+    ),
+    Resource(
+        "articles",
+        {"author": OWNER, "year": 2026, "slug": "on", "title": "On", "published_at": NOON, "text": HIDDEN},
+        ("author", "year", "slug"),
+        scopes("articles"),
+        {"title": "On and on"},
+        "articles:all",
+        WRITES,
+        {"author": OWNER, "year": 2026},
+    ),
+    *(
+        Resource(path, {**_USED, **more}, key, _AUDIT, partition={"path": "/a.txt"})
+        for path, more, key in (
+            ("accesses", {"id": "a1"}, ("accessed_at", "id", "path")),
+            ("ordered-accesses", {"id": "1vgSEuaUgFO5T5QZTn8nqJOqhUr"}, ("accessed_at", "id", "path")),
+            ("timed-accesses", {}, ("accessed_at", "path")),
+        )
+    ),
+    Resource(
+        "contact-methods",
+        {"user_id": OWNER, "method_id": "m1", "channel": "sms", "address": HIDDEN},
+        ("user_id", "method_id"),
+        scopes("contacts"),
+        {"channel": "phone"},
+        "contacts:all",
+        ALL,
+        {"user_id": OWNER},
+        refuses=True,
+    ),
+    Resource(
+        "notification-rules",
+        {"user_id": OWNER, "rule_id": "r1", "method_id": HIDDEN},
+        ("user_id", "rule_id"),
+        scopes("contacts"),
+        {"after_minutes": 5},
+        "contacts:all",
+        ALL,
+        {"user_id": OWNER},
+        refuses=True,
+    ),
+    Resource(
+        "incidents",
+        {"id": "i1", "number": 1, "title": HIDDEN},
+        ("id",),
+        scopes("incidents", delete="incidents:delete"),
+        {"number": 2},
+    ),
+    Resource(
+        "participations",
+        {
+            "incident_id": "i1",
+            "participant": "user_ada",
+            "state": "OPEN",
+            "since": NOON,
+            "number": 1,
+            "title": HIDDEN,
+            "status": "x",
+            "created_at": NOON,
+        },
+        ("incident_id", "participant"),
+        scopes("incidents", *READS),
+        partition={"incident_id": "i1"},
+    ),
+    Resource(
+        "notifications",
+        {"id": "3MPq27ik2ypKrhIqPOnUWjZAF6N", "user_id": OWNER, "channel": "sms", "text": HIDDEN},
+        ("id",),
+        scopes("notifications"),
+        {"channel": "phone"},
+        "notifications:all",
+        ALL,
+    ),
+    Resource(
+        "pings",
+        {"series": "s", "episode": "e", "at": NOON, "id": "p", "session_id": HIDDEN},
+        ("series", "episode", "at", "id"),
+        scopes("pings"),
+        {"seconds": 5},
+        partition={"series": "s", "episode": "e", "at": "2026-11-21"},
+        queued=True,
+    ),
+    Resource("licensors", {"id": "l1", "name": HIDDEN}, ("id",), scopes("revenue"), {"name": "x"}),
+    Resource(
+        "licences",
+        {"series": "s", "licensor_id": "l1"},
+        ("series", "licensor_id"),
+        scopes("revenue"),
+        {"parts": 2},
+    ),
+    Resource("teams", {"team_id": "t1", "name": HIDDEN}, ("team_id",), scopes("on-call"), {"name": "x"}),
+    Resource(
+        "schedules",
+        {"team_id": "t1", "schedule_id": "s1", "name": HIDDEN},
+        ("team_id", "schedule_id"),
+        scopes("on-call"),
+        {"name": "x"},
+    ),
+    *(
+        Resource(
+            path,
+            {"team_id": "t1", "schedule_id": "s1", name: "1", "user_id": HIDDEN, **TURN},
+            ("team_id", "schedule_id", name),
+            scopes("on-call"),
+            {"user_id": "x"},
+        )
+        for path, name in (("shifts", "shift_id"), ("overrides", "override_id"))
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Read:
+    """Another route, and the same by direct invocation: what it needs, and who is limited to their own."""
+
+    name: str
+    method: str
+    route: str
+    operation: str
+    members: Mapping[str, Any]
+    need: str
+    every: str | None = None
+
+
+_EDGE: Final = {"node": f"User.{OWNER}", "other": "User.x"}
+_SPAN: Final = {"from": "2026-11-21", "to": "2026-11-22"}
+OTHERS: Final = (
+    Read("follows", "POST", "/v1/follows", "create", {"item": _EDGE}, "follows:write", "follows:all"),
+    Read("follows", "GET", "/v1/follows", "list", {"of": f"User.{OWNER}"}, "follows:read"),
+    Read("follows", "GET", "/v1/follows/counts", "count", {"of": f"User.{OWNER}"}, "follows:read"),
+    Read("follows", "GET", "/v1/follows/{node}/{other}", "get", {"key": _EDGE}, "follows:read"),
+    Read("follows", "DELETE", "/v1/follows/{node}/{other}", "delete", {"key": _EDGE}, "follows:write", "follows:all"),
+    Read("contacts", "GET", "/v1/contacts", "list", {"partition": {"user_id": OWNER}}, "contacts:read", "contacts:all"),
+    Read("on-call", "GET", "/v1/on-call", "list", {}, "on-call:read"),
+    Read("roll-ups", "GET", "/v1/roll-ups", "list", {"level": "month", **_SPAN}, "pings:read"),
+    Read("revenue", "GET", "/v1/revenue", "get", {"month": "2026-11"}, "revenue:read"),
+)
+PUBLIC: Final = frozenset({"/v1/health", "/v1/openapi.json", "/v1/docs"})
+"""Roots that the gateway alone decides about: they answer no data."""
