@@ -123,7 +123,7 @@ def test_costs_are_those_of_the_page(world: World) -> None:
         sent = world.faults()
         with metered() as meter:
             do()
-        return meter.read_units, meter.write_units, len(sent.calls)
+        return meter.consumed.read_units, meter.consumed.write_units, len(sent.calls)
 
     members = world.of(Member)
     one = {"mail": "ada@x.org"}

@@ -7,7 +7,7 @@ A reservation may be left over: DynamoDB deletes an expired item and its reserva
 programs delete only the item. So a reservation alone refuses nobody: its owner is read (see `transactions`).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -97,20 +97,23 @@ def reservation(place: str, unique: UniqueDefinition, owner: ItemKey, expires: W
 
 def take(table: str, item: Wire, owners: Iterable[ItemKey], now: int) -> Wire:
     """Return the action that stores a reservation if none is in force, or if one of `owners` has it."""
-    free = f"attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now"
-    condition = _of(owners, f"{free} OR {{}}", {":now": {"N": str(now)}})
+    terms, values = _belonging(owners)
+    free = [f"attribute_not_exists({PK})", f"{EXPIRES_AT} <= :now"]
+    condition = Condition(" OR ".join(free + terms), {":now": {"N": str(now)}, **values})
     return {"Put": condition.on({"TableName": table, "Item": item})}
 
 
-def leave(table: str, place: str, owners: Collection[ItemKey]) -> Wire:
+def leave(table: str, place: str, owners: Iterable[ItemKey]) -> Wire:
     """Return the action that deletes a reservation, which one of `owners` must have if there is one."""
-    condition = _of(owners, f"attribute_not_exists({PK}) OR {{}}", {})
+    terms, values = _belonging(owners)
+    condition = Condition(" OR ".join([f"attribute_not_exists({PK})", *terms]), values)
     return {"Delete": condition.on({"TableName": table, "Key": reservation_key(place)})}
 
 
-def of_others(table: str, place: str, owners: Collection[ItemKey]) -> Wire:
+def of_others(table: str, place: str, owners: Iterable[ItemKey]) -> Wire:
     """Return the check that a reservation is not one of `owners`."""
-    condition = _of(owners, "NOT ({})", {})
+    terms, values = _belonging(owners)
+    condition = Condition(" AND ".join(f"NOT {term}" for term in terms), values)
     return {"ConditionCheck": condition.on({"TableName": table, "Key": reservation_key(place)})}
 
 
@@ -123,18 +126,18 @@ def held(table: str, entity: EntityDefinition[Any], stored: Mapping[str, Any]) -
     if not entity.unique:
         return []
     owner = ItemKey(logical_partition_of(entity, stored[PK]["S"]), stored[SK]["S"])
-    condition = _of([owner], f"attribute_exists({PK}) AND {{}}", {})
+    [term], values = _belonging([owner])
     return [
-        {"ConditionCheck": condition.on({"TableName": table, "Key": reservation_key(place)})}
+        {"ConditionCheck": Condition(term, values).on({"TableName": table, "Key": reservation_key(place)})}
         for place in stored_places(entity, stored)
     ]
 
 
-def _of(owners: Iterable[ItemKey], expression: str, values: Mapping[str, Any]) -> Condition:
-    """A condition in which `{}` stands for: it belongs to one of the owners."""
+def _belonging(owners: Iterable[ItemKey]) -> tuple[list[str], dict[str, Wire]]:
+    """Conditions, one for each owner, that a reservation belongs to it; and their values."""
     terms: list[str] = []
-    values = dict(values)
+    values: dict[str, Wire] = {}
     for number, owner in enumerate(dict.fromkeys(owners)):
         terms.append(f"({OWNER_PARTITION} = :p{number} AND {OWNER_SORT} = :s{number})")
         values |= {f":p{number}": {"S": owner.partition}, f":s{number}": {"S": owner.sort}}
-    return Condition(expression.format(" OR ".join(terms)), values)
+    return terms, values
