@@ -13,6 +13,7 @@ from dynashard_serving.operations.item_reads import CollectionOf
 from dynashard_serving.operations.pages import Answer, named_outside, page_that_fits, stored_text
 from dynashard_serving.operations.requests import Choice, List
 from dynashard_serving.operations.served import Served
+from dynashard_serving.operations.unique_lookup import Named, unique_named
 
 
 class Listings:
@@ -24,6 +25,8 @@ class Listings:
     def page(self, served: Served, request: List) -> Answer:
         """A page. One that Lambda could not answer is read again with fewer items, so it is short.
 
+        A listing that is chosen by unique fields alone is a look-up: consistent, and at most one item.
+
         Raises:
             ValidationFailedError, InvalidKeyError: with the member at fault.
             InvalidCursorError: the cursor is not one of ours, or not for this listing.
@@ -33,6 +36,8 @@ class Listings:
         """
         served.require("list")
         items, options = self._collection_of(served.entity), listed(served, request)
+        if served.definition.unique and (unique := unique_named(served, request)) is not None:
+            return _looked_up(items, unique, request.fields)
         if request.fields is None:
             return page_that_fits(partial(_documents, items), options, stored_text)
         return page_that_fits(items.list, options, partial(_parts, served.entity))
@@ -50,6 +55,17 @@ class Listings:
         options = chosen(served, choice)
         with named_outside():
             return self._collection_of(served.entity).count(**options, up_to=up_to)
+
+
+def _looked_up(items: Collection[Any], named: Named, fields: Sequence[str] | None) -> Answer:
+    """The page with the item that has the values of unique fields, or without one."""
+    stored = items.unique.find(*named)
+    found = [] if stored is None else [stored]
+    if fields is None:
+        text = stored_text([items.entity.document(each, REVISION) for each in found])
+    else:
+        text = _parts(items.entity.model, [items.entity.part(each, fields) for each in found])
+    return Answer(f'{{"items":{text.decode()},"cursor":null}}', None, len(found))
 
 
 def _documents(items: Collection[Any], partition: Partitions, *, cursor: str | None, **arguments: Any) -> Page[Any]:

@@ -38,7 +38,7 @@ class Reserving(NamedTuple):
 NOTHING: Final = Reserving({}, {})
 
 
-def reserving(
+def reserving_of(
     entity: EntityDefinition[Any], before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> Reserving:
     """Return what a write takes and leaves: the fields of its item before it and after it, None without one.
@@ -47,12 +47,13 @@ def reserving(
     """
     old = {} if before is None else reserved_for(entity, before)
     new = {} if after is None else reserved_for(entity, after)
-    times = [_expiry(entity, values) for values in (before, after)]
+    times = [expiry_of(entity, values) for values in (before, after)]
     takes = new if times[0] != times[1] else {place: each for place, each in new.items() if place not in old}
     return Reserving(takes, {place: each for place, each in old.items() if place not in new}, times[1])
 
 
-def _expiry(entity: EntityDefinition[Any], values: Mapping[str, Any] | None) -> Wire | None:
+def expiry_of(entity: EntityDefinition[Any], values: Mapping[str, Any] | None) -> Wire | None:
+    """Return the time of expiry of an item with these fields, as it is stored; None if it does not expire."""
     moment = None if values is None or entity.expires is None else values.get(entity.expires)
     return None if moment is None or entity.expires is None else entity.encode_field(entity.expires, moment)
 

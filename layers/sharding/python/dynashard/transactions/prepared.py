@@ -14,7 +14,7 @@ from dynashard.repository.evidence import lineage
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import name_of
 from dynashard.repository.replacement import objects_read
-from dynashard.repository.reservations import NOTHING, Reserving, fields_stored, reserving
+from dynashard.repository.reservations import NOTHING, Reserving, fields_stored, reserving_of
 from dynashard.repository.store import KeyLike, Store
 from dynashard.repository.updates import FieldUpdates, added_to, check_updates, fields_after
 from dynashard.repository.write import CHECK, Kind, Write
@@ -109,7 +109,8 @@ class StepWrites:
         if isinstance(step, Check | CheckStored):
             kind = Kind.CREATE if step.revision is None else Kind.ALTER
             write = Write(kind, self.key, CHECK, now, if_match=step.revision)
-            return Prepared(write, accepts_absent=step.revision is None)
+            reserving = step.reserving if isinstance(step, CheckStored) else NOTHING
+            return Prepared(write, accepts_absent=step.revision is None, reserving=reserving)
         if self.entity.unique:
             return self._delete_of_stored(step)
         delete = Write(Kind.ALTER, self.key, "DeleteItem", now, if_match=step.if_match)
@@ -123,7 +124,7 @@ class StepWrites:
         """Add what a step takes and leaves, by the fields of its item before it and after it."""
         if not self.entity.unique:
             return prepared
-        return replace(prepared, reserving=reserving(self.entity, before, after))
+        return replace(prepared, reserving=reserving_of(self.entity, before, after))
 
     def _delete_of_stored(self, step: Delete) -> Prepared:
         """A delete of the item that was read, whose unique values it leaves."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dynashard.entity import Entity, EntityDefinition, ItemKey
+from dynashard.repository.reservations import NOTHING, Reserving
 from dynashard.repository.store import KeyLike
 
 
@@ -95,11 +96,15 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckStored:
-    """A `Check` by the stored form of the key, whose fields are not known. For transactions themselves."""
+    """A `Check` by the stored form of the key, whose fields are not known, which may take and leave reservations.
+
+    For transactions themselves, and for the repair of reservations.
+    """
 
     entity: EntityDefinition[Any]
     key: ItemKey
     revision: str | None
+    reserving: Reserving = NOTHING
 
 
 Step = Create | Put | Update | Delete | Check

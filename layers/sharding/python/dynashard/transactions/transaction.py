@@ -25,7 +25,7 @@ from dynashard.repository.store import Companion, Store, write_operation
 from dynashard.schema import MAX_ITEM_BYTES, PK, SK
 from dynashard.transactions.participant import Participant, Verdict
 from dynashard.transactions.reservations import Reservations
-from dynashard.transactions.steps import Step
+from dynashard.transactions.steps import CheckStored, Step
 from dynashard.transport.attempts import TOKEN_MISMATCH
 from dynashard.transport.classification import refused_sum
 from dynashard.transport.deadline import evidence
@@ -47,7 +47,7 @@ _Refused = tuple[Participant, list[CancellationReason]]
 class Transaction:
     """One transaction. For one thread. With a companion there is one step, a create."""
 
-    def __init__(self, store: Store, steps: Sequence[Step], companion: Companion | None = None) -> None:
+    def __init__(self, store: Store, steps: Sequence[Step | CheckStored], companion: Companion | None = None) -> None:
         self._store = store
         self._companion = companion
         self._participants = [Participant(store, number, step) for number, step in enumerate(steps)]
