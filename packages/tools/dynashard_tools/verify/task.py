@@ -39,9 +39,7 @@ class Declared:
     roll_ups: Sequence[RollUps[Any]] = ()
 
     def supports(self, row: Wire) -> bool:
-        """Whether a row is the layer's own but of no entity: of an attachment, a reservation of a unique value, or the
-        mark of a counted item.
-        """
+        """Whether a row is the layer's own but of no entity: of an attachment, a reservation or a counted mark."""
         kind: str = row.get(TYPE, {}).get("S", "")
         return kind in self._supporting and row[PK]["S"].startswith(f"{kind}{DEFAULT_SEPARATOR}")
 

@@ -50,14 +50,13 @@ def bring_home(store: Store, item: Wire, places: Places) -> Wire | None:
 
     Cost: 4 write units for 1 KB, 1 round trip.
     """
-    # The taker of a left-over reservation looks at both homes, so these need no check.
-    if not _relocate(store, item, places, places.new, places.view.new_count, []):
+    if not _relocate(store, item, places, places.new, places.view.new_count):
         return None
     return {**item, PK: {"S": places.new}, MOVED_FROM: {"N": str(places.view.count)}}
 
 
 def _relocate(
-    store: Store, item: Wire, places: Places, place: str, target: int, checks: Sequence[Wire]
+    store: Store, item: Wire, places: Places, place: str, target: int, *, checks: Sequence[Wire] = ()
 ) -> bool:
     actions = relocation(store.table, item, place, origin=places.view.count, target=target, now=store.runtime.clock())
     actions += checks
@@ -178,7 +177,8 @@ def _check_once(
         there = certain or write.did(stored_at(store, present, write.key.sort))
         return Late.VISIBLE if there else Late.UNKNOWN
     # A marker with the revision proves that the item was moved as this write had left it.
-    moved = not is_marker(here) and _relocate(store, here, places, present, shards, held(store.table, entity, here))
+    checks = held(store.table, entity, here)
+    moved = not is_marker(here) and _relocate(store, here, places, present, shards, checks=checks)
     if moved and not moving:
         # No sweep will follow.
         with suppress(ConditionFailedError):

@@ -23,8 +23,9 @@ class Sweeper(Mover):
     """Deletes the markers of a resize, and moves items that were stored at an old home after the second pass.
 
     No reader has seen such an item, and its write was not acknowledged, because the second pass has moved all others.
-    So it is moved while its home is empty and its unique values are still reserved for it; otherwise it stays, and is counted as `left`. Before a resize begins the
-    same is done at the new homes (`Pass.CHECK`), where nothing may stand yet.
+    So it is moved while its home is empty and its unique values are still reserved for it; otherwise it stays, and is
+    counted as `left`. Before a resize begins the same is done at the new homes (`Pass.CHECK`), where nothing may stand
+    yet.
 
     Costs 1 write unit for every 1 KB of a marker; for an item, what the mover takes, and its marker.
     """

@@ -173,7 +173,9 @@ class Participant:
             return Verdict.REROUTED
         raise self._refused(refusal(rival, name=self.writes.name, now=write.now, if_match=write.if_match))
 
-    def _refused(self, error: NotFoundError | AlreadyExistsError | NotUniqueError | RevisionMismatchError) -> TransactionRefusedError:
+    def _refused(
+        self, error: NotFoundError | AlreadyExistsError | NotUniqueError | RevisionMismatchError
+    ) -> TransactionRefusedError:
         return TransactionRefusedError(
             f"step {self._number} of the transaction is refused, and nothing was done: {error}",
             step=self._number,

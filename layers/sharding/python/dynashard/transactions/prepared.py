@@ -98,7 +98,7 @@ class StepWrites:
 
     def prepare(self, *, reads: bool = False) -> Prepared:
         """Prepare the step, reading its item first if `Repository` would, or if it `reads` in any case."""
-        step, now = self._step, self._store.now()
+        step = self._step
         if isinstance(step, Create):
             prepared = Prepared(self._builder.put(Kind.CREATE, step.item, created=None))
             return self._reserving(prepared, None, step.item.__dict__)
@@ -106,13 +106,20 @@ class StepWrites:
             return self._put_step(step, reads=reads or (bool(self.entity.unique) and step.over is None))
         if isinstance(step, Update):
             return self._update_step(step, reads=reads)
-        if isinstance(step, Check | CheckStored):
-            kind = Kind.CREATE if step.revision is None else Kind.ALTER
-            write = Write(kind, self.key, CHECK, now, if_match=step.revision)
-            reserving = step.reserving if isinstance(step, CheckStored) else NOTHING
-            return Prepared(write, accepts_absent=step.revision is None, reserving=reserving)
+        if isinstance(step, Delete):
+            return self._delete_step(step)
+        return self._check_step(step)
+
+    def _check_step(self, step: Check | CheckStored) -> Prepared:
+        kind = Kind.CREATE if step.revision is None else Kind.ALTER
+        write = Write(kind, self.key, CHECK, self._store.now(), if_match=step.revision)
+        reserving = step.reserving if isinstance(step, CheckStored) else NOTHING
+        return Prepared(write, accepts_absent=step.revision is None, reserving=reserving)
+
+    def _delete_step(self, step: Delete) -> Prepared:
         if self.entity.unique:
             return self._delete_of_stored(step)
+        now = self._store.now()
         delete = Write(Kind.ALTER, self.key, "DeleteItem", now, if_match=step.if_match)
         if step.missing == "refuse":
             return Prepared(delete)

@@ -125,7 +125,7 @@ class Reservations:
             raise taker.not_unique(sent.unique)
         if any(participant.writes.key == owner for participant in self._participants):
             raise WriteContendedError(
-                f"A step takes what is reserved for the item of another step, which does not have it: write one after "
+                "A step takes what is reserved for the item of another step, which does not have it: write one after "
                 "the other, or run `dynashard verify --only unique --mend`"
             )
         check = CheckStored(entity, owner, None if stored is None else revision_in(stored))
