@@ -163,14 +163,9 @@ class StepWrites:
         updates = self._updates(step)
         known = self._builder.known(step.key, updates)
         if step.missing == "create":
-<<<<<<< HEAD
             return self._addition(step, updates, known, reads=reads)
-        if not reads and not step.returns and not self._builder.reads_first(updates, known):
-=======
-            return self._addition(step, updates, known)
         reads = reads or step.returns or not self.entity.reserving.isdisjoint(updates.fields)
         if not reads and not self._builder.reads_first(updates, known):
->>>>>>> a9ff5062 (Keep unique fields by reservations in the transaction of each write)
             return Prepared(self._builder.update(self.key, updates, known, step.if_match))
         return self._update_of(step, self._items.read_live(step.key, step.if_match), updates)
 
@@ -186,11 +181,8 @@ class StepWrites:
                 raise InvalidValueError(
                     f"{entity.name} cannot be created without {name}: give it a default", field=name
                 )
-<<<<<<< HEAD
+        reads = reads or bool(entity.unique)
         if reads or self._builder.reads_first(updates, known) or not _starts_empty(entity, updates):
-=======
-        if entity.unique or self._builder.reads_first(updates, known) or not _starts_empty(entity, updates):
->>>>>>> a9ff5062 (Keep unique fields by reservations in the transaction of each write)
             current = self._items.read(step.key, Reading(consistent=True))
             if current is None:
                 write = self._initial_put(updates, known)
