@@ -73,7 +73,7 @@ class _EntityType(ModelMetaclass):
                 upgrade=upgrade,
             )
             if unique:
-                from dynashard.entity.uniqueness import add_unique  # noqa: PLC0415 - few entities have such fields
+                from dynashard.entity.unique_fields import add_unique  # noqa: PLC0415 - few entities have such fields
 
                 add_unique(compiled, check_unique(unique))
             compiled.guarantee = guarantee_of(handling, WriteGuarantee.PLAIN)
