@@ -25,7 +25,7 @@ from tests.engine.stored_things import NOON, World
 pytestmark = pytest.mark.engine
 
 
-def test_second_item_with_a_value_is_refused_and_told_the_field_alone(world: World) -> None:
+def test_second_item_with_a_value_is_refused_and_the_answer_names_the_field_alone(world: World) -> None:
     members = world.of(Member)
     members.create(member("secret-id", mail="ada@x.org"))
 

@@ -9,6 +9,6 @@ Refusals, defaults and conflicts between writers are decided here.
                             the operations
     accepting, merging      what is decided about a write before and after the stored item is known
     patching, json_patches  patches of both kinds
-    choosing                which items a listing or a count is about
+    choosing, unique_lookup which items a listing or a count is about; when unique fields choose the only one
     pages, outcomes         pages that fit into an answer; results of the parts of a batch
 """

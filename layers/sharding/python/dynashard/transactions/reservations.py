@@ -4,7 +4,7 @@ A reservation that another owner has refuses a step only if its owner, which is 
 Otherwise the reservation is left over, and is taken over on condition that the owner is still as it was read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dynashard.entity import ItemKey, revision_in
@@ -111,7 +111,7 @@ class Reservations:
             verdict = max(verdict, found)
         return verdict
 
-    def _met(self, sent: _Sent, taker: Participant, found: Any) -> Verdict:
+    def _met(self, sent: _Sent, taker: Participant, found: Mapping[str, Any] | None) -> Verdict:
         """Decide what follows a reservation that another item seems to have."""
         self._left_over.pop(sent.place, None)
         owner = owner_of(found or {})
