@@ -116,7 +116,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "prefix outside the key": (lambda: declare(prefix="team"), "has no class argument 'prefix'; write key="),
     "anything else": (
         lambda: declare(colour="red"),
-        "'colour'. The class arguments are name, key, shards, indexes, expires, unique, handling, version, upgrade, registry",
+        "'colour'. The class arguments are name, key, shards, indexes, expires, unique, handling, version, upgrade, ",
     ),
     "key without a name": (lambda: new_class("T", {"__module__": __name__}, key=KEY), WRITE_BOTH),
     "name without a key": (lambda: new_class("T", {"__module__": __name__}, name=NAME), WRITE_BOTH),

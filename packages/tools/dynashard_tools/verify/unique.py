@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.entity.uniqueness import UniqueDefinition, kinds_of
 from dynashard.repository.conditions import is_live
-from dynashard.repository.reservations import stored_places
+from dynashard.repository.reservations import has
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK, TYPE
 from dynashard.service import Dynashard
@@ -107,7 +107,7 @@ class UniqueCheck(Check):
     def _has(self, each: Reserved) -> bool:
         """Whether the owner of a reservation is live and has its value."""
         owner = None if each.owner is None else self._repair.current(each.owner)
-        return owner is not None and each.place in stored_places(self.entity, owner)
+        return owner is not None and has(self.entity, owner, each.place)
 
     def _freed(self, place: str, unique: UniqueDefinition, owner: ItemKey) -> Finding:
         names = ", ".join(unique.fields)

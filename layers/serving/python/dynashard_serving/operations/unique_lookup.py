@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynashard.entity.uniqueness import UniqueDefinition
+from dynashard.reads.filters import is_operators
 from dynashard_serving.documents import TENANT
 from dynashard_serving.operations.requests import List
 from dynashard_serving.operations.served import Served
@@ -26,6 +27,8 @@ def unique_named(served: Served, request: List) -> Named | None:
         return None
     given = {TENANT: [choice.tenant]}
     for place in (choice.partition, choice.sort, choice.filters):
+        if any(map(is_operators, place.values())):
+            return None
         given |= {name: value if isinstance(value, list) else [value] for name, value in place.items()}
     for unique in served.definition.unique:
         if given.keys() == unique.named and not unique.building and all(len(values) == 1 for values in given.values()):

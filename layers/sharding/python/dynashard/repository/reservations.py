@@ -72,6 +72,20 @@ def stored_places(entity: EntityDefinition[Any], stored: Mapping[str, Any]) -> P
     return {}
 
 
+def has(entity: EntityDefinition[Any], stored: Mapping[str, Any], place: str) -> bool:
+    """Whether a stored item has the values of a reservation.
+
+    An item whose fields cannot be read, such as one of a later version of the declaration, may have them.
+    """
+    try:
+        fields = entity.decode_fields(stored, sorted(entity.reserving))
+    except UndecodableItemError:
+        return True
+    with suppress(InputError):
+        return place in reserved_for(entity, fields)
+    return False
+
+
 def owner_of(reservation: Mapping[str, Any]) -> ItemKey | None:
     """Return the logical key of a reservation's owner; None if what is stored names none."""
     try:

@@ -9,7 +9,7 @@ from dynashard.errors import InvalidQueryError, TransactionCanceledError, Transa
 from dynashard.repository.batch import Reading, wire_key
 from dynashard.repository.conditions import is_live, is_marker
 from dynashard.repository.item_reads import ItemReads
-from dynashard.repository.reservations import owner_of, reservation_key, stored_places
+from dynashard.repository.reservations import has, owner_of, reservation_key
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import E, Store, read_operation, view_ended
 from dynashard.transport.interface import Wire
@@ -38,7 +38,7 @@ class UniqueReads(Generic[E]):
             if owner is None:
                 return None
             item = self._reads.reader.read(owner, Reading(consistent=True))
-            if item is not None and place in stored_places(self._entity, item):
+            if item is not None and has(self._entity, item, place):
                 return item
             # A transaction may become visible one item after the other. One that reads both waits for it.
             settled, item = self._both(place, owner)
@@ -82,7 +82,7 @@ class UniqueReads(Generic[E]):
         now = self._store.now()
         if not is_live(reserved, now):
             return True, None
-        live = [item for item in items if is_live(item, now) and place in stored_places(self._entity, item)]
+        live = [item for item in items if is_live(item, now) and has(self._entity, item, place)]
         if view_ended(self._store, places) or (not live and not places.moving and any(map(is_marker, items))):
             self._store.router.topology.refresh(self._entity, owner.partition)
             return False, None

@@ -14,7 +14,7 @@ from dynashard.errors import TransactionRefusedError
 from dynashard.repository.batch import Reading, get_all
 from dynashard.repository.conditions import is_live
 from dynashard.repository.home_reader import HomeReader
-from dynashard.repository.reservations import Reserving, expiry_of, fields_stored, owner_of, stored_places
+from dynashard.repository.reservations import Reserving, expiry_of, fields_stored, has, owner_of, stored_places
 from dynashard.repository.store import Store
 from dynashard.schema import EXPIRES_AT, PK
 from dynashard.transactions.steps import CheckStored
@@ -66,7 +66,7 @@ class ReservationRepair:
         return {
             place: owner
             for place, owner in owners.items()
-            if owner is not None and place not in stored_places(self._entity, items.get(owner, {}))
+            if owner is not None and not (owner in items and has(self._entity, items[owner], place))
         }
 
     def current(self, key: ItemKey) -> Wire | None:
@@ -95,7 +95,7 @@ class ReservationRepair:
     def free(self, place: str, unique: UniqueDefinition, owner: ItemKey) -> bool:
         """Delete a reservation that is left over; return whether it was. Cost: a consistent read, 4 write units."""
         item = self.current(owner)
-        if item is not None and place in stored_places(self._entity, item):
+        if item is not None and has(self._entity, item, place):
             return False
         revision = None if item is None else revision_in(item)
         try:

@@ -13,7 +13,7 @@ from dynashard.errors import CancellationReason, TransactionRefusedError, WriteC
 from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import is_live
 from dynashard.repository.home_reader import HomeReader
-from dynashard.repository.reservations import leave, of_others, owner_of, reservation, stored_places, take
+from dynashard.repository.reservations import has, leave, of_others, owner_of, reservation, take
 from dynashard.repository.store import Store
 from dynashard.transactions.participant import Participant, Verdict
 from dynashard.transactions.steps import CheckStored
@@ -121,7 +121,7 @@ class Reservations:
             return Verdict.RETRY
         entity = taker.writes.entity
         stored = HomeReader(self._store, entity).read(owner, Reading(consistent=True))
-        if stored is not None and sent.place in stored_places(entity, stored):
+        if stored is not None and has(entity, stored, sent.place):
             raise taker.not_unique(sent.unique)
         if any(participant.writes.key == owner for participant in self._participants):
             raise WriteContendedError(
