@@ -9,6 +9,7 @@ Refusals, defaults and conflicts between writers are decided here.
                             the operations
     accepting, merging      what is decided about a write before and after the stored item is known
     patching, json_patches  patches of both kinds
-    choosing, unique_lookup which items a listing or a count is about; when unique fields choose the only one
+    choosing                which items a listing or a count is about
+    unique_lookup           listings that unique fields choose: at most one item
     pages, outcomes         pages that fit into an answer; results of the parts of a batch
 """
