@@ -465,7 +465,7 @@ export interface paths {
         put?: never;
         /**
          * Create a contact method
-         * @description Creates a contact method. An address at which a user is notified. Needs the scope `contacts:write`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
+         * @description Creates a contact method. An address at which a user is notified. A user has each address of a channel once. Needs the scope `contacts:write`. Only for items whose `user_id` names the caller, unless the token has `contacts:all`.
          */
         post: operations["createContactMethod"];
         delete?: never;
@@ -2333,7 +2333,7 @@ export interface components {
         Channel: "email" | "sms" | "phone" | "push";
         /**
          * ContactMethod
-         * @description An address at which a user is notified.
+         * @description An address at which a user is notified. A user has each address of a channel once.
          */
         ContactMethod: {
             /** Tenant Id */
@@ -2394,7 +2394,7 @@ export interface components {
         };
         /**
          * ContactMethodCreate
-         * @description An address at which a user is notified.
+         * @description An address at which a user is notified. A user has each address of a channel once.
          */
         ContactMethodCreate: {
             /** User Id */
@@ -2479,7 +2479,7 @@ export interface components {
         };
         /**
          * ContactMethodReplace
-         * @description An address at which a user is notified.
+         * @description An address at which a user is notified. A user has each address of a channel once.
          */
         ContactMethodReplace: {
             channel: components["schemas"]["Channel"];
@@ -2491,7 +2491,7 @@ export interface components {
         };
         /**
          * ContactsContactMethod
-         * @description An address at which a user is notified.
+         * @description An address at which a user is notified. A user has each address of a channel once.
          */
         ContactsContactMethod: {
             /**
@@ -5605,6 +5605,22 @@ export interface components {
         "Article.slug.lte": string;
         /** @description Begins with this. A range of keys of the table, by_date. */
         "Article.slug.prefix": string;
+        /** @description Contains this. */
+        "ContactMethod.address.contains": string;
+        /** @description Greater than this. */
+        "ContactMethod.address.gt": string;
+        /** @description This or greater. */
+        "ContactMethod.address.gte": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "ContactMethod.address.in": string[];
+        /** @description Less than this. */
+        "ContactMethod.address.lt": string;
+        /** @description This or less. */
+        "ContactMethod.address.lte": string;
+        /** @description Not equal to this, or absent. */
+        "ContactMethod.address.ne": string;
+        /** @description Begins with this. */
+        "ContactMethod.address.prefix": string;
         /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
         "ContactMethod.channel.in": components["schemas"]["Channel"][];
         /** @description Not equal to this, or absent. */
@@ -7690,10 +7706,28 @@ export interface operations {
                 user_id: string | string[];
                 /** @description Equal to this: a filter. */
                 channel?: components["schemas"]["Channel"];
+                /** @description Equal to this: a filter. */
+                address?: string;
                 /** @description Not equal to this, or absent. */
                 "channel[ne]"?: components["parameters"]["ContactMethod.channel.ne"];
                 /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
                 "channel[in]"?: components["parameters"]["ContactMethod.channel.in"];
+                /** @description Not equal to this, or absent. */
+                "address[ne]"?: components["parameters"]["ContactMethod.address.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "address[in]"?: components["parameters"]["ContactMethod.address.in"];
+                /** @description Greater than this. */
+                "address[gt]"?: components["parameters"]["ContactMethod.address.gt"];
+                /** @description This or greater. */
+                "address[gte]"?: components["parameters"]["ContactMethod.address.gte"];
+                /** @description Less than this. */
+                "address[lt]"?: components["parameters"]["ContactMethod.address.lt"];
+                /** @description This or less. */
+                "address[lte]"?: components["parameters"]["ContactMethod.address.lte"];
+                /** @description Begins with this. */
+                "address[prefix]"?: components["parameters"]["ContactMethod.address.prefix"];
+                /** @description Contains this. */
+                "address[contains]"?: components["parameters"]["ContactMethod.address.contains"];
                 /** @description Greater than this. A range of keys of the table. */
                 "method_id[gt]"?: components["parameters"]["ContactMethod.method_id.gt"];
                 /** @description This or greater. A range of keys of the table. */
@@ -7805,10 +7839,28 @@ export interface operations {
                 user_id: string | string[];
                 /** @description Equal to this: a filter. */
                 channel?: components["schemas"]["Channel"];
+                /** @description Equal to this: a filter. */
+                address?: string;
                 /** @description Not equal to this, or absent. */
                 "channel[ne]"?: components["parameters"]["ContactMethod.channel.ne"];
                 /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
                 "channel[in]"?: components["parameters"]["ContactMethod.channel.in"];
+                /** @description Not equal to this, or absent. */
+                "address[ne]"?: components["parameters"]["ContactMethod.address.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "address[in]"?: components["parameters"]["ContactMethod.address.in"];
+                /** @description Greater than this. */
+                "address[gt]"?: components["parameters"]["ContactMethod.address.gt"];
+                /** @description This or greater. */
+                "address[gte]"?: components["parameters"]["ContactMethod.address.gte"];
+                /** @description Less than this. */
+                "address[lt]"?: components["parameters"]["ContactMethod.address.lt"];
+                /** @description This or less. */
+                "address[lte]"?: components["parameters"]["ContactMethod.address.lte"];
+                /** @description Begins with this. */
+                "address[prefix]"?: components["parameters"]["ContactMethod.address.prefix"];
+                /** @description Contains this. */
+                "address[contains]"?: components["parameters"]["ContactMethod.address.contains"];
                 /** @description Greater than this. A range of keys of the table. */
                 "method_id[gt]"?: components["parameters"]["ContactMethod.method_id.gt"];
                 /** @description This or greater. A range of keys of the table. */

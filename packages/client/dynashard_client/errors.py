@@ -26,6 +26,7 @@
     │   ├── RequestTooLargeError        request_too_large       413
     │   └── ValidationFailedError       validation_failed       422
     ├── NotFoundError                   not_found               404
+    ├── NotUniqueError                  not_unique              409
     ├── OverloadedError                 overloaded              503
     ├── QueueUnavailableError           queue_unavailable       503
     ├── RefusedError                    refused                 400
@@ -204,6 +205,10 @@ class ValidationFailedError(InputError, code="validation_failed"):
 
 class NotFoundError(DynashardError, code="not_found", status=404):
     """No live item has this key."""
+
+
+class NotUniqueError(DynashardError, code="not_unique", status=409):
+    """Another live item has the value of a unique field; `details` names the fields."""
 
 
 class OverloadedError(DynashardError, code="overloaded", status=503):

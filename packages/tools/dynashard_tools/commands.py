@@ -26,6 +26,7 @@ from dynashard_tools.reshard.command import reshard
 from dynashard_tools.restore.command import restore
 from dynashard_tools.rollback.command import rollback
 from dynashard_tools.topology.command import topology
+from dynashard_tools.unique.command import unique
 from dynashard_tools.verify.command import verify
 from dynashard_tools.version import VERSION
 
@@ -74,3 +75,4 @@ app.add_typer(plot, name="plot")
 app.add_typer(export, name="export")
 app.add_typer(queue, name="queue")
 app.add_typer(account, name="account")
+app.add_typer(unique, name="unique")

@@ -153,6 +153,7 @@ def test_a_purge_needs_the_name_twice_and_removes_only_that_account(
     assert (looked.status, wrong.status) == (0, 1)
     assert f"{stored} items of {tenant} would be removed" in looked.out
     assert len(list_of(backend, tenant)) == stored > sum(LIVE.values()) + 3
+    assert sum("~unique~" in key[PK]["S"] for key in list_of(backend, tenant)) == 1
 
     done = command_line.run("account", "purge", tenant, "--confirm", tenant, "--json").summary
     again = command_line.run("account", "purge", tenant, "--confirm", tenant, "--json").summary

@@ -8,7 +8,7 @@ from enum import IntEnum
 import pytest
 from pydantic import BaseModel
 
-from dynashard import Index, Key, Shards, created_at, new_id
+from dynashard import Index, Key, Shards, Unique, created_at, new_id
 from dynashard.errors import DeclarationError
 from tests.declaring import KEY, NAME, an_index, declare, new_class, sorted_by
 
@@ -116,7 +116,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "prefix outside the key": (lambda: declare(prefix="team"), "has no class argument 'prefix'; write key="),
     "anything else": (
         lambda: declare(colour="red"),
-        "'colour'. The class arguments are name, key, shards, indexes, expires, handling, version, upgrade, registry",
+        "'colour'. The class arguments are name, key, shards, indexes, expires, unique, handling, version, upgrade, ",
     ),
     "key without a name": (lambda: new_class("T", {"__module__": __name__}, key=KEY), WRITE_BOTH),
     "name without a key": (lambda: new_class("T", {"__module__": __name__}, name=NAME), WRITE_BOTH),
@@ -180,6 +180,30 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "sort template '{id}' has no field n, which unpadded names",
     ),
     "unpadded as a text": (lambda: declare(key=Key("{tenant}", "{id}", unpadded="id")), 'such as ("seq",)'),
+    "unique of no field": (
+        lambda: declare(unique=("mail",)),
+        "unique names mail, which is not a field; there are tenant, id",
+    ),
+    "unique of fields together": (
+        lambda: declare({"a": str, "b": str}, unique=(("a", "b"),)),
+        "write Unique(('a', 'b')) for fields that are unique together",
+    ),
+    "unique of no name": (lambda: declare(unique=(7,)), 'write unique=("email",)'),
+    "unique that is a mapping": (lambda: declare(unique={"a": 1}), 'write unique=("email",)'),
+    "unique of no fields": (lambda: declare(unique=(Unique(()),)), 'write unique=("email",)'),
+    "unique within no template": (lambda: declare({"a": str}, unique=(Unique("a", within=7),)), "write a template"),  # type: ignore[arg-type]
+    "unique within no field": (
+        lambda: declare({"a": str}, unique=(Unique("a", within="{nobody}"),)),
+        "what is unique within template '{nobody}' names nobody, which is not a field",
+    ),
+    "unique twice": (lambda: declare({"a": str}, unique=("a", "a")), "unique a is declared twice"),
+    "unique float": (lambda: declare({"a": float}, unique=("a",)), "must be text, int, UUID, date, datetime or enum"),
+    "unique key": (lambda: declare(unique=("id",)), "holds for every item already"),
+    "unique with random placement": (
+        lambda: declare({"a": str}, unique=("a",), shards=Shards(4, placement="random")),
+        "needs a placement that gives each key one home, not random",
+    ),
+    "another name of unique": (lambda: declare(unique_together=("id",)), "write unique="),
     "sharded without a sort key": (
         lambda: declare(key=Key("{tenant}"), shards=Shards(4)),
         'write sort="{id}" in the key',

@@ -5,7 +5,7 @@ of the key, or with an item, pass by it on their way, because reads of single it
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -13,6 +13,9 @@ from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidKeyError, InvalidQueryError, InvalidValueError
 from dynashard.nearest import hint
 from dynashard.repository.store import E, KeyLike
+
+if TYPE_CHECKING:
+    from dynashard.entity.uniqueness import UniqueDefinition
 
 
 def key_named(
@@ -34,8 +37,9 @@ def key_named(
     for name in fields:
         if name not in known:
             near = hint(name, (*known, "consistent", "handling", "if_match", "include", "strict"))
+            ways = "".join(f"; or name {', '.join(each.ordered)}" for each in entity.unique if name in each.fields)
             raise InvalidKeyError(
-                f"{name} is not part of the key of {entity.name}, which is {', '.join(known)}{near}", field=name
+                f"{name} is not part of the key of {entity.name}, which is {', '.join(known)}{ways or near}", field=name
             )
     if isinstance(key, Entity):
         _require_model(entity, verb, key)
@@ -64,6 +68,21 @@ def key_named(
             field=missing[0],
         )
     return given
+
+
+def unique_named(
+    entity: EntityDefinition[Any], fields: Mapping[str, Any]
+) -> "tuple[UniqueDefinition, dict[str, Any]] | None":
+    """Return the unique fields that a call names by keyword, and their values; None if it names others.
+
+    Raises `InvalidValueError` if a field refuses its value. Validators normalise it as they do in an item.
+    """
+    if fields.keys() == set(entity.key_fields):
+        return None
+    for unique in entity.unique:
+        if fields.keys() == unique.named:
+            return unique, {name: entity.assignment.check(name, value) for name, value in fields.items()}
+    return None
 
 
 def item_named(entity: EntityDefinition[E], verb: str, item: Any, fields: Mapping[str, Any]) -> E:

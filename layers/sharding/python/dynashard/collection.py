@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from dynashard import reads
-from dynashard.arguments import check_revision, item_named, key_named, names_of, several, updates_named
+from dynashard.arguments import check_revision, item_named, key_named, names_of, several, unique_named, updates_named
 from dynashard.entity import Entity, EntityDefinition
-from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError
+from dynashard.errors import DynashardError, InvalidCursorError, InvalidKeyError, NotFoundError
 from dynashard.nearest import hint
 from dynashard.repository import Companion, KeyLike, Store, Written
 from dynashard.repository.key_names import not_found
@@ -17,7 +17,9 @@ from dynashard.repository.out_of_line import repository_of
 from dynashard.repository.projection import Part
 
 if TYPE_CHECKING:
+    from dynashard.entity.uniqueness import UniqueDefinition
     from dynashard.repository.batches import Outcome
+    from dynashard.repository.unique_reads import UniqueReads
 
     _Outcomes = list[Outcome]
 
@@ -45,6 +47,7 @@ class Collection(Generic[E]):
     def __init__(self, store: Store, cursors: "reads.CursorCodec", model: type[E], *others: type[E]) -> None:
         self._repository = repository_of(store, model)
         self._entity = self._repository.entity
+        self._store = store
         self._open: Callable[[], reads.Listing[E]] = lambda: reads.Listing(store, cursors, model, *others)
 
     @cached_property
@@ -113,7 +116,15 @@ class Collection(Generic[E]):
     def find(
         self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
     ) -> E | None:
-        """Return the live item with this key, or None; see `Repository.find`."""
+        """Return the live item with this key, or None; see `Repository.find`.
+
+        Keywords may name unique fields instead of the key, with those of what they are unique within, such as
+        `find(tenant_id="abc", email="ada@x.org")`. That is always consistent.
+
+        Cost by unique fields: 2 read units and 2 round trips; 1 and 1 if no item has the values.
+        """
+        if fields and self._entity.unique and (named := self._unique_named(key, more, fields)):
+            return self._find_unique(*named)
         if key.__class__ is not dict or fields or more:
             key = key_named(self._entity, "find", key, more, fields)
         if not consistent and not include:
@@ -125,6 +136,8 @@ class Collection(Generic[E]):
         self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
     ) -> E:
         """Return what `find` returns, at its cost; raises `NotFoundError` if there is no live item."""
+        if fields and self._entity.unique and (named := self._unique_named(key, more, fields)):
+            return self._get_unique(*named)
         if key.__class__ is not dict or fields or more:
             key = key_named(self._entity, "get", key, more, fields)
         # As `Repository.get`, with one call less on the hot path.
@@ -146,6 +159,8 @@ class Collection(Generic[E]):
 
     def exists(self, key: Any = None, /, *more: Any, consistent: bool = False, **fields: Any) -> bool:
         """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""
+        if fields and self._entity.unique and (named := self._unique_named(key, more, fields)):
+            return self._find_unique(*named) is not None
         if key.__class__ is not dict or fields or more:
             key = key_named(self._entity, "exists", key, more, fields)
         return self._repository.exists(key, consistent=consistent)
@@ -281,6 +296,30 @@ class Collection(Generic[E]):
 
     def _query(self, partition: Any, arguments: Mapping[str, Any]) -> "reads.Query":
         return reads.query_of(self._entity, partition, arguments)
+
+    def _unique_named(
+        self, key: Any, more: tuple[Any, ...], fields: Mapping[str, Any]
+    ) -> "tuple[UniqueDefinition, dict[str, Any]] | None":
+        return unique_named(self._entity, fields) if key is None and not more else None
+
+    @cached_property
+    def unique(self) -> "UniqueReads[E]":
+        """What looks items up by unique fields; for packages that do more than collections do."""
+        from dynashard.repository.item_reads import ItemReads  # noqa: PLC0415 - few entities have unique fields
+        from dynashard.repository.unique_reads import UniqueReads  # noqa: PLC0415 - as above
+
+        return UniqueReads(self._store, ItemReads(self._store, self._entity.model))
+
+    def _find_unique(self, unique: "UniqueDefinition", values: Mapping[str, Any]) -> E | None:
+        stored = self.unique.find(unique, values)
+        return None if stored is None else self._entity.decode(stored)
+
+    def _get_unique(self, unique: "UniqueDefinition", values: Mapping[str, Any]) -> E:
+        item = self._find_unique(unique, values)
+        if item is None:
+            named = ", ".join(f"{name}={values[name]!r}" for name in unique.ordered)
+            raise NotFoundError(f"{self._entity.name} {named} does not exist")
+        return item
 
     def _items(self, items: Any) -> Sequence[E]:
         model = self._entity.model

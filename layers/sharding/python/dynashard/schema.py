@@ -27,6 +27,11 @@ MOVED_TO: Final = "MovedTo"
 MOVED_FROM: Final = "MovedFrom"
 """On a moved item: the shard count it came from."""
 
+OWNER_PARTITION: Final = "OwnerPartition"
+"""On the reservation of a unique value: the logical partition of the item that has the value."""
+OWNER_SORT: Final = "OwnerSort"
+"""On the reservation of a unique value: the sort key of the item that has the value."""
+
 INDEX_SLOTS: Final = ("GSI1", "GSI2", "GSI3")
 
 

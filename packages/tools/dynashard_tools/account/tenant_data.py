@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
+from dynashard.entity.uniqueness import kinds_of
 from dynashard.errors import ConfigurationError, InputError, InvalidKeyError, ThrottledError, UndecodableItemError
 from dynashard.keys import TemplateField
 from dynashard.repository import RetryPolicy
 from dynashard.repository.batch import chunks
 from dynashard.repository.conditions import is_live
 from dynashard.routing import shard_keys
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
+from dynashard.schema import EXPIRES_AT, MOVED_TO, OWNER_PARTITION, PK, SK, TYPE
 from dynashard.transport.interface import Call, Transport, Wire
 from dynashard.transport.paging import pages, segments
 from dynashard_patterns.attachments.pieces import kind_of
@@ -66,6 +67,7 @@ class TenantData:
         self._transport = transport
         self._table = table
         self._entities = {entity.name: entity for entity in map(definition, entities)}
+        self._reservations = {kind for entity in self._entities.values() for kind in kinds_of(entity)}
         self._retry_policy = retry_policy or RetryPolicy()
         self._largest_count = largest_count
 
@@ -82,11 +84,18 @@ class TenantData:
         mine = self._beginnings(tenant)
         request = {
             "ConsistentRead": True,
-            "ProjectionExpression": f"{PK}, {SK}, #type",
+            "ProjectionExpression": f"{PK}, {SK}, #type, {OWNER_PARTITION}",
             "ExpressionAttributeNames": {"#type": TYPE},
         }
         found = self._pages(request, tenant, scanned)
-        return ([_held(item) for item in items if mine.fit(item[PK]["S"])] for items in found)
+        return ([_held(item) for item in items if mine.fit(self._owning(item))] for items in found)
+
+    def _owning(self, item: Wire) -> str:
+        """The partition key that says whose a stored item is: of the reservation of a unique value, its owner's."""
+        kind = item.get(TYPE, {}).get("S", "")
+        reserved = kind in self._reservations and item[PK]["S"].startswith(f"{kind}{DEFAULT_SEPARATOR}")
+        owner: str = item[OWNER_PARTITION if reserved else PK]["S"]
+        return owner
 
     def partitions(self, tenant: str, now: float, scanned: Scanned) -> list[Partition]:
         """The logical partitions that hold live items of a tenant, in the order of the entities.
@@ -166,7 +175,7 @@ class TenantData:
         keys = self._known_keys(tenant)
         # A scan without a filter of its own would transfer the keys of all tenants; a Query cannot filter by its key.
         narrow = {
-            "FilterExpression": f"contains({PK}, :tenant)",
+            "FilterExpression": f"contains({PK}, :tenant) OR contains({OWNER_PARTITION}, :tenant)",
             "ExpressionAttributeValues": {":tenant": {"S": tenant}},
         }
         calls = segments({**narrow, **whole}, SEGMENTS) if keys is None else [_query(whole, key) for key in keys]
@@ -178,7 +187,7 @@ class TenantData:
     def _known_keys(self, tenant: str) -> list[str] | None:
         """Every stored partition key that a tenant's items may have, under each count; None if the items tell."""
         entities = self._entities.values()
-        known = all(each.partition_fields == (TENANT,) and not each.attachments for each in entities)
+        known = all(each.partition_fields == (TENANT,) and not (each.attachments or each.unique) for each in entities)
         if self._largest_count is None or not known:
             return None
         keys: dict[str, None] = {}

@@ -8,7 +8,7 @@ is derived from the items by the repair of its own package.
     verifier            reads the items, and runs the checks
     parts               `Part`, and `Check`: the interface of all checks
     homes, index_keys   items are where readers look for them, in the table and in its indexes
-    copies, edges, roll_ups, attachments
+    copies, edges, roll_ups, attachments, unique
                         what is derived from items, or stored beside them
     judging             which rows may be compared at all; all others are counted or named, and never touched
     topology_records    shard counts in force

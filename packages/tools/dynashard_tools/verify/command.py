@@ -26,6 +26,7 @@ _COMPARED: Final = {
     Part.COPIES: "sources and copies",
     Part.EDGES: "nodes of edges",
     Part.ROLLUPS: "items of roll-ups",
+    Part.UNIQUE: "items and reservations of unique values",
     Part.LEFTOVERS: "versions of attachments",
 }
 
@@ -69,7 +70,8 @@ def verify(  # noqa: PLR0917 - typer calls it by name
     """Find stored data that does not agree, and repair it with `--mend`: `dynashard verify users abc`.
 
     Compares items with their homes, index keys with the fields, copies and roll-ups with the items that they are made
-    of, both halves of edges, and attachments with the items that point to them. `--only` chooses some of these parts.
+    of, both halves of edges, attachments with the items that point to them, and unique values with their
+    reservations. `--only` chooses some of these parts.
     It is safe during normal traffic, and can be interrupted and run again.
 
     Exit status: 0 if nothing is wrong, or all of it was repaired; 3 if the only rows left do not fit their declaration

@@ -11,6 +11,7 @@ from dynashard.repository.batch import wire_key
 from dynashard.repository.conditions import is_live, is_marker, moved_to
 from dynashard.repository.late import stored_at
 from dynashard.repository.markers import relocation
+from dynashard.repository.reservations import held
 from dynashard.routing import home, logical_partition_of, shard_keys
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import Record
@@ -84,7 +85,7 @@ class HomesCheck(Check):
             detail = f"its home {place} is empty, and another live item of its key is at {', '.join(others)}: "
             return Finding(Kind.DOUBLE, key_text(item), f"{detail}compare them, and delete all but one")
         detail = f"its home is {place}, which is empty"
-        mended = self.mend and not is_marker(there) and self._bring(item, place, count)
+        mended = self.mend and not is_marker(there) and self._bring(entity, item, place, count)
         return Finding(Kind.AWAY, key_text(item), detail, mended=mended, changes={PK: Change(item[PK], {"S": place})})
 
     def _strays(self, entity: EntityDefinition[Any], item: Wire) -> list[str]:
@@ -94,9 +95,13 @@ class HomesCheck(Check):
         found = {place: stored_at(self.store, place, sort) for place in places if place != item[PK]["S"]}
         return [place for place, each in found.items() if is_live(each, now)]
 
-    def _bring(self, item: Wire, place: str, count: int) -> bool:
-        """Bring an item home, and delete the marker that stays behind; whether that was done."""
+    def _bring(self, entity: EntityDefinition[Any], item: Wire, place: str, count: int) -> bool:
+        """Bring an item home, and delete the marker that stays behind; whether that was done.
+
+        It is not done if one of its unique values was reserved for another item since.
+        """
         actions = relocation(self.store.table, item, place, origin=count, target=count, now=self.store.runtime.clock())
+        actions += held(self.store.table, entity, item)
         return self._transact(actions) and self._delete(item[PK]["S"], item[SK]["S"], str(count))
 
     def _marker(self, entity: EntityDefinition[Any], mark: Wire) -> Finding:

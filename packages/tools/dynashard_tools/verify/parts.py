@@ -25,6 +25,8 @@ class Part(StrEnum):
     """Rows of roll-ups match their items."""
     ATTACHMENTS = "attachments"
     """All pieces are stored of the attachments that items point to."""
+    UNIQUE = "unique"
+    """Unique values are reserved for the items that have them, and no others."""
     LEFTOVERS = "leftovers"
     """An item points to each stored version of an attachment."""
 
@@ -69,6 +71,9 @@ class Check:
 
     def note(self, entity: EntityDefinition[Any], item: Wire) -> None:
         """Record what `finish` needs of a stored item, wherever it is."""
+
+    def support(self, row: Wire) -> None:
+        """Record what `finish` needs of a stored row that is the layer's own but of no entity."""
 
     def finish(self, advance: Callable[[int], None]) -> Iterable[Finding]:  # noqa: ARG002 - overridden
         """Find faults of what is derived from the items.

@@ -26,6 +26,7 @@ from dynashard_tools.verify.index_keys import IndexKeysCheck
 from dynashard_tools.verify.parts import Check, Part
 from dynashard_tools.verify.roll_ups import Comparison, Period, PeriodCheck, RollUpsCheck, group_fields
 from dynashard_tools.verify.topology_records import TopologyRecords
+from dynashard_tools.verify.unique import UniqueCheck, reservation_kinds
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,16 @@ class Declared:
     roll_ups: Sequence[RollUps[Any]] = ()
 
     def supports(self, row: Wire) -> bool:
-        """Whether a row is the layer's own but of no entity: of an attachment, or the mark of a counted item."""
+        """Whether a row is the layer's own but of no entity: of an attachment, a reservation or a counted mark."""
         kind: str = row.get(TYPE, {}).get("S", "")
         return kind in self._supporting and row[PK]["S"].startswith(f"{kind}{DEFAULT_SEPARATOR}")
 
     @cached_property
     def _supporting(self) -> frozenset[str]:
-        entities = map(definition, self.entities)
+        entities = [definition(each) for each in self.entities]
         pieces = {kind_of(entity, field) for entity in entities for field in entity.attachments}
-        return frozenset(pieces | ({definition(Counted).name} if self.roll_ups else set()))
+        reserved = set(reservation_kinds(entities))
+        return frozenset(pieces | reserved | ({definition(Counted).name} if self.roll_ups else set()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,9 @@ def _checks(
         yield EdgesCheck(db, edges, mend)
     if any(each.attachments for each in family):
         yield AttachmentsCheck(db)
+    for entity in map(definition, chosen.entities):
+        if entity.unique:
+            yield UniqueCheck(db, entity, mend)
     if task.partition is None:
         yield from _not_by_partition(task, db, chosen, clock)
 

@@ -114,7 +114,10 @@ class _Reading:
         """Return the entity of a stored item that may be compared. All others are counted or reported."""
         family = self.records.family_of(item)
         if family is None:
-            if not self.verifier.declared.supports(item):
+            if self.verifier.declared.supports(item):
+                for check in self.checks:
+                    check.support(item)
+            else:
                 self._other(item)
             return None
         if self.scope is not None and family_of(family.members[0]) != self.scope.family:

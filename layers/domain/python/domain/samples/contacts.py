@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from dynashard import Entity, Key, created_at, new_id, updated_at
+from dynashard import Entity, Key, Unique, created_at, new_id, updated_at
 from dynashard_serving.declare import Access, FamilyListing, serve
 
 PREFIX = "contact.v1"
@@ -31,11 +31,14 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-@serve(path="contact-methods", filters=("channel",), tag="contacts", access=ACCESS)
+@serve(path="contact-methods", filters=("channel", "address"), tag="contacts", access=ACCESS)
 class ContactMethod(
-    Entity, name="contact.v1.ContactMethod", key=Key("{tenant_id}:{user_id}", "cm_{method_id}", prefix=PREFIX)
+    Entity,
+    name="contact.v1.ContactMethod",
+    key=Key("{tenant_id}:{user_id}", "cm_{method_id}", prefix=PREFIX),
+    unique=(Unique(("channel", "address")),),
 ):
-    """An address at which a user is notified."""
+    """An address at which a user is notified. A user has each address of a channel once."""
 
     tenant_id: str
     user_id: str

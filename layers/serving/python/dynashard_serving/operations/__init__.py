@@ -12,5 +12,6 @@ Refusals, defaults and conflicts between writers are decided here.
     accepting, merging      what is decided about a write before and after the stored item is known
     patching, json_patches  patches of both kinds
     choosing                which items a listing or a count is about
+    unique_lookup           listings that unique fields choose: at most one item
     pages, outcomes         pages that fit into an answer; results of the parts of a batch
 """

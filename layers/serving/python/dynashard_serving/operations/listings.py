@@ -1,19 +1,24 @@
 """Pages and counts of an entity's items."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from dynashard import Collection
 from dynashard.entity import Entity
+from dynashard.errors import UndecodableItemError
 from dynashard.reads import Counted, Page, Partitions, Query
+from dynashard.transport.interface import Wire
 from dynashard_serving.documents import REVISION, item_texts, list_text, part, written
 from dynashard_serving.operations.choosing import chosen, listed
 from dynashard_serving.operations.item_reads import CollectionOf, shown
 from dynashard_serving.operations.narrowing import judged, narrowed, refuse_unjudged
 from dynashard_serving.operations.pages import Answer, named_outside, page_that_fits, stored_text
+from dynashard_serving.operations.permits import Permit
 from dynashard_serving.operations.requests import Choice, List
 from dynashard_serving.operations.served import Served
+from dynashard_serving.operations.unique_lookup import Named, unique_named
 
 
 class Listings:
@@ -25,6 +30,8 @@ class Listings:
     def page(self, served: Served, request: List) -> Answer:
         """A page of what its caller may read. One that Lambda could not answer is read again with fewer items.
 
+        A listing that is chosen by unique fields alone is a look-up: consistent, and at most one item.
+
         Raises:
             NotPermittedError: the caller may list no items, or not these.
             ValidationFailedError, InvalidKeyError: with the member at fault.
@@ -35,6 +42,8 @@ class Listings:
         """
         permit = served.permit("list", request.choice.caller)
         items, options = self._collection_of(served.entity), listed(served, request)
+        if served.definition.unique and (unique := unique_named(served, request)) is not None:
+            return _looked_up(items, unique, request.fields, permit)
         if permit.narrow:
             refuse_unjudged(permit, distinct=request.distinct, strict=request.choice.strict)
             options = narrowed(served, permit, options)
@@ -60,6 +69,25 @@ class Listings:
         options = narrowed(served, permit, chosen(served, choice))
         with named_outside():
             return self._collection_of(served.entity).count(**options, up_to=up_to)
+
+
+def _looked_up(items: Collection[Any], named: Named, fields: Sequence[str] | None, permit: Permit) -> Answer:
+    """The page with the item that has the values of unique fields, or without one if the caller may not read it."""
+    stored = items.unique.find(*named)
+    found = [] if stored is None or not _may_see(items, stored, permit) else [stored]
+    if fields is None:
+        text = stored_text([items.entity.document(each, REVISION) for each in found])
+    else:
+        text = _parts(items.entity.model, [items.entity.part(each, fields) for each in found])
+    return Answer(f'{{"items":{text.decode()},"cursor":null}}', None, len(found))
+
+
+def _may_see(items: Collection[Any], stored: Wire, permit: Permit) -> bool:
+    if not permit.narrow:
+        return True
+    with suppress(UndecodableItemError):
+        return permit.allows(items.entity.decode(stored))
+    return False
 
 
 def _documents(items: Collection[Any], partition: Partitions, *, cursor: str | None, **arguments: Any) -> Page[Any]:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, RootModel
 
 from dynashard.codec import register_encoder
 from dynashard.entity.checks import plain_types
-from dynashard.entity.declaration import Index, Key, OutOfLine, Shards, created_at, new_id, updated_at
+from dynashard.entity.declaration import Index, Key, OutOfLine, Shards, Unique, created_at, new_id, updated_at
 from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.guarantee import WriteGuarantee, guarantee_of
 from dynashard.entity.item_keys import IndexDefinition, ItemKey
@@ -39,6 +39,7 @@ __all__ = [
     "Shards",
     "Ulid",
     "Undecodable",
+    "Unique",
     "WriteGuarantee",
     "created_at",
     "definition",

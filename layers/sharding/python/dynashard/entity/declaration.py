@@ -17,6 +17,7 @@ DEFAULT_SEPARATOR: Final = ":"
 NAME_EXAMPLE: Final = 'name="user.v1.User"'
 KEY_EXAMPLE: Final = 'Key(partition="{tenant_id}", sort="{id}")'
 INDEX_EXAMPLE: Final = 'Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")'
+UNIQUE_EXAMPLE: Final = 'unique=("email",) or unique=(Unique(("team_id", "number")),)'
 
 P = TypeVar("P")
 
@@ -219,6 +220,32 @@ class Index:
                     f"index {self.name}: indexes are not adopted. Leave its shards out to list entries that are stored "
                     "under the bare index key"
                 )
+
+
+@_with_example('Unique("email", within="{tenant_id}")')
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """Fields whose values together no two live items may have.
+
+    An item of which one of these fields, or a field of `within`, is None may have the same values as others. Values are
+    compared as they are stored, to the letter: let a validator of the field normalise what should be equal.
+
+    Attributes:
+        fields: the name of the field, or the names of several that are unique together.
+        within: template of what the values are unique within, such as `{tenant_id}`; the template of the logical
+            partition if None, and the whole table if empty.
+        building: whether items may be stored that were written before the fields were declared unique, so that a
+            look-up by the fields is not possible yet. Remove it after `dynashard unique build`.
+    """
+
+    fields: str | Sequence[str]
+    within: str | None = None
+    building: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return (self.fields,) if isinstance(self.fields, str) else tuple(self.fields)
 
 
 @dataclass(frozen=True, slots=True)

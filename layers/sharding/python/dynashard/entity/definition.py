@@ -38,6 +38,7 @@ from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 
 if TYPE_CHECKING:
     from dynashard.compiled.writer import ItemWriter
+    from dynashard.entity.uniqueness import UniqueDefinition
     from dynashard.key_time import TimeForm
 
 T = TypeVar("T", bound=Record)
@@ -62,6 +63,8 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         complete: the fields that a complete item has set: required ones and attachments.
         attachments: the fields that are stored out of line, with how they were declared.
         guarantee: how writes handle lost answers unless a call says otherwise.
+        unique: its declarations of unique fields.
+        reserving: the fields that decide what is reserved for an item: a write of others reserves nothing.
         nested: whether a field holds models.
         typed_dicts: whether a field holds TypedDicts, whose values are like any other mapping.
         versions: the version of the declaration, and what upgrades stored items of earlier ones.
@@ -88,6 +91,8 @@ class EntityDefinition(KeyTemplates, Generic[T]):
         self.expires = expires
         self.guarantee = WriteGuarantee.PLAIN
         self.versions = versions
+        self.unique: tuple[UniqueDefinition, ...] = ()
+        self.reserving: frozenset[str] = frozenset()
         self.partition = checked_template(model, "partition", key.partition, reserved=PARTITION_RESERVED)
         sort = name if key.sort is None else key.sort
         self.sort = checked_template(model, "sort", sort, unpadded=key.unpadded)

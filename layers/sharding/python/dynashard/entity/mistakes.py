@@ -9,9 +9,11 @@ from dynashard.entity.declaration import (
     INDEX_EXAMPLE,
     KEY_EXAMPLE,
     NAME_EXAMPLE,
+    UNIQUE_EXAMPLE,
     Index,
     Key,
     Shards,
+    Unique,
     WrongDeclarationError,
 )
 from dynashard.entity.serialization import NOT_SCHEMAS
@@ -24,6 +26,7 @@ _SYNONYMS: Final = {
     "key": {"pk", "sk", "partition", "partition_key", "sort", "sort_key", "prefix"},
     "name": {"entity", "type", "table"},
     "shards": {"shard", "count"},
+    "unique": {"uniques", "unique_together", "constraints", "unique_fields"},
 }
 
 
@@ -52,6 +55,27 @@ def check_parts(name: object, key: object, shards: object, indexes: object, expi
         _require("index", index, Index, INDEX_EXAMPLE)
         _require_shards(f"shards of index {index.name}", index.shards)
         _require_types(f"index {index.name}", index, INDEX_EXAMPLE)
+    return found
+
+
+def check_unique(unique: object) -> tuple[Unique, ...]:
+    """Refuse what does not say which fields are unique, and return each as a `Unique`."""
+    if isinstance(unique, str | Unique):
+        unique = (unique,)
+    if isinstance(unique, Mapping) or not isinstance(unique, Iterable):
+        raise WrongDeclarationError(f"unique is {_shown(unique)}: write {UNIQUE_EXAMPLE}")
+    found = tuple(Unique(each) if isinstance(each, str) else each for each in unique)
+    for each in found:
+        if isinstance(each, tuple | list):
+            raise WrongDeclarationError(
+                f"unique has {_shown(each)}: write Unique({_shown(tuple(each))}) for fields that are unique together"
+            )
+        _require("a member of unique", each, Unique, UNIQUE_EXAMPLE)
+        named = isinstance(each.fields, str | tuple | list) and all(isinstance(name, str) for name in each.names)
+        if not named or not each.names:
+            raise WrongDeclarationError(f"fields of Unique is {_shown(each.fields)}: write {UNIQUE_EXAMPLE}")
+        _require("within of Unique", each.within, str | None, 'a template, such as within="{tenant_id}"')
+        _require("building of Unique", each.building, bool, "building=True, or leave it out")
     return found
 
 

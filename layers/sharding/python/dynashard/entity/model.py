@@ -8,10 +8,18 @@ from pydantic import PydanticUserError
 from pydantic._internal._model_construction import ModelMetaclass
 
 from dynashard.entity.compilation import compile_entity
-from dynashard.entity.declaration import KEY_EXAMPLE, NAME_EXAMPLE, Index, Key, Shards, WrongDeclarationError
+from dynashard.entity.declaration import (
+    KEY_EXAMPLE,
+    NAME_EXAMPLE,
+    Index,
+    Key,
+    Shards,
+    Unique,
+    WrongDeclarationError,
+)
 from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.guarantee import WriteGuarantee, guarantee_of
-from dynashard.entity.mistakes import check_arguments, check_parts
+from dynashard.entity.mistakes import check_arguments, check_parts, check_unique
 from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.entity.serialization import canonical_serializer
 from dynashard.entity.versions import Upgrade
@@ -35,6 +43,7 @@ class _EntityType(ModelMetaclass):
         shards: Shards | None = None,
         indexes: Sequence[Index] = (),
         expires: str | None = None,
+        unique: str | Unique | Sequence[str | Unique] = (),
         handling: str = WriteGuarantee.PLAIN,
         version: int | None = None,
         upgrade: Mapping[int, Upgrade] | None = None,
@@ -42,7 +51,7 @@ class _EntityType(ModelMetaclass):
         **config: Any,
     ) -> Any:
         entity = name if isinstance(name, str) else called
-        declares = any(part is not None for part in (name, key, shards, expires, version, upgrade)) or indexes
+        declares = any(part is not None for part in (name, key, shards, expires, version, upgrade)) or indexes or unique
         if declares and (name is None or key is None):
             example = f"{NAME_EXAMPLE}, key={KEY_EXAMPLE}"
             raise DeclarationError(entity, f"an entity needs both a name and a key; write {example}")
@@ -63,6 +72,10 @@ class _EntityType(ModelMetaclass):
                 version=version,
                 upgrade=upgrade,
             )
+            if unique:
+                from dynashard.entity.unique_fields import add_unique  # noqa: PLC0415 - few entities have such fields
+
+                add_unique(compiled, check_unique(unique))
             compiled.guarantee = guarantee_of(handling, WriteGuarantee.PLAIN)
             registry.add(compiled)
         except (PydanticUserError, NameError) as error:
@@ -90,6 +103,7 @@ class Entity(Record, metaclass=_EntityType):
         shards: over how many shards a logical partition is spread; unsharded if left out.
         indexes: other orders in which to list the items, at most one a slot.
         expires: the `datetime | None` field that says when an item expires (kept to the second).
+        unique: names of fields that no two live items may have in common, or `Unique` of several together.
         handling: how writes handle lost answers by default: `plain`, `guarded` or `exactly-once`.
         version: the number of this form of the declaration, from 1 on; 1 if left out.
         upgrade: functions by version: each makes the values of a stored item of that version those of the next one. See

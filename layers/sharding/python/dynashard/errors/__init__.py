@@ -29,6 +29,7 @@
     │   ├── RequestTooLargeError        request_too_large       413
     │   └── ValidationFailedError       validation_failed       422
     ├── NotFoundError                   not_found               404
+    ├── NotUniqueError                  not_unique              409
     ├── OverloadedError                 overloaded              503
     ├── QueueUnavailableError           queue_unavailable       503
     ├── RequestInProgressError          request_in_progress     409
@@ -216,6 +217,21 @@ class AlreadyExistsError(DynashardError, code="already_exists", status=409):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class NotUniqueError(DynashardError, code="not_unique", status=409):
+    """Another live item has the value of a unique field, or the values of fields that are unique together.
+
+    `fields` names them. Which item has them is not said, because the caller may not be allowed to know.
+    """
+
+    fields: Sequence[str]
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The fields."""
+        return {"fields": list(self.fields)}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class RevisionMismatchError(DynashardError, code="revision_mismatch", status=412):
     """The item is not at the revision the caller named. `current` is the stored one, if the item is live."""
 
@@ -227,12 +243,12 @@ class TransactionRefusedError(DynashardError, code="transaction_refused", status
     """A step's precondition does not hold; nothing was written.
 
     `step` is its number, from 0; `reason` is the code of what a single write would have raised: `already_exists`,
-    `not_found` or `revision_mismatch`; `cause`, inside the layer, is that error.
+    `not_found`, `not_unique` or `revision_mismatch`; `cause`, inside the layer, is that error.
     """
 
     step: int
     reason: str
-    cause: NotFoundError | AlreadyExistsError | RevisionMismatchError | None = None
+    cause: NotFoundError | AlreadyExistsError | NotUniqueError | RevisionMismatchError | None = None
     in_details = ("step", "reason")
 
 

@@ -46,7 +46,7 @@ class ItemWrites(Generic[E]):
     def create(self, item: E, /, *, handling: str | None = None) -> E:
         """Store an item under a key that has no live item; see `Repository.create`."""
         level = self._level(handling)
-        if level is WriteGuarantee.EXACTLY_ONCE:
+        if level is WriteGuarantee.EXACTLY_ONCE or self.entity.unique:
             return self._store.exactly_once.create(self._store, item)
         write = self.builder.put(Kind.CREATE, item, created=None)
         if level is WriteGuarantee.GUARDED and self.items.read(item, Reading(consistent=True)) is not None:
@@ -70,6 +70,8 @@ class ItemWrites(Generic[E]):
     ) -> Written[E]:
         """Store an item, whether or not its key had one; see `Repository.put`."""
         level = self._level(handling)
+        if self.entity.unique:
+            level = WriteGuarantee.EXACTLY_ONCE
         if over is not None:
             revision_read(over, if_match)
             if level is WriteGuarantee.EXACTLY_ONCE:
@@ -107,7 +109,7 @@ class ItemWrites(Generic[E]):
         updates = check_updates(entity, set or {}, remove=remove, add=add or {})
         item_key = entity.key_of(key)
         level = self._level(handling)
-        if level is WriteGuarantee.EXACTLY_ONCE:
+        if level is WriteGuarantee.EXACTLY_ONCE or not entity.reserving.isdisjoint(updates.fields):
             # A read afterwards could fail, or find what others have written since: the answer would not be true.
             return self._store.exactly_once.update(
                 self._store, entity.model, key, set=set, remove=remove, add=add, if_match=if_match
@@ -137,7 +139,7 @@ class ItemWrites(Generic[E]):
     def delete(self, key: KeyLike, /, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item; see `Repository.delete`."""
         level = self._level(handling)
-        if level is WriteGuarantee.EXACTLY_ONCE:
+        if level is WriteGuarantee.EXACTLY_ONCE or self.entity.unique:
             self._store.exactly_once.delete(self._store, self.entity.model, key, if_match=if_match)
             return
         if level is WriteGuarantee.GUARDED and if_match is None:

@@ -7,6 +7,7 @@ The answer of a successful write may arrive after its view has ended. Then the w
 is where readers look for it now; if necessary it is moved there (rule A). A refused write starts again in this case.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from typing import Any, Final, cast
@@ -23,6 +24,7 @@ from dynashard.repository.batch import stored_key, wire_key
 from dynashard.repository.conditions import is_live, is_marker, unchanged
 from dynashard.repository.markers import marking, relocation, unmarking
 from dynashard.repository.phase_table import Encountered, Next
+from dynashard.repository.reservations import held
 from dynashard.repository.store import Store, view_ended
 from dynashard.repository.write import Kind, Write
 from dynashard.routing import Places, home
@@ -53,8 +55,11 @@ def bring_home(store: Store, item: Wire, places: Places) -> Wire | None:
     return {**item, PK: {"S": places.new}, MOVED_FROM: {"N": str(places.view.count)}}
 
 
-def _relocate(store: Store, item: Wire, places: Places, place: str, target: int) -> bool:
+def _relocate(
+    store: Store, item: Wire, places: Places, place: str, target: int, *, checks: Sequence[Wire] = ()
+) -> bool:
     actions = relocation(store.table, item, place, origin=places.view.count, target=target, now=store.runtime.clock())
+    actions += checks
     try:
         # On condition of the exact revision: it happens once, however often it is sent and however late it is executed.
         store.transport.call("TransactWriteItems", {"TransactItems": actions}, resend=Resend.ALWAYS)
@@ -172,7 +177,8 @@ def _check_once(
         there = certain or write.did(stored_at(store, present, write.key.sort))
         return Late.VISIBLE if there else Late.UNKNOWN
     # A marker with the revision proves that the item was moved as this write had left it.
-    moved = not is_marker(here) and _relocate(store, here, places, present, shards)
+    checks = held(store.table, entity, here)
+    moved = not is_marker(here) and _relocate(store, here, places, present, shards, checks=checks)
     if moved and not moving:
         # No sweep will follow.
         with suppress(ConditionFailedError):

@@ -58,6 +58,10 @@ class Repository(Generic[E]):
         from dynashard.repository.batches import Batches  # noqa: PLC0415 - as above
 
         items = self.writes.items
+        if self.entity.unique:
+            from dynashard.repository.unique_batches import UniqueBatchWriter  # noqa: PLC0415 - few entities need it
+
+            return Batches(items, UniqueBatchWriter(self._store, self.writes))
         return Batches(items, BatchItemWriter(self._store, items, self.writes.builder))
 
     def check(self, item: E, *, timely: bool = True) -> None:

@@ -119,7 +119,8 @@ class WriteBuilder(Generic[E]):
     def read(self, current: Wire) -> E | None:
         """Return the stored item that was read, if a put over it depends on what it holds.
 
-        That is so if it has objects whose members the put may have to keep, or if it is of an earlier version.
+        That is so if it has objects whose members the put may have to keep, or unique values, or if it is of an earlier
+        version.
 
         Raises `NewerItemError` for an item of a later version.
         """
@@ -127,7 +128,7 @@ class WriteBuilder(Generic[E]):
         outdated = entity.versions.differs(current)
         if outdated:
             entity.versions.require_known(entity, current)
-        if entity.nested or outdated:
+        if entity.nested or entity.unique or outdated:
             with suppress(UndecodableItemError):
                 return entity.decode(current)
         return None

@@ -1,11 +1,13 @@
 """The sweeper: deletes relocation markers, and brings home items that stand where they do not belong."""
 
+from dataclasses import replace
 from typing import Final
 
-from dynashard.errors import DynashardError
+from dynashard.errors import DynashardError, TransactionCanceledError
 from dynashard.repository.batch import stored_key
 from dynashard.repository.conditions import is_damaged, moved_to
 from dynashard.repository.markers import unmarking
+from dynashard.repository.reservations import held
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.mover import Mover
@@ -21,8 +23,9 @@ class Sweeper(Mover):
     """Deletes the markers of a resize, and moves items that were stored at an old home after the second pass.
 
     No reader has seen such an item, and its write was not acknowledged, because the second pass has moved all others.
-    So it is moved while its home is empty; otherwise it stays, and is counted as `left`. Before a resize begins the
-    same is done at the new homes (`Pass.CHECK`), where nothing may stand yet.
+    So it is moved while its home is empty and its unique values are still reserved for it; otherwise it stays, and is
+    counted as `left`. Before a resize begins the same is done at the new homes (`Pass.CHECK`), where nothing may stand
+    yet.
 
     Costs 1 write unit for every 1 KB of a marker; for an item, what the mover takes, and its marker.
     """
@@ -56,7 +59,11 @@ class Sweeper(Mover):
     def write(self, item: Wire) -> Call:
         """Return the deletion of a marker, or the transaction that moves an item and leaves a marker."""
         if MOVED_TO not in item:
-            return super().write(item)
+            move, entity = super().write(item), self._family.member_of(item)
+            if entity is not None and entity.unique and move.operation == "TransactWriteItems":
+                actions = [*move.request["TransactItems"], *held(self._context.table, entity, item)]
+                return move._replace(request={"TransactItems": actions})
+            return move
         return Call("DeleteItem", unmarking(self._context.table, stored_key(item), moved_to(item)))
 
     def in_two_writes(self, item: Wire) -> bool:
@@ -67,5 +74,13 @@ class Sweeper(Mover):
         return MOVED_TO not in item
 
     def stays(self, item: Wire, error: DynashardError) -> bool:
-        """Whether an item stays because its home is taken; a missing marker was deleted by another sweeper."""
+        """Whether an item stays because its home or its unique values are taken.
+
+        A missing marker was deleted by another sweeper.
+        """
+        if MOVED_TO not in item and isinstance(error, TransactionCanceledError):
+            marker, copy, *reserved = error.reasons
+            if not marker.refused and not copy.refused and any(reason.condition_failed for reason in reserved):
+                return True
+            error = replace(error, reasons=[marker, copy])
         return MOVED_TO not in item and super().stays(item, error)

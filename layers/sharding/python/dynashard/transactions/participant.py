@@ -11,10 +11,12 @@ from enum import IntEnum
 from typing import Any
 
 from dynashard.entity import Entity
+from dynashard.entity.uniqueness import UniqueDefinition
 from dynashard.errors import (
     AlreadyExistsError,
     CancellationReason,
     NotFoundError,
+    NotUniqueError,
     RevisionMismatchError,
     TransactionRefusedError,
 )
@@ -27,7 +29,7 @@ from dynashard.repository.store import Store
 from dynashard.repository.write import Kind
 from dynashard.routing import settling
 from dynashard.transactions.prepared import Prepared, StepWrites
-from dynashard.transactions.steps import Step
+from dynashard.transactions.steps import CheckStored, Step
 from dynashard.transport.interface import Wire
 
 
@@ -53,7 +55,7 @@ class Participant:
         writes: prepares what the step writes.
     """
 
-    def __init__(self, store: Store, number: int, step: Step) -> None:
+    def __init__(self, store: Store, number: int, step: Step | CheckStored) -> None:
         self.writes = StepWrites(store, step)
         self._store = store
         self._number = number
@@ -82,6 +84,21 @@ class Participant:
             self._revisions.add(self._prepared.write.revision)
             self._creating = self._prepared.creates
         return self._prepared
+
+    def prepare_again(self) -> None:
+        """Prepare the step anew before it is sent again; for steps whose last attempt was certainly not executed."""
+        self._prepared = None
+
+    def not_unique(self, unique: UniqueDefinition) -> TransactionRefusedError:
+        """Return the error of a step that stores values that another live item has."""
+        within = f" within one {', '.join(unique.scope_fields)}" if unique.scope_fields else ""
+        return self._refused(
+            NotUniqueError(
+                f"{self.writes.entity.name}: another item has this {' and '.join(unique.fields)}, which must be unique"
+                f"{within}; choose another",
+                fields=unique.fields,
+            )
+        )
 
     def stored(self) -> Entity | None:
         """Return the item that a put has stored, or an update that returns it."""
@@ -156,7 +173,9 @@ class Participant:
             return Verdict.REROUTED
         raise self._refused(refusal(rival, name=self.writes.name, now=write.now, if_match=write.if_match))
 
-    def _refused(self, error: NotFoundError | AlreadyExistsError | RevisionMismatchError) -> TransactionRefusedError:
+    def _refused(
+        self, error: NotFoundError | AlreadyExistsError | NotUniqueError | RevisionMismatchError
+    ) -> TransactionRefusedError:
         return TransactionRefusedError(
             f"step {self._number} of the transaction is refused, and nothing was done: {error}",
             step=self._number,

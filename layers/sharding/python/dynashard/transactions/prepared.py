@@ -1,12 +1,12 @@
 """Prepares what the steps of a transaction write, independent of the stored partition keys."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.entity import Entity, EntityDefinition, definition, revision_in
 from dynashard.errors import InvalidQueryError, InvalidValueError
 from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import absent_or_matching, live_or_none
@@ -14,12 +14,13 @@ from dynashard.repository.evidence import lineage
 from dynashard.repository.item_access import ItemAccess
 from dynashard.repository.key_names import name_of
 from dynashard.repository.replacement import objects_read
+from dynashard.repository.reservations import NOTHING, Reserving, fields_stored, reserving_of
 from dynashard.repository.store import KeyLike, Store
 from dynashard.repository.updates import FieldUpdates, added_to, check_updates, fields_after
 from dynashard.repository.write import CHECK, Kind, Write
 from dynashard.repository.write_builder import WriteBuilder
 from dynashard.schema import REV, TYPE
-from dynashard.transactions.steps import Check, Create, Delete, Put, Step, Update
+from dynashard.transactions.steps import Check, CheckStored, Create, Delete, Put, Step, Update
 from dynashard.transport.interface import Wire
 
 
@@ -33,6 +34,7 @@ class Prepared:
         from_read: it depends on an item that was read, and is prepared again if that has changed.
         accepts_absent: it succeeds if there is no live item: a check for that, or a delete that ignores it.
         item: what an update stores that returns it.
+        reserving: which unique values it takes and leaves.
     """
 
     write: Write
@@ -40,6 +42,7 @@ class Prepared:
     from_read: bool = False
     accepts_absent: bool = False
     item: Entity | None = None
+    reserving: Reserving = NOTHING
 
     @property
     def creates(self) -> bool:
@@ -54,10 +57,13 @@ class Prepared:
 class StepWrites:
     """Prepares what a step of a transaction writes; `InvalidQueryError` if its entity cannot take part."""
 
-    def __init__(self, store: Store, step: Step) -> None:
+    def __init__(self, store: Store, step: Step | CheckStored) -> None:
         model: type[Entity]
         like: KeyLike
-        model, like = (type(step.item), step.item) if isinstance(step, Create | Put) else (step.model, step.key)
+        if isinstance(step, CheckStored):
+            model, like = step.entity.model, {}
+        else:
+            model, like = (type(step.item), step.item) if isinstance(step, Create | Put) else (step.model, step.key)
         self.entity: EntityDefinition[Any] = definition(model)
         if not self.entity.rule.fixed:
             raise InvalidQueryError(
@@ -68,7 +74,7 @@ class StepWrites:
                 f"{self.entity.name} has attachments, whose pieces are stored outside the item: put and delete "
                 "it by itself"
             )
-        self.key = self.entity.key_of(like)
+        self.key = step.key if isinstance(step, CheckStored) else self.entity.key_of(like)
         self._like = like
         self._step = step
         self._store = store
@@ -92,40 +98,74 @@ class StepWrites:
 
     def prepare(self, *, reads: bool = False) -> Prepared:
         """Prepare the step, reading its item first if `Repository` would, or if it `reads` in any case."""
-        step, now = self._step, self._store.now()
+        step = self._step
         if isinstance(step, Create):
-            return Prepared(self._builder.put(Kind.CREATE, step.item, created=None))
+            prepared = Prepared(self._builder.put(Kind.CREATE, step.item, created=None))
+            return self._reserving(prepared, None, step.item.__dict__)
         if isinstance(step, Put):
-            return self._put_step(step, reads=reads)
+            return self._put_step(step, reads=reads or (bool(self.entity.unique) and step.over is None))
         if isinstance(step, Update):
             return self._update_step(step, reads=reads)
-        if isinstance(step, Check):
-            kind = Kind.CREATE if step.revision is None else Kind.ALTER
-            write = Write(kind, self.key, CHECK, now, if_match=step.revision)
-            return Prepared(write, accepts_absent=step.revision is None)
+        if isinstance(step, Delete):
+            return self._delete_step(step)
+        return self._check_step(step)
+
+    def _check_step(self, step: Check | CheckStored) -> Prepared:
+        kind = Kind.CREATE if step.revision is None else Kind.ALTER
+        write = Write(kind, self.key, CHECK, self._store.now(), if_match=step.revision)
+        reserving = step.reserving if isinstance(step, CheckStored) else NOTHING
+        return Prepared(write, accepts_absent=step.revision is None, reserving=reserving)
+
+    def _delete_step(self, step: Delete) -> Prepared:
+        if self.entity.unique:
+            return self._delete_of_stored(step)
+        now = self._store.now()
         delete = Write(Kind.ALTER, self.key, "DeleteItem", now, if_match=step.if_match)
         if step.missing == "refuse":
             return Prepared(delete)
         return Prepared(delete._replace(condition=absent_or_matching(now, if_match=step.if_match)), accepts_absent=True)
+
+    def _reserving(
+        self, prepared: Prepared, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+    ) -> Prepared:
+        """Add what a step takes and leaves, by the fields of its item before it and after it."""
+        if not self.entity.unique:
+            return prepared
+        return replace(prepared, reserving=reserving_of(self.entity, before, after))
+
+    def _delete_of_stored(self, step: Delete) -> Prepared:
+        """A delete of the item that was read, whose unique values it leaves."""
+        now, current = self._store.now(), self._items.read(step.key, Reading(consistent=True))
+        if current is None and step.missing == "ignore":
+            return Prepared(Write(Kind.CREATE, self.key, CHECK, now), from_read=True, accepts_absent=True)
+        current = self._items.read_live(step.key, step.if_match) if current is None else current
+        self._items.require(step.if_match, current, step.key)
+        write = Write(Kind.ALTER, self.key, "DeleteItem", now, if_match=revision_in(current))
+        return self._reserving(Prepared(write, from_read=True), fields_stored(self.entity, current), None)
 
     def _updates(self, step: Update) -> FieldUpdates:
         return check_updates(self.entity, step.set or {}, remove=step.remove, add=step.add or {})
 
     def _put_step(self, step: Put, *, reads: bool) -> Prepared:
         if step.over is not None:
-            return Prepared(self._builder.put_over(step.item, step.over))
+            return self._reserving(
+                Prepared(self._builder.put_over(step.item, step.over)), step.over.__dict__, step.item.__dict__
+            )
         if not reads and (not self.entity.created_fields or step.item.revision is not None):
             return Prepared(self._builder.put_unread(step.item, step.if_match))
         current = self._items.read(step.item, Reading(consistent=True))
         self._items.require(step.if_match, current, step.item)
-        return Prepared(self._builder.put_over_stored(step.item, current), from_read=True)
+        prepared = Prepared(self._builder.put_over_stored(step.item, current), from_read=True)
+        before = None if current is None or not self.entity.unique else fields_stored(self.entity, current)
+        return self._reserving(prepared, before, step.item.__dict__)
 
     def _update_step(self, step: Update, *, reads: bool) -> Prepared:
         updates = self._updates(step)
         known = self._builder.known(step.key, updates)
         if step.missing == "create":
             return self._addition(step, updates, known, reads=reads)
-        if not reads and not step.returns and not self._builder.reads_first(updates, known):
+        reads = reads or step.returns or not self.entity.reserving.isdisjoint(updates.fields)
+        if not reads and not self._builder.reads_first(updates, known):
             return Prepared(self._builder.update(self.key, updates, known, step.if_match))
         return self._update_of(step, self._items.read_live(step.key, step.if_match), updates)
 
@@ -141,10 +181,13 @@ class StepWrites:
                 raise InvalidValueError(
                     f"{entity.name} cannot be created without {name}: give it a default", field=name
                 )
+        reads = reads or bool(entity.unique)
         if reads or self._builder.reads_first(updates, known) or not _starts_empty(entity, updates):
             current = self._items.read(step.key, Reading(consistent=True))
             if current is None:
-                return Prepared(self._initial_put(updates, known), from_read=True)
+                write = self._initial_put(updates, known)
+                after = self._builder.item_of(write).__dict__ if entity.unique else None
+                return self._reserving(Prepared(write, from_read=True), None, after)
             return self._update_of(step, current, updates)
         stamp = self._store.stamp()
         fixed = {TYPE: {"S": entity.name}, **entity.versions.stored, **entity.encode(known)}
@@ -175,7 +218,7 @@ class StepWrites:
                     **entity.encode(after),
                 }
             )
-        return Prepared(write, from_read=True, item=item)
+        return self._reserving(Prepared(write, from_read=True, item=item), current.__dict__, after)
 
     def _initial_put(self, updates: FieldUpdates, known: Mapping[str, Any], revision: str | None = None) -> Write:
         """The put of the item that adding creates."""

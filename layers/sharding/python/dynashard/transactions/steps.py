@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dynashard.entity import Entity
+from dynashard.entity import Entity, EntityDefinition, ItemKey
+from dynashard.repository.reservations import NOTHING, Reserving
 from dynashard.repository.store import KeyLike
 
 
@@ -22,6 +23,9 @@ class Create:
     """Store an item under a key that has no live item.
 
     Refused as `already_exists`. Cost: 2 write units; 4 while its key moves.
+
+    An entity with unique fields may also refuse this step, and each other that stores an item, as `not_unique`, and
+    costs more: see docs/unique.md.
     """
 
     item: Entity
@@ -88,6 +92,19 @@ class Check:
     model: type[Entity]
     key: KeyLike
     revision: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckStored:
+    """A `Check` by the stored form of the key, whose fields are not known, which may take and leave reservations.
+
+    For transactions themselves, and for the repair of reservations.
+    """
+
+    entity: EntityDefinition[Any]
+    key: ItemKey
+    revision: str | None
+    reserving: Reserving = NOTHING
 
 
 Step = Create | Put | Update | Delete | Check

@@ -24,7 +24,8 @@ from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import Companion, Store, write_operation
 from dynashard.schema import MAX_ITEM_BYTES, PK, SK
 from dynashard.transactions.participant import Participant, Verdict
-from dynashard.transactions.steps import Step
+from dynashard.transactions.reservations import Reservations
+from dynashard.transactions.steps import CheckStored, Step
 from dynashard.transport.attempts import TOKEN_MISMATCH
 from dynashard.transport.classification import refused_sum
 from dynashard.transport.deadline import evidence
@@ -46,11 +47,14 @@ _Refused = tuple[Participant, list[CancellationReason]]
 class Transaction:
     """One transaction. For one thread. With a companion there is one step, a create."""
 
-    def __init__(self, store: Store, steps: Sequence[Step], companion: Companion | None = None) -> None:
+    def __init__(self, store: Store, steps: Sequence[Step | CheckStored], companion: Companion | None = None) -> None:
         self._store = store
         self._companion = companion
         self._participants = [Participant(store, number, step) for number, step in enumerate(steps)]
+        self._reservations = Reservations(store, self._participants)
+        self._guards: list[Participant] = []
         self._parts: list[list[Wire]] = []
+        self._reserved = 0
         self._refuse_doubles()
 
     @write_operation
@@ -64,7 +68,7 @@ class Transaction:
             verdict, error = self._send(request)
             if error is None or verdict is Verdict.DONE:
                 # All of them are asked: each item that is elsewhere is moved home, whatever became of the others.
-                visible = [participant.visible() for participant in self._participants]
+                visible = [participant.visible() for participant in (*self._participants, *self._guards)]
                 if not all(visible):
                     raise answered_late("TransactWriteItems")
                 break
@@ -84,8 +88,9 @@ class Transaction:
             return Verdict.DONE if self._was_done(request, unknown) else Verdict.RETRY, unknown
         except TransactionCanceledError as cancelled:
             reasons = iter(cancelled.reasons)
-            steps = zip(self._participants, self._parts, strict=True)
+            steps = zip((*self._participants, *self._guards), self._parts, strict=True)
             refused = [(step, [next(reasons, _NO_REASON) for _ in part]) for step, part in steps]
+            reserved = [next(reasons, _NO_REASON) for _ in range(self._reserved)]
             companion = _NO_REASON if self._companion is None else next(reasons, _NO_REASON)
             if companion.condition_failed:
                 failed = ConditionFailedError(str(cancelled), operation=cancelled.operation, item=companion.item)
@@ -97,7 +102,7 @@ class Transaction:
             if companion.refused and companion.transient:
                 # Its condition was not evaluated, and decides before the conditions of the steps.
                 return Verdict.RETRY, cancelled
-            return _learn(cancelled, refused), cancelled
+            return self._learn(cancelled, refused, reserved), cancelled
         except (TransactionConflictError, ThrottledError) as error:
             return Verdict.RETRY, error
         return Verdict.DONE, None
@@ -115,7 +120,11 @@ class Transaction:
     def _request(self, before: Wire | None) -> Wire:
         """The next request: the one before, token included, if its actions are the same, so it is executed once."""
         self._parts = [participant.actions() for participant in self._participants]
-        actions = [action for part in self._parts for action in part]
+        reserved = self._reservations.actions()
+        self._reserved = len(reserved)
+        self._guards = self._reservations.guards
+        self._parts += [guard.actions() for guard in self._guards]
+        actions = [action for part in self._parts for action in part] + reserved
         if self._companion is not None:
             [participant] = self._participants
             item = participant.stored()
@@ -158,12 +167,23 @@ class Transaction:
             ) from failed
         return False
 
+    def _learn(
+        self, cancelled: TransactionCanceledError, refused: Sequence[_Refused], reserved: Sequence[CancellationReason]
+    ) -> Verdict:
+        steps, guards = refused[: len(self._participants)], refused[len(self._participants) :]
+        verdicts = [participant.learn(why) for participant, why in steps]
+        verdicts += [self._reservations.learn_guard(guard, why) for guard, why in guards]
+        verdict = max(*verdicts, self._reservations.learn(iter(reserved)))
+        if verdict is Verdict.UNAFFECTED or not all(reason.transient for reason in cancelled.reasons):
+            raise _explained(cancelled, refused)
+        return verdict
+
     def _given_up(self, error: EngineError) -> EngineError:
         if isinstance(error, ThrottledError):
-            parts = zip(self._participants, self._parts, strict=True)
+            parts = zip((*self._participants, *self._guards), self._parts, strict=True)
             owners = [participant for participant, part in parts for _ in part]
             hot = [owners[at] for at in error.actions if at < len(owners)]
-            if not hot and not (self._companion and error.actions):
+            if not hot and not error.actions:
                 hot = self._participants
             writes = [each.writes for each in hot]
             for each in {(each.entity.name, each.key.partition): each for each in writes}.values():
@@ -171,13 +191,6 @@ class Transaction:
         if isinstance(error, ThrottledError | TransactionConflictError):
             return error
         return unsettled(self._participants[0].writes.entity, "TransactWriteItems")
-
-
-def _learn(cancelled: TransactionCanceledError, refused: Sequence[_Refused]) -> Verdict:
-    verdict = max(participant.learn(why) for participant, why in refused)
-    if verdict is Verdict.UNAFFECTED or not all(reason.transient for reason in cancelled.reasons):
-        raise _explained(cancelled, refused)
-    return verdict
 
 
 def _require_fits(actions: Sequence[Wire], items: Sequence[Wire | None]) -> None:

@@ -1,0 +1,119 @@
+"""`dynashard unique build`, and `dynashard verify` of unique values, over tables that other programs have written."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import pytest
+
+from domain.samples.contacts import Channel, ContactMethod
+from dynashard.transport.interface import Wire
+from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
+from tests.engine.tools.verify_world import delete, put, report, stored
+
+pytestmark = pytest.mark.engine
+
+RESERVATION: Final = "contact.v1.ContactMethod~unique~channel+address"
+
+
+@pytest.fixture
+def world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[ReshardWorld]:
+    with reshard_world(tmp_path, monkeypatch, capsys) as made:
+        yield made
+
+
+def method(identity: str, address: str = "a@b.c") -> ContactMethod:
+    return ContactMethod(tenant_id="abc", user_id="ada", method_id=identity, channel=Channel.EMAIL, address=address)
+
+
+def rows(world: ReshardWorld, kind: str) -> list[Wire]:
+    found = world.wire.call("Scan", {"TableName": world.table, "ConsistentRead": True})["Items"]
+    return [row for row in found if row.get("Type", {}).get("S") == kind]
+
+
+def written_before(world: ReshardWorld, *methods: ContactMethod) -> None:
+    """Store items as they were before their fields were declared unique."""
+    for each in methods:
+        world.layer().collection(ContactMethod).create(each.model_copy(update={"address": f"x{each.method_id}"}))
+        item = stored(world, lambda row, each=each: row["SK"]["S"] == f"cm_{each.method_id}")  # type: ignore[misc]
+        put(world, {**item, "address": {"S": each.address}})
+    for row in rows(world, RESERVATION):
+        delete(world, row)
+
+
+def build(world: ReshardWorld, *options: str) -> tuple[int, dict[str, Any]]:
+    outcome = world.run("unique", "build", "contact-methods", *options, "--json")
+    return outcome.status, orjson.loads(outcome.out)
+
+
+def kinds(found: dict[str, Any]) -> dict[str, int]:
+    return dict(found["found"])
+
+
+def test_build_reserves_the_values_of_items_that_exist(world: ReshardWorld) -> None:
+    written_before(world, *(method(str(n), f"{n}@b.c") for n in range(5)))
+
+    status, done = build(world, "--read-units", "500", "--write-units", "500")
+
+    assert (status, done["items"], done["reserved"], done["duplicates"]) == (0, 5, 5, [])
+    assert len(rows(world, RESERVATION)) == 5
+    assert build(world)[1]["reserved"] == 0
+    assert report(world, "contact-methods")[0] == 0
+
+
+def test_build_lists_duplicates_first_and_reserves_nothing(world: ReshardWorld) -> None:
+    written_before(world, method("1"), method("2"), method("3", "free@b.c"))
+
+    status, done = build(world)
+
+    assert (status, done["reserved"]) == (4, 0)
+    [duplicate] = done["duplicates"]
+    assert duplicate["fields"] == ["channel", "address"]
+    assert duplicate["items"] == ["contact.v1:abc:ada / cm_1", "contact.v1:abc:ada / cm_2"]
+    assert rows(world, RESERVATION) == []
+    status, done = build(world, "--despite-duplicates")
+    assert (status, done["reserved"], len(done["left"])) == (4, 2, 1)
+
+
+def test_build_of_an_entity_without_unique_fields_is_refused(world: ReshardWorld) -> None:
+    outcome = world.run("unique", "build", "users")
+
+    assert outcome.status == 1
+    assert "Entities that do: contact.v1.ContactMethod" in outcome.err
+
+
+def test_dry_run_writes_nothing(world: ReshardWorld) -> None:
+    written_before(world, method("1"))
+
+    assert build(world, "--dry-run")[0] == 0
+    assert rows(world, RESERVATION) == []
+
+
+def test_verification_finds_and_mends_what_does_not_agree(world: ReshardWorld) -> None:
+    methods = world.layer().collection(ContactMethod)
+    written_before(world, method("unreserved", "1@b.c"))
+    methods.create(method("deleted", "2@b.c"))
+    methods.create(method("right", "3@b.c"))
+    delete(world, stored(world, lambda row: row["SK"]["S"] == "cm_deleted"))
+
+    status, found = report(world, "--only", "unique")
+
+    assert (status, kinds(found)) == (4, {"unreserved": 1, "reservation": 1})
+    status, found = report(world, "--only", "unique", "--mend")
+    assert (status, found["mended"]) == (0, {"unreserved": 1, "reservation": 1})
+    status, found = report(world)
+    assert (status, found["others"], kinds(found)) == (0, 0, {})
+    assert len(rows(world, RESERVATION)) == 2
+
+
+def test_verification_names_items_that_have_the_same_value(world: ReshardWorld) -> None:
+    written_before(world, method("1"), method("2"))
+    build(world, "--despite-duplicates")
+
+    status, found = report(world, "--only", "unique", "--mend")
+
+    assert (status, kinds(found)) == (4, {"not_unique": 1})
+    assert "has the same channel, address" in found["findings"][0]["detail"]
