@@ -52,6 +52,8 @@ def test_the_tour_of_the_typescript_client_succeeds(
         "patched": "Countess",
         "listed": 3,
         "sizes": [2, 1],
+        "counted": [True, True],
+        "codes": ["ok", "not_found"],
         "accepted": "string",
         "refusals": {
             "missing": "not_found",

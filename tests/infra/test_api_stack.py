@@ -233,7 +233,7 @@ def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(wi
     assert cors["AllowOrigins"] == ["https://app.example.com"]
     assert "AllowCredentials" not in cors
     assert {"if-match", "prefer"} <= set(cors["AllowHeaders"])
-    assert {"etag", "preference-applied"} <= set(cors["ExposeHeaders"])
+    assert {"etag", "preference-applied", "ratelimit", "ratelimit-policy"} <= set(cors["ExposeHeaders"])
     assert routes(with_cors) == {
         "GET /v1/health": "NONE",
         "GET /v1/{collection}": "JWT",

@@ -154,6 +154,8 @@ class ApiStack(FunctionStack):
                     "link",
                     "location",
                     "preference-applied",
+                    "ratelimit",
+                    "ratelimit-policy",
                     "retry-after",
                     "x-request-id",
                 ],

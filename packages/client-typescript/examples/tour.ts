@@ -4,7 +4,7 @@
  * It is compiled strictly by every test run, so that it also shows what the types refuse.
  */
 
-import { createClient, createDeferredClient, items, type ItemOf, pages, part, ProblemError } from "../src/index.js";
+import { batch, count, createClient, createDeferredClient, items, type ItemOf, pages, part, ProblemError } from "../src/index.js";
 
 declare const process: { argv: string[] };
 declare const console: { log(line: string): void };
@@ -48,6 +48,13 @@ async function tour(): Promise<object> {
   const sizes: number[] = [];
   for await (const page of pages(api, "/v1/users", { order: "ordered", limit: 2 })) sizes.push(page.items.length);
 
+  const counted = await count(api, "/v1/users", { "email[prefix]": "ada", up_to: 100 });
+  const outcomes = await batch(api, "/v1/users", [
+    { operation: "get", key: { id } },
+    { operation: "delete", key: { id: "nobody" } },
+  ]);
+  const codes = outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.code));
+
   const deferred = createDeferredClient({ baseUrl, token });
   const accepted = await deferred.PATCH("/v1/users/{id}", { ...address, body: { department: "engines" } });
   // @ts-expect-error an accepted write has no entity yet
@@ -64,6 +71,10 @@ async function tour(): Promise<object> {
   void (() => api.GET("/v1/users/{id}", { params: { path: { id }, query: { fields: "id" } } }));
   // @ts-expect-error an order there is not
   void items(api, "/v1/users", { order: "sideways" });
+  // @ts-expect-error an operator that the field does not take
+  void (() => count(api, "/v1/users", { "status[gte]": "active" }));
+  // @ts-expect-error a request without its key
+  void (() => batch(api, "/v1/users", [{ operation: "get" }]));
   // @ts-expect-error a path that is no listing
   void items(api, "/v1/users/{id}");
   // @ts-expect-error a field there is not
@@ -92,6 +103,8 @@ async function tour(): Promise<object> {
     patched: patched.data?.display_name,
     listed: listed.map((user) => user.id).filter((each) => ids.includes(each)).length,
     sizes,
+    counted: [counted.count >= 1, counted.exact],
+    codes,
     accepted: accepted.response.status === 202 && typeof accepted.data?.state,
     refusals,
   };

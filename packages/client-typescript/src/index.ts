@@ -13,11 +13,14 @@
 import createFetchClient, { type Client as FetchClient, type Middleware } from "openapi-fetch";
 
 import { proved } from "./outcome.js";
+import { repeats } from "./batches.js";
 import { ProblemError, problemOf } from "./problem.js";
 import { type Query, type Resume, Resumption } from "./resuming.js";
 import { type Retries, retrying } from "./retrying.js";
 import type { components, paths } from "./schema.js";
 
+export { batch, type BatchOf, type Batched, type Failure, type Outcome, type OutcomeOf, type RequestOf } from "./batches.js";
+export { count, type Counted, type CountQuery } from "./counts.js";
 export { ProblemError, type FieldProblem, type Problem } from "./problem.js";
 export type { Resume } from "./resuming.js";
 export type { Retries } from "./retrying.js";
@@ -114,7 +117,7 @@ function signing(token: Options["token"]): Middleware {
   return {
     async onRequest({ request }) {
       request.headers.set("Authorization", `Bearer ${typeof token === "string" ? token : await token()}`);
-      if (request.method === "POST" && !request.headers.has("Idempotency-Key")) {
+      if (request.method === "POST" && !request.headers.has("Idempotency-Key") && (await repeats(request))) {
         request.headers.set("Idempotency-Key", globalThis.crypto.randomUUID());
       }
       return request;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { createClient, items, pages, part, ProblemError } = await import(`${process.env.DIST}/index.js`);
+const { batch, count, createClient, items, pages, part, ProblemError } = await import(`${process.env.DIST}/index.js`);
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 const PROBLEM_TYPE = { "Content-Type": "application/problem+json" };
@@ -263,4 +263,49 @@ test("a refusal before the first item, another refusal, and an order without a k
   await assert.rejects(listedWith(other.api, {}, byId), (error) => error.code === "validation_failed");
 
   await assert.rejects(listedWith(planned([]).api, { order: "ordered" }, { id: byId.id }), /resume.key/);
+});
+
+test("operators are parameters, and a list of values is one that repeats", async () => {
+  const { api, sent } = planned([answer(200, { items: [], cursor: null })]);
+  const query = { "department[in]": ["legal", "sales, north"], "email[prefix]": "a" };
+
+  for await (const _ of items(api, "/v1/users", query)) assert.fail();
+
+  const asked = new URL(sent[0].url).searchParams;
+  assert.deepEqual(asked.getAll("department[in]"), ["legal", "sales, north"]);
+  assert.equal(asked.get("email[prefix]"), "a");
+});
+
+test("a count says whether it is exact", async () => {
+  const { api, sent } = planned([answer(200, { count: 7, exact: false })]);
+
+  assert.deepEqual(await count(api, "/v1/users", { "status[ne]": "deleted", up_to: 7 }), { count: 7, exact: false });
+  const { pathname, searchParams } = new URL(sent[0].url);
+  assert.equal(pathname, "/v1/users/count");
+  assert.deepEqual([...searchParams], [["status[ne]", "deleted"], ["up_to", "7"]]);
+});
+
+test("a batch has an outcome for each of its requests, a hundred at a time", async () => {
+  const outcomes = (number) => answer(200, { outcomes: Array.from({ length: number }, () => ({ ok: true, result: null })) });
+  const { api, sent } = planned([outcomes(100), outcomes(50)]);
+  const requests = Array.from({ length: 150 }, (_, id) => ({ operation: "delete", key: { id: String(id) } }));
+
+  const done = await batch(api, "/v1/users", requests);
+
+  assert.equal(done.length, 150);
+  assert.deepEqual(sent.map((each) => JSON.parse(each.body).requests.length), [100, 50]);
+});
+
+test("a batch whose answer is lost is sent again only if it reads and creates", async () => {
+  const create = { operation: "create", item: { email: "a@b.c", display_name: "A" } };
+  const safe = planned([lost, answer(200, { outcomes: [{ ok: true, result: {} }] })]);
+  const unsafe = planned([lost]);
+
+  await batch(safe.api, "/v1/users", [create]);
+  await assert.rejects(batch(unsafe.api, "/v1/users", [create, { operation: "delete", key: { id: "x" } }]));
+
+  assert.equal(new Set(safe.sent.map((each) => each.headers["idempotency-key"])).size, 1);
+  assert.equal(safe.sent.length, 2);
+  assert.equal(unsafe.sent.length, 1);
+  assert.equal(unsafe.sent[0].headers["idempotency-key"], undefined);
 });

@@ -93,7 +93,7 @@ def expected(conditions: list[tuple[str, str, Any]]) -> set[int]:
     }
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(2000), deadline=None)
 @given(
     conditions=st.lists(st.sampled_from(sorted(values)).flatmap(conditions_on), max_size=4),
     index=st.sampled_from([None, "by_name", "by_seq", "by_tail"]),
@@ -117,6 +117,16 @@ def test_every_listing_has_the_items_that_the_conditions_choose(
     assert set(listed) == expected(conditions)
     assert {visit.seq for visit in visits.scan(tenant="abc", **options)} == expected(conditions)
     assert visits.count(tenant="abc", **options) == len(expected(conditions))
+
+
+@pytest.mark.parametrize("word", ["gt", "gte", "lt", "lte"])
+@pytest.mark.parametrize(("index", "field", "value"), [("by_tail", "name", "ab"), ("by_seq", "seq", 7)])
+def test_a_range_has_its_bounds_if_the_operator_does(
+    db: Dynashard, word: str, index: str, field: str, value: Any
+) -> None:
+    found = db.collection(Visit).items(tenant="abc", index=index, filters={field: {word: value}})
+
+    assert {visit.seq for visit in found} == expected([(field, word, value)])
 
 
 def queries_of(recording: RecordingTransport, list_them: Callable[[], object]) -> list[dict[str, Any]]:

@@ -38,9 +38,9 @@ conditions = (
 )
 
 
-def let_through(world: World, partition: str, text: str, value: dict[str, Any] | None) -> set[str]:
-    """Return the sort keys that pass the engine's filter."""
-    values = {":pk": {"S": partition}} | ({} if value is None else {":v": value})
+def let_through(world: World, partition: str, text: str, *operands: dict[str, Any]) -> set[str]:
+    """Return the sort keys that pass the engine's filter; the operands are `:v0`, `:v1` and so on."""
+    values = {":pk": {"S": partition}} | {f":v{place}": operand for place, operand in enumerate(operands)}
     answer = world.transport.call(
         "Query",
         {
@@ -73,7 +73,7 @@ def test_a_condition_agrees_with_the_engine(
     # Each condition is also tested with values like its own.
     for operator, value in [*asked, *[("=", each) for each in stored if each is not None]]:
         function = operator in ("begins_with", "contains")
-        text = f"{operator}(#a, :v)" if function else f"#a {operator} :v"
+        text = f"{operator}(#a, :v0)" if function else f"#a {operator} :v0"
         try:
             engine = let_through(world, partition, text, value)
         except EngineError:
@@ -82,4 +82,8 @@ def test_a_condition_agrees_with_the_engine(
         assert mine == engine, (operator, value, stored)
     for operator, text in (("exists", "attribute_exists(#a)"), ("not_exists", "attribute_not_exists(#a)")):
         mine = {item["SK"]["S"] for item in items if Term("a", operator).holds(item)}
-        assert mine == let_through(world, partition, text, None)
+        assert mine == let_through(world, partition, text)
+    members = [value for _, value in asked] + [value for value in stored if value is not None][:2]
+    mine = {item["SK"]["S"] for item in items if Term("a", "in", {"L": members}).holds(item)}
+    text = ", ".join(f":v{place}" for place in range(len(members)))
+    assert mine == let_through(world, partition, f"#a IN ({text})", *members)

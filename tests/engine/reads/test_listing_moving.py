@@ -44,9 +44,22 @@ def answers(note: Note, asked: dict[str, Any], key: str) -> bool:
     )
 
 
+WORDS = {"prefix": "prefix", "start": "gte", "end": "lt"}
+
+
+def by_operators(asked: dict[str, Any], field: str) -> dict[str, Any]:
+    """Return the same question with operators of the sort field, and of a filter."""
+    filters: dict[str, Any] = {"kept": {"in": [True]}} if asked.get("filters") else {}
+    if span := {word: asked[name] for name, word in WORDS.items() if name in asked}:
+        filters[field] = span
+    return {"filters": filters, **{name: value for name, value in asked.items() if name not in (*WORDS, "filters")}}
+
+
 def paged(resize: Resize, partition: dict[str, Any], limits: list[int], **asked: Any) -> list[Note]:
     """Read all pages of a listing while the resize continues between and during them."""
     collection = resize.world.collection(through=Amid(resize.world.transport, resize), retry_policy=WITHOUT_PAUSES)
+    if resize.random.random() < 0.5:
+        asked = by_operators(asked, "rank" if asked.get("index") else "id")
     items: list[Note] = []
     cursor: str | None = None
     resize.go_on(resize.random.choice([0, 3, 12, 30]))

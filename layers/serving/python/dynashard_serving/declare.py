@@ -18,7 +18,7 @@ from dynashard.entity import Entity, definition
 from dynashard.errors import DeclarationError
 from dynashard_serving.access import ANYONE, Access, Caller, Claim, check_access
 from dynashard_serving.documents import TENANT
-from dynashard_serving.exposure import OPERATIONS, READS, TYPE, Exposed, Window
+from dynashard_serving.exposure import OPERATIONS, READS, TYPE, Exposed, Quota, Window
 
 if TYPE_CHECKING:
     from dynashard.service import Dynashard
@@ -40,6 +40,7 @@ __all__ = [
     "Endpoint",
     "Exposed",
     "FamilyListing",
+    "Quota",
     "Root",
     "ServedEdges",
     "ServedRollUps",
@@ -65,6 +66,7 @@ def serve(
     address: tuple[str, ...] = (),
     tag: str | None = None,
     access: Access | None = None,
+    quota: Quota | None = None,
 ) -> Callable[[type[E]], type[E]]:
     """Serve the entity below at a path. `Exposed` describes the arguments, and raises what is wrong with them."""
 
@@ -80,6 +82,7 @@ def serve(
             address=address,
             tag=tag,
             access=access,
+            quota=quota,
         )
         return model
 

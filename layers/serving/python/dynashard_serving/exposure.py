@@ -66,6 +66,18 @@ class Window(NamedTuple):
         return f"The time must be at most {_spelled(self.past)} in the past or {_spelled(self.ahead)} in the future."
 
 
+class Quota(NamedTuple):
+    """How many requests of one tenant a resource takes in a window of time, over REST. A batch counts as its requests.
+
+    Attributes:
+        requests: the most requests.
+        seconds: the length of a window.
+    """
+
+    requests: int
+    seconds: int = 60
+
+
 class Exposed(Struct, frozen=True):
     """An entity and how it is served. A domain writes `serve` above the class, which makes one.
 
@@ -79,6 +91,7 @@ class Exposed(Struct, frozen=True):
         operations: what callers may do: `OPERATIONS`, or some of them, such as `READS`.
         queued: a create is accepted as soon as it lies on the queue, and done later.
         address: the order of the key fields in an item's path; that of the key if empty. Only the last may hold a `/`.
+        quota: how many requests of a tenant are taken; None for as many as come. See docs/quotas.md.
         window: bounds on the time of a new item, checked when it is created or accepted; None for none.
         tag: the heading of its routes in the OpenAPI document; the path if None.
         access: who may do what; None for every caller of the tenant.
@@ -100,6 +113,7 @@ class Exposed(Struct, frozen=True):
     tag: str | None = None
     access: Access | None = None
     route: str | None = None
+    quota: Quota | None = None
 
     def __post_init__(self) -> None:
         known = definition(self.entity)
@@ -111,6 +125,8 @@ class Exposed(Struct, frozen=True):
             self._refuse(known, f"its address must name the fields of its key: {', '.join(known.key_fields)}")
         if self.window is not None and self.window.field not in self.entity.model_fields:
             self._refuse(known, f"its window is of {self.window.field}, which is not a field: write one with a time")
+        if self.quota is not None and not all(isinstance(n, int) and n >= 1 for n in self.quota):
+            self._refuse(known, f"its quota is {self.quota!r}: write whole numbers from 1 on, such as Quota(600, 60)")
         if self.operations and (problem := self._unserved(known)):
             self._refuse(known, problem)
         check_access(self.access, known.name, self.operations, _texts_of(known))

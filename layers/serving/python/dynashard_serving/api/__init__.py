@@ -10,6 +10,7 @@
     resource                an entity under a path
     item_reads, item_writes, listings, batches, edges
                             a request becomes one of `dynashard_serving.operations`, its result a response
+    quotas                  requests per tenant and resource, and the headers that name them
     copy_wait               `Prefer: wait`: a read that waits for the copies of its item
     deferred_writes, queued_creates, queue_sender
                             writes that are accepted now and done later

@@ -11,6 +11,7 @@ A request passes these layers from the first to the last, and its answer passes 
     problem_of              any error becomes a problem document                              problems
     refuse_expensive        listings are refused first if DynamoDB is overloaded              shedding
     Authenticated           the event is read; its token must name a tenant                   endpoints, request
+    Limited                 a resource's quota of requests per tenant, if it has one          quotas
     ItemReadRoute, ...      request to operation, result to response                          item_reads, listings, ...
     ItemReads, ...          the operation, the same over REST and direct invocation           operations
     Collection              the library, which tries contended writes again
@@ -44,6 +45,7 @@ from dynashard_serving.shedding import LoadSignal
 
 if TYPE_CHECKING:
     from dynashard_serving.api.queue_sender import QueueSender
+    from dynashard_serving.api.quotas import Quotas
     from dynashard_serving.idempotency import IdempotentCreates
 
 Answer = dict[str, Any]
@@ -167,6 +169,7 @@ def build_app(
         backend or open_backend(settings, transport, domain.models, observer, runtime=runtime),
         idempotent=cache(lambda: _idempotent_creates(settings, transport, runtime.clock)),
         sender=cache(lambda: sender or _queue_sender()),
+        quotas=cache(lambda: _quotas(settings, transport, runtime.clock)),
         clock=runtime.clock,
     )
     load = LoadSignal(runtime.clock, runtime.random)
@@ -178,6 +181,12 @@ def _idempotent_creates(settings: Settings, transport: Transport, clock: Callabl
     from dynashard_serving.idempotency import IdempotentCreates  # noqa: PLC0415 - only for writes
 
     return IdempotentCreates(settings.idempotency_table, transport, clock=clock)
+
+
+def _quotas(settings: Settings, transport: Transport, clock: Callable[[], float]) -> "Quotas":
+    from dynashard_serving.api.quotas import Quotas  # noqa: PLC0415 - only for resources with a quota
+
+    return Quotas(settings.idempotency_table, transport, clock)
 
 
 def _queue_sender() -> "QueueSender":

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from dynashard_serving.api.item_writes import ItemWriteRoutes
     from dynashard_serving.api.listings import ListingRoute
     from dynashard_serving.api.queue_sender import QueueSender
+    from dynashard_serving.api.quotas import Quotas
     from dynashard_serving.idempotency import IdempotentCreates
     from dynashard_serving.operations.item_writes import ItemWrites
+    from dynashard_serving.operations.mixed_batches import MixedBatch
 
 HEALTH: Final = f"{PREFIX}/health"
 
@@ -62,6 +64,7 @@ class Parts(Struct, frozen=True):
         backend: the entities.
         idempotent: opens what answers repeated creates once.
         sender: opens the way to the queues, if the settings name any.
+        quotas: opens what counts requests.
         clock: epoch seconds.
     """
 
@@ -70,6 +73,7 @@ class Parts(Struct, frozen=True):
     backend: Dynashard
     idempotent: "Callable[[], IdempotentCreates]"
     sender: "Callable[[], QueueSender]"
+    quotas: "Callable[[], Quotas]"
     clock: Callable[[], float]
 
     def handlers(self, operations: Mapping[str, Operation], *, max_body: int = MAX_BODY_BYTES) -> Mapping[str, Handler]:
@@ -139,7 +143,7 @@ class EntityEndpoints:
         ):
             served = dict(operations[name] for name in operations if name in resource.exposed.operations)
             if served:
-                handlers = self._parts.handlers(served, max_body=self._max_body)
+                handlers = self._parts.handlers(self._limited(served), max_body=self._max_body)
                 endpoints.append(Endpoint(template, rule, handlers, expensive=operations is of_all))
         return endpoints
 
@@ -147,10 +151,11 @@ class EntityEndpoints:
         """The paths of counts and batches. Items may have the same paths, so `of_one` is served there too."""
         resource, handlers = self._resource, self._parts.handlers
         single = len(resource.served.address) == 1
-        items = handlers(of_one, max_body=self._max_body) if single else {}
+        items = handlers(self._limited(of_one), max_body=self._max_body) if single else {}
+        batched = self._limited({"POST": self._batch}, lambda incoming: len(self._batch_of(incoming).requests))
         of_many: tuple[tuple[str, str, Mapping[str, Handler]], ...] = (
-            ("count", resource.counts, handlers({"GET": self._count})),
-            ("batch", resource.batches, handlers({"POST": self._batch}, max_body=MAX_MIXED_BYTES)),
+            ("count", resource.counts, handlers(self._limited({"GET": self._count}))),
+            ("batch", resource.batches, handlers(batched, max_body=MAX_MIXED_BYTES)),
         )
         return [
             Endpoint(path, re.escape(path), served, expensive=name == "count", others=items)
@@ -158,11 +163,31 @@ class EntityEndpoints:
             if resource.served.serves(name)
         ]
 
+    def _limited(
+        self, operations: Mapping[str, Operation], requests_in: Callable[[ApiRequest], int] = lambda _: 1
+    ) -> Mapping[str, Operation]:
+        """Return operations within the quota of the resource, if it has one."""
+        exposed = self._resource.exposed
+        if exposed.quota is None:
+            return operations
+        from dynashard_serving.api.quotas import Limited  # noqa: PLC0415 - few resources have quotas
+
+        return {
+            method: Limited(operation, exposed.path, exposed.quota, self._parts.quotas, requests_in)
+            for method, operation in operations.items()
+        }
+
     def _list(self, incoming: ApiRequest) -> Response[Any]:
         return self._listing.page(incoming)
 
     def _count(self, incoming: ApiRequest) -> Response[Any]:
         return self._listing.count(incoming)
+
+    @staticmethod
+    def _batch_of(incoming: ApiRequest) -> "MixedBatch":
+        from dynashard_serving.api.batches import batch_of  # noqa: PLC0415
+
+        return batch_of(incoming)
 
     def _batch(self, incoming: ApiRequest) -> Response[Any]:
         return self._batches.run(incoming)

@@ -28,9 +28,13 @@ HTTP_CODES: Final[Mapping[str, int]] = {
     "precondition_failed": 412,
     "body_too_large": 413,
     "unsupported_media_type": 415,
+    "quota_exceeded": 429,
     "internal_error": 500,
 }
 """Codes of HTTP's own errors, with their status."""
+
+
+_HEADERS: Final = "_headers_of_its_answer"
 
 
 class ProblemError(Exception):
@@ -54,9 +58,18 @@ def problem_of(error: Exception) -> tuple[Refusal, Mapping[str, str]]:
     if isinstance(error, ProblemError):
         return Refusal(error.code, error.status, shortened(str(error))), error.headers
     refusal = refusal_of(error)
+    added = vars(error).get(_HEADERS, {})
     if isinstance(error, InsufficientScopeError):
-        return refusal, {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{error.scopes[0]}"'}
-    return refusal, {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+        return refusal, {**added, "WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{error.scopes[0]}"'}
+    return refusal, added if refusal.retry_after is None else {**added, "Retry-After": str(refusal.retry_after)}
+
+
+def add_headers(error: Exception, headers: Mapping[str, str]) -> None:
+    """Let the answer to an error have these headers too."""
+    if isinstance(error, ProblemError):
+        error.headers.update(headers)
+    else:
+        vars(error)[_HEADERS] = headers
 
 
 def problem_text(refusal: Refusal, request_id: str) -> str:

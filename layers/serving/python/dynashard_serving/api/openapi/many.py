@@ -64,6 +64,10 @@ _COUNT: Final[Schema] = {
     },
     "additionalProperties": False,
 }
+_RATE_LIMIT: Final[Schema] = {
+    "RateLimit-Policy": {"schema": TEXT, "description": "The quota of a tenant: `q` requests in `w` seconds."},
+    "RateLimit": {"schema": TEXT, "description": "`r` requests are left, for `t` seconds."},
+}
 _POINTER: Final[Schema] = {"type": "string", "pattern": "^(/.*)?$", "description": "A JSON Pointer, such as /title."}
 _JSON_PATCH: Final[Schema] = {
     "type": "array",
@@ -80,6 +84,15 @@ _JSON_PATCH: Final[Schema] = {
         },
     },
 }
+
+
+def with_quota(methods: Schema) -> Schema:
+    """Return the operations of a path with the headers of a quota on what they answer."""
+    for described in methods.values():
+        for response in described["responses"].values() if isinstance(described, dict) else ():
+            if "$ref" not in response:
+                response["headers"] = {**response.get("headers", {}), **_RATE_LIMIT}
+    return methods
 
 
 def operator_parameters(served: Served, value_of: Callable[[str], Schema]) -> list[Schema]:

@@ -11,7 +11,12 @@ from dynashard_serving.api.deferred_writes import PREFERENCE, WRITES, transacted
 from dynashard_serving.api.headers import HANDLING, MINIMAL, RETURN
 from dynashard_serving.api.item_reads import INCLUDE
 from dynashard_serving.api.openapi.examples import Examples
-from dynashard_serving.api.openapi.many import batch_operation, count_operation, operator_parameters
+from dynashard_serving.api.openapi.many import (
+    batch_operation,
+    count_operation,
+    operator_parameters,
+    with_quota,
+)
 from dynashard_serving.api.openapi.parts import (
     CONSISTENT,
     ETAG,
@@ -84,7 +89,7 @@ def paths_of(resource: Resource, examples: Examples, *, recorded: bool, copied: 
     if resource.template in found:
         parameters = [_path_parameter(served, name, examples) for name in served.address]
         found[resource.template] = {"parameters": parameters, **found[resource.template]}
-    return found
+    return found if served.exposed.quota is None else {path: with_quota(methods) for path, methods in found.items()}
 
 
 def _with_preferences(served: Served, name: str, described: Operation, *, recorded: bool, copied: bool) -> Operation:

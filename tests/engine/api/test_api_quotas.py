@@ -1,0 +1,200 @@
+"""Quotas of requests per tenant and resource: no number of processes exceeds one, and a lost counter stops nobody."""
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dynashard import Dynashard, Entity, Key, Registry, new_id
+from dynashard.errors import DeclarationError
+from dynashard.schema import IDEMPOTENCY_KEY, IDEMPOTENCY_TTL
+from dynashard.topology import DeclaredTopology
+from dynashard.transport import Transport
+from dynashard_serving.api.app import build_app
+from dynashard_serving.api.openapi.document import document_of
+from dynashard_serving.api.quotas import Quotas
+from dynashard_serving.declare import Exposed, Quota
+from dynashard_serving.domain import domain_of
+from tests.api_caller import Caller
+from tests.engine.api.api_on_engine import KEYS, TOPOLOGY, idempotency_table, settings_of
+from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.recording import RecordingTransport
+from tests.roles import as_function
+
+pytestmark = pytest.mark.engine
+
+TEN = Quota(10, seconds=60)
+
+
+class Note(Entity, name="quota.v1.Note", key=Key("{tenant_id}", "{id}"), registry=Registry()):
+    tenant_id: str
+    id: str = new_id()
+    text: str = ""
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def counters(dynamodb: RawDynamoDB) -> Iterator[str]:
+    with idempotency_table(dynamodb) as table:
+        yield table
+
+
+@pytest.fixture
+def caller_with(transport: Transport, table: str, counters: str) -> Callable[[Quota], Caller]:
+    def caller(quota: Quota) -> Caller:
+        allowed = as_function("api", transport, table, TOPOLOGY, counters)
+        backend = Dynashard(allowed, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
+        domain = domain_of(Exposed(Note, "notes", quota=quota))
+        return Caller(build_app(settings_of(table, counters), allowed, domain=domain, backend=backend))
+
+    return caller
+
+
+@pytest.mark.parametrize("requests", [1, 7, 10, 100, 1000])
+def test_one_process_admits_exactly_the_quota(transport: Transport, counters: str, clock: Clock, requests: int) -> None:
+    quotas, quota = Quotas(counters, transport, clock), Quota(requests)
+
+    admitted = [quotas.take("notes", "abc", quota).admitted for _ in range(requests + 20)]
+
+    assert admitted == [True] * requests + [False] * 20
+
+
+@pytest.mark.parametrize("requests", [1, 3, 40, 500])
+def test_no_number_of_processes_and_threads_admits_more(
+    transport: Transport, counters: str, clock: Clock, requests: int
+) -> None:
+    processes = [Quotas(counters, transport, clock) for _ in range(8)]
+    quota = Quota(requests)
+
+    def ask(number: int) -> bool:
+        return processes[number % 8].take("notes", "abc", quota).admitted
+
+    with ThreadPoolExecutor(8) as pool:
+        admitted = sum(pool.map(ask, range(2 * requests + 64)))
+
+    # What a process has taken and not used is lost: at most a twentieth for each.
+    assert requests - 8 * (requests // 20) <= admitted <= requests
+
+
+def test_a_used_quota_costs_nothing_until_the_next_window(transport: Transport, counters: str, clock: Clock) -> None:
+    recording = RecordingTransport(transport)
+    quotas = Quotas(counters, recording, clock)
+    while quotas.take("notes", "abc", TEN).admitted:
+        pass
+    recording.clear()
+
+    refused = [quotas.take("notes", "abc", TEN) for _ in range(50)]
+    clock.now += refused[0].seconds
+    again = quotas.take("notes", "abc", TEN)
+
+    assert not any(each.admitted for each in refused)
+    assert again.admitted
+    assert len(recording.requests) == 1
+
+
+def test_a_large_quota_takes_few_writes(transport: Transport, counters: str, clock: Clock) -> None:
+    recording = RecordingTransport(transport)
+    quotas, quota = Quotas(counters, recording, clock), Quota(1000)
+
+    admitted = sum(quotas.take("notes", "abc", quota).admitted for _ in range(1000))
+
+    assert admitted == 1000
+    assert len(recording.requests) <= 40
+
+
+def test_tenants_resources_and_windows_have_counters_of_their_own(
+    transport: Transport, counters: str, clock: Clock
+) -> None:
+    quotas, one = Quotas(counters, transport, clock), Quota(1)
+
+    assert [quotas.take(*each, one).admitted for each in (("notes", "a"), ("notes", "b"), ("users", "a"))] == [True] * 3
+    assert not quotas.take("notes", "a", one).admitted
+
+
+def test_a_counter_expires(transport: Transport, counters: str, clock: Clock) -> None:
+    Quotas(counters, transport, clock).take("notes", "abc", TEN)
+
+    [counter] = transport.call("Scan", {"TableName": counters})["Items"]
+
+    assert counter[IDEMPOTENCY_KEY]["S"].startswith("quota#notes#")
+    assert 0 < int(counter[IDEMPOTENCY_TTL]["N"]) - clock.now <= 2 * 3600
+
+
+def test_requests_are_admitted_while_the_counter_cannot_be_reached(transport: Transport, clock: Clock) -> None:
+    quotas = Quotas("no-such-table", transport, clock)
+
+    standing = [quotas.take("notes", "abc", Quota(1)) for _ in range(5)]
+
+    assert all(each.admitted and each.left is None for each in standing)
+
+
+def test_answers_name_the_policy_and_what_is_left(caller_with: Callable[[Quota], Caller]) -> None:
+    caller = caller_with(TEN)
+
+    created = caller.post("/v1/notes", {"text": "one"})
+    missing = caller.get("/v1/notes/none")
+    listed = caller.get("/v1/notes")
+
+    for answer, left in ((created, 9), (missing, 8), (listed, 7)):
+        assert answer.headers["ratelimit-policy"] == '"notes";q=10;w=60;qu="requests"'
+        found = re.fullmatch(r'"notes";r=(\d+);t=(\d+)', answer.headers["ratelimit"])
+        assert found, answer.headers
+        assert int(found[1]) == left
+        assert 1 <= int(found[2]) <= 60
+    assert missing.status == 404
+
+
+def test_the_request_after_the_last_is_refused_with_the_time_to_wait(caller_with: Callable[[Quota], Caller]) -> None:
+    caller = caller_with(Quota(3, seconds=86_400))
+
+    answers = [caller.get("/v1/notes") for _ in range(5)]
+
+    assert [answer.status for answer in answers] == [200, 200, 200, 429, 429]
+    refused = answers[-1]
+    assert refused.code == "quota_exceeded"
+    assert refused.headers["ratelimit"].startswith('"notes";r=0;t=')
+    assert refused.headers["retry-after"] == refused.headers["ratelimit"].rpartition("t=")[2]
+    assert caller.of("other").get("/v1/notes").status == 200
+
+
+def test_a_batch_counts_as_its_requests(caller_with: Callable[[Quota], Caller]) -> None:
+    caller = caller_with(Quota(10, seconds=86_400))
+    requests = [{"operation": "create", "item": {"text": str(number)}} for number in range(6)]
+
+    first, second = (caller.post("/v1/notes/batch", {"requests": requests}) for _ in range(2))
+
+    assert (first.status, second.status) == (200, 429)
+    assert caller.get("/v1/notes/count").json == {"count": 6, "exact": True}
+
+
+def test_resources_without_a_quota_have_no_such_headers(transport: Transport, table: str) -> None:
+    allowed = as_function("api", transport, table, TOPOLOGY)
+    backend = Dynashard(allowed, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
+    domain = domain_of(Exposed(Note, "notes"))
+    caller = Caller(build_app(settings_of(table), allowed, domain=domain, backend=backend))
+
+    assert "ratelimit-policy" not in caller.get("/v1/notes").headers
+
+
+def test_the_document_names_the_headers_of_a_quota() -> None:
+    document = document_of(domain_of(Exposed(Note, "notes", quota=TEN)))
+
+    assert "RateLimit" in document["paths"]["/v1/notes"]["get"]["responses"]["200"]["headers"]
+
+
+@pytest.mark.parametrize("quota", [Quota(0), Quota(5, 0), Quota(2.5)])  # type: ignore[arg-type]
+def test_a_quota_is_of_whole_numbers(quota: Quota) -> None:
+    with pytest.raises(DeclarationError, match="its quota is"):
+        Exposed(Note, "notes", quota=quota)
