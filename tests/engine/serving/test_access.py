@@ -336,7 +336,7 @@ def test_every_route_is_in_the_table(world: World) -> None:
     def nothing() -> Any:
         return None
 
-    parts = Parts(settings, declared(), world.database, nothing, nothing, world.queues.clock)
+    parts = Parts(settings, declared(), world.database, nothing, nothing, nothing, world.queues.clock)
     found = {
         (method, endpoint.template)
         for root, make in makers_of(parts).items()

@@ -67,6 +67,18 @@ def test_conditions_do_not_reveal_another_owners_item(
         assert theirs.code == none.code == "not_found"
 
 
+def test_a_look_up_by_unique_fields_does_not_reveal_another_owners_item(api: Caller) -> None:
+    contacts = ("contacts:read", "contacts:write", "contacts:all")
+    body = {"user_id": "ada", "channel": "email", "address": "ada@example.com"}
+    assert api.who("ada", *contacts).post("/v1/contact-methods", body).status == 201
+    looked_up = "/v1/contact-methods?user_id=ada&channel=email&address=ada@example.com"
+
+    assert [item["user_id"] for item in api.who("ada", *contacts[:2]).get(looked_up).json["items"]] == ["ada"]
+    assert [item["user_id"] for item in api.who("bob", *contacts).get(looked_up).json["items"]] == ["ada"]
+    theirs = api.who("bob", *contacts[:2]).get(looked_up)
+    assert theirs.status == 403 or theirs.json["items"] == []
+
+
 def test_a_put_is_refused_before_its_conditions(ada: Caller, bob: Caller) -> None:
     mine = {**BODY, "manager_id": "bob"}
     revision = ada.get("/v1/users/u1").etag
