@@ -71,11 +71,15 @@ def test_a_look_up_by_unique_fields_does_not_reveal_another_owners_item(api: Cal
     contacts = ("contacts:read", "contacts:write", "contacts:all")
     body = {"user_id": "ada", "channel": "email", "address": "ada@example.com"}
     assert api.who("ada", *contacts).post("/v1/contact-methods", body).status == 201
-    looked_up = "/v1/contact-methods?user_id=ada&channel=email&address=ada@example.com"
+    look_up = {"query": "user_id=ada&channel=email&address=ada@example.com"}
 
-    assert [item["user_id"] for item in api.who("ada", *contacts[:2]).get(looked_up).json["items"]] == ["ada"]
-    assert [item["user_id"] for item in api.who("bob", *contacts).get(looked_up).json["items"]] == ["ada"]
-    theirs = api.who("bob", *contacts[:2]).get(looked_up)
+    assert [
+        item["user_id"] for item in api.who("ada", *contacts[:2]).get("/v1/contact-methods", **look_up).json["items"]
+    ] == ["ada"]
+    assert [
+        item["user_id"] for item in api.who("bob", *contacts).get("/v1/contact-methods", **look_up).json["items"]
+    ] == ["ada"]
+    theirs = api.who("bob", *contacts[:2]).get("/v1/contact-methods", **look_up)
     assert theirs.status == 403 or theirs.json["items"] == []
 
 

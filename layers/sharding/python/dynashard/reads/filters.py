@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dynashard.entity import EntityDefinition
-from dynashard.errors import InvalidQueryError
+from dynashard.errors import InvalidQueryError, InvalidValueError
 from dynashard.nearest import hint
 from dynashard.reads.matching import Term
 from dynashard.schema import EXPIRES_AT, MOVED_TO, VERSION
@@ -32,6 +32,7 @@ WORDS: Final[Mapping[str, Operator]] = {
     "exists": "exists",
 }
 """The operators as callers write them, with what DynamoDB calls them, which Python takes too."""
+_USE: Final = f"use one of {', '.join(WORDS)}"
 MAX_MEMBERS: Final = 100
 """Values of one `in`: DynamoDB takes no more."""
 MAX_CONDITIONS: Final = 50
@@ -214,7 +215,7 @@ def _operands(entity: EntityDefinition[Any], condition: Filter) -> tuple[str, li
         return operator, [_compared(entity, condition)]
     if operator in _FUNCTIONS:
         return operator, [_sought(entity, condition)]
-    message = f"{operator!r} is not a filter operator; use one of {', '.join(WORDS)}"
+    message = f"{operator!r} is not a filter operator; {_USE}"
     raise InvalidQueryError(message, field=condition.field)
 
 
@@ -241,7 +242,13 @@ def _exists(condition: Filter) -> bool:
 def _compared(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any]:
     """The value of a comparison, which must be one that the field could have."""
     field, operator = condition.field, condition.operator
-    stored = entity.encode({field: entity.assignment.check(field, condition.value)})
+    try:
+        stored = entity.encode({field: entity.assignment.check(field, condition.value)})
+    except InvalidValueError as error:
+        if not isinstance(condition.value, Mapping):
+            raise
+        message = f"{field}: {condition.value!r} is neither a value of the field nor operators; {_USE}"
+        raise InvalidQueryError(message, field=field) from error
     if not stored:
         raise InvalidQueryError(f"{field} is not stored if it is None; use exists", field=field)
     [value] = stored.values()
