@@ -51,6 +51,7 @@ class Client:
         client: Any = None,
         resources: Iterable[Resource[Any]] = (),
         retries: Retries | None = None,
+        caller: Mapping[str, Any] | None = None,
     ) -> Self:
         """Return a client over direct invocation. It needs botocore: `pip install "dynashard-client[lambda]"`.
 
@@ -60,8 +61,12 @@ class Client:
             client: botocore's or boto3's client for Lambda; one with the SDK's own credentials if None.
             resources: those of classes that do not derive from `Item`.
             retries: how often requests are sent.
+            caller: for whom the requests are sent, `{"subject": ..., "scopes": [...], "claims": {...}}`: access rules
+                are judged by it. None acts for the service itself, whom no rule limits.
         """
-        return cls(LambdaTransport(function, tenant, client), resources=resources, tenant=tenant, retries=retries)
+        return cls(
+            LambdaTransport(function, tenant, client, caller), resources=resources, tenant=tenant, retries=retries
+        )
 
     @classmethod
     def rest(

@@ -1,7 +1,7 @@
 """Direct invocation: a Lambda function that takes requests and answers results."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any, Final
 
@@ -25,9 +25,11 @@ class LambdaTransport:
         function: its name or ARN.
         tenant: the tenant to act for.
         client: botocore's client for Lambda; made by the first request if None. It should not retry by itself.
+        caller: for whom requests are sent; None for the service itself.
     """
 
-    def __init__(self, function: str, tenant: str, client: Any = None) -> None:
+    def __init__(self, function: str, tenant: str, client: Any = None, caller: Mapping[str, Any] | None = None) -> None:
+        self._caller = {} if caller is None else {"caller": caller}
         self._function = function
         self._tenant = tenant
         self._client = client
@@ -39,7 +41,7 @@ class LambdaTransport:
 
     def call(self, name: str, request: Request) -> Any:
         """Ask once; see `ClientTransport.call`."""
-        payload = {**request, "entity": name, TENANT: self._tenant}
+        payload = {**request, "entity": name, TENANT: self._tenant, **self._caller}
         answer = self._invoked(written(payload).encode())
         if answer.get("ok") is True:
             return answer.get("result")

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 OWN = ("dynashard", "dynashard_patterns", "dynashard_serving", "domain", "functions")
 MOST_OWN = 150
 """How many modules of ours the first GET may import."""
-MOST = 355
+MOST = 357
 """How many modules it may import in all, the interpreter's own included."""
 UNNEEDED = (
     "asyncio", "aws_lambda_powertools", "aws_xray_sdk", "boto3", "botocore", "concurrent.futures", "difflib",

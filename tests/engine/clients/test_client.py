@@ -28,7 +28,7 @@ from dynashard_client.errors import (
     ValidationFailedError,
 )
 from tests.engine.api.api_on_engine import idempotency_table
-from tests.engine.clients.clients_on_engine import WAYS, Served, served
+from tests.engine.clients.clients_on_engine import RESOURCES, WAYS, Served, lambda_client, served
 from tests.engine.raw_dynamodb import RawDynamoDB
 
 pytestmark = pytest.mark.engine
@@ -129,6 +129,27 @@ def test_refusals_are_the_layers_own_errors(users: Items[User], client: Client, 
     with pytest.raises(ItemTooLargeError) as large:
         client.collection(Article).put(an_article(tenant, text="x" * 409_200))
     assert large.value.details["limit"]
+
+
+def test_a_client_over_lambda_states_for_whom_it_asks(backend: Served, tenant: str) -> None:
+    with backend.client("lambda", tenant) as service:
+        service.collection(User).create(a_user(tenant, id="u1", manager_id="grace"))
+
+    def read(subject: str, *scopes: str) -> User:
+        caller = {"subject": subject, "scopes": list(scopes)}
+        client = Client.lambda_(
+            "commands", tenant=tenant, client=lambda_client(backend.url), resources=RESOURCES, caller=caller
+        )
+        with client as opened:
+            found: User = opened.collection(User).get("u1")
+            return found
+
+    assert read("grace", "users:read").id == "u1"
+    with pytest.raises(NotFoundError):
+        read("eve", "users:read")
+    with pytest.raises(DynashardError) as refused:
+        read("grace")
+    assert (refused.value.code, refused.value.status) == ("insufficient_scope", 403)
 
 
 def test_reused_key_and_foreign_tenant_are_refused(users: Items[User], tenant: str) -> None:

@@ -135,7 +135,7 @@ def test_scopes_come_from_the_claim_that_the_settings_name() -> None:
     ],
 )
 def test_an_identity_is_made_of_a_claim(identity: str, claims: dict[str, Any], name: str | None) -> None:
-    assert Caller("abc", claims).identity(identity) == name
+    assert Access(read="a", owner="{owner}", identity=identity).identity_of(Caller("abc", claims)) == name
 
 
 RULES = Access(read="n:read", write="n:write", owner="{owner}", any_owner="n:all")

@@ -74,26 +74,23 @@ class Caller(Struct, frozen=True, dict=True):
     @cached_property
     def scopes(self) -> frozenset[str]:
         """The scopes of the token."""
+        return frozenset(self._scope_text.split())
+
+    @cached_property
+    def _scope_text(self) -> str:
+        """The scopes with a blank before and after each: a search in it costs less than a set of them."""
         found = self.claims.get(self.scope_claim)
-        return frozenset(found.strip("[]").split() if isinstance(found, str) else _listed(found))
+        return f" {found.strip('[]') if isinstance(found, str) else ' '.join(_listed(found))} "
 
     def meets(self, requirement: Requirement) -> bool:
         """Return whether the caller meets a requirement."""
-        if requirement is ANYONE:
-            return True
-        return any(self._has(each) for each in _alternatives(requirement))
-
-    def identity(self, template: str) -> str | None:
-        """Return what the caller is called in owners' fields, such as `User.{sub}`; None if the claim is missing."""
-        found = _IDENTITY.fullmatch(template)
-        claim = None if found is None else self.claims.get(found[2])
-        if found is None or not isinstance(claim, str) or not claim:
-            return None
-        return f"{found[1]}{claim}{found[3]}"
+        if requirement.__class__ is str:
+            return f" {requirement} " in self._scope_text
+        return requirement is ANYONE or any(map(self._has, _alternatives(requirement)))
 
     def _has(self, single: Single) -> bool:
         if isinstance(single, str):
-            return single in self.scopes
+            return f" {single} " in self._scope_text
         found = self.claims.get(single.name)
         return single.value == found or single.value in _listed(found)
 
@@ -109,7 +106,7 @@ Policy = Callable[[Caller, str, Any], bool]
 """Takes the caller, the right, and the item, or None where no item is known yet; anything but True refuses."""
 
 
-class Access(Struct, frozen=True, kw_only=True):
+class Access(Struct, frozen=True, kw_only=True, dict=True):
     """Who may do what. Whatever no rule allows is refused.
 
     Attributes:
@@ -146,7 +143,29 @@ class Access(Struct, frozen=True, kw_only=True):
             return self.read
         return self.write if right in WRITE_RIGHTS else None
 
-    @property
+    def identity_of(self, caller: Caller) -> str | None:
+        """Return what a caller is called in the owner's field; None if the token does not have the claim."""
+        before, name, after = self._identity
+        claim = caller.claims.get(name)
+        return f"{before}{claim}{after}" if isinstance(claim, str) and claim else None
+
+    @cached_property
+    def _identity(self) -> Sequence[str]:
+        found = _IDENTITY.fullmatch(self.identity)
+        return ("", "", "") if found is None else found.groups()
+
+    @cached_property
+    def limited(self) -> frozenset[str]:
+        """The rights that only an item's owner has."""
+        return frozenset(right for right in (*READ_RIGHTS, *WRITE_RIGHTS) if self.limits(right))
+
+    @cached_property
+    def requirements(self) -> Mapping[str, Requirement]:
+        """What each right requires that anybody has."""
+        every = {right: self.requirement(right) for right in (*READ_RIGHTS, *WRITE_RIGHTS)}
+        return {right: found for right, found in every.items() if found is not None}
+
+    @cached_property
     def owner_field(self) -> str | None:
         """The name of the field that names an item's owner."""
         return None if self.owner is None else self.owner.strip("{}")

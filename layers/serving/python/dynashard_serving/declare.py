@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 from pydantic import BaseModel
 
 from dynashard.entity import Entity, definition
@@ -245,7 +244,7 @@ def endpoint(
     """
 
     def declared(function: F) -> F:
-        made = replace(_endpoint(function, path, summary, text, tag), access=access)
+        made = _endpoint(function, path, (summary, text), tag, access)
         fields = [name for name in made.request.model_fields if name != TENANT]
         check_access(access, function.__qualname__, ["list" if made.many else "get"], fields)
         _ENDPOINTS[function] = made
@@ -259,7 +258,10 @@ def endpoint_of(function: Callable[..., Any]) -> Endpoint | None:
     return _ENDPOINTS.get(function)
 
 
-def _endpoint(function: Callable[..., Any], path: str, summary: str, text: str, tag: str | None) -> Endpoint:
+def _endpoint(
+    function: Callable[..., Any], path: str, texts: tuple[str, str], tag: str | None, access: Access | None
+) -> Endpoint:
+    summary, text = texts
     hints = get_type_hints(function)
     answer, parameters = hints.pop("return", None), list(hints.values())
     many = get_origin(answer) is list
@@ -273,7 +275,9 @@ def _endpoint(function: Callable[..., Any], path: str, summary: str, text: str, 
     first = (function.__doc__ or "").strip().partition("\n")[0]
     if not (summary or first):
         raise DeclarationError(function.__qualname__, f"cannot be served as /{path}: write a docstring, or summary=")
-    return Endpoint(path, function, parameters[-1], model, many, summary or first.rstrip("."), text or first, tag)
+    return Endpoint(
+        path, function, parameters[-1], model, many, summary or first.rstrip("."), text or first, tag, access
+    )
 
 
 def _is_model(annotation: Any) -> bool:

@@ -22,7 +22,7 @@ class OperationState(StrEnum):
 
 def _sent_it(caller: Caller, _right: str, record: "Operation | None") -> bool:
     """Return whether a caller may read a record: that of a write of their own, or of what has no access rules."""
-    return record is None or record.subject in (None, caller.subject)
+    return record is None or record.subject in (None, caller.subject or "")
 
 
 @serve(path="operations", filters=("state",), operations=READS, access=Access(read=ANYONE, policy=_sent_it))

@@ -120,7 +120,7 @@ class DeferredWrites:
         kept_until = datetime.fromtimestamp(self._clock(), UTC) + KEPT
         fields: dict[str, str | None] = {TENANT: incoming.tenant, "method": incoming.method, "target": target}
         if self._resource.exposed.access is not None:
-            fields["subject"] = incoming.caller.subject
+            fields["subject"] = incoming.caller.subject or ""
         key = idempotency_key(incoming.headers)
         if key is None:
             return Operation(**fields, expires_at=kept_until)

@@ -109,6 +109,9 @@ class Permit(Struct, frozen=True):
         try:
             item = read()
         except UndecodableItemError as error:
+            if error.retryable:
+                # Another release can read it, and judge.
+                raise
             raise NotFoundError(MISSING) from error
         if item is not None:
             self.require(item)
@@ -179,26 +182,28 @@ def admitted(
         raise NotPermittedError(f"{name} has access rules, and the request does not say who sends it.")
     if not rights:
         raise NotPermittedError(f"{name} has access rules, and this operation names no right that it needs.")
+    required, limited = rules.requirements, False
     for right in rights:
-        _require(rules.requirement(right), caller, f"{right} of {name}")
-    limited = any(map(rules.limits, rights)) and not (rules.any_owner is not None and caller.meets(rules.any_owner))
-    owner = caller.identity(rules.identity) if limited else None
-    if limited and owner is None:
-        raise NotPermittedError(f"{name} is for owners of its items, and the token has no claim for {rules.identity}.")
+        if right not in required or not caller.meets(required[right]):
+            raise _refusal(required.get(right), f"{right} of {name}")
+        limited = limited or right in rules.limited
+    owner = None
+    if limited and not (rules.any_owner is not None and caller.meets(rules.any_owner)):
+        owner = rules.identity_of(caller)
+        if owner is None:
+            raise NotPermittedError(f"{name} is for owners, and the token has no claim for {rules.identity}.")
     permit = Permit(rules, name, rights[0], caller, owner)
     if whole:
         permit.require_whole()
     return permit
 
 
-def _require(requirement: Requirement | None, caller: Caller, what: str) -> None:
+def _refusal(requirement: Requirement | None, what: str) -> NotPermittedError:
     if requirement is None:
-        raise NotPermittedError(f"No rule allows {what} to any caller.")
-    if caller.meets(requirement):
-        return
+        return NotPermittedError(f"No rule allows {what} to any caller.")
     if scopes := scopes_of(requirement):
-        raise InsufficientScopeError(f"{what} needs the scope {' or '.join(scopes)}.", scopes)
-    raise NotPermittedError(f"{what} needs a claim that the token does not have.")
+        return InsufficientScopeError(f"{what} needs the scope {' or '.join(scopes)}.", scopes)
+    return NotPermittedError(f"{what} needs a claim that the token does not have.")
 
 
 def owners_of(given: Mapping[str, Any] | Sequence[Mapping[str, Any]], field: str) -> set[Any]:

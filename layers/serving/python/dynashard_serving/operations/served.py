@@ -14,7 +14,7 @@ from dynashard.errors import DynashardError, FieldError, ValidationFailedError
 from dynashard_serving.access import Caller
 from dynashard_serving.documents import REVISION, TENANT, Document
 from dynashard_serving.exposure import RESERVED, Exposed
-from dynashard_serving.operations.permits import NotPermittedError, Permit, admitted
+from dynashard_serving.operations.permits import FREE, NotPermittedError, Permit, admitted
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -93,9 +93,10 @@ class Served:
             NotPermittedError: the caller does not have the right.
         """
         self.require(operation)
-        permit = admitted(
-            self.exposed.access, self.name, NEEDS[operation], caller, whole=operation in ("list", "count")
-        )
+        rules = self.exposed.access
+        if rules is None:
+            return FREE
+        permit = admitted(rules, self.name, NEEDS[operation], caller, whole=operation in ("list", "count"))
         if permit.narrow and operation not in JUDGING:
             raise NotPermittedError(f"{operation} of {self.name} is not served to callers whose items it must select.")
         return permit
