@@ -33,6 +33,7 @@ FUNCTIONS = {"api", "changes", "commands", "prewarm", "reshard", "writer"}
 FLOORS = {
     "errors": 0,
     "nearest": 0,
+    "waiting": 0,
     "runtime": 0,
     "schema": 0,
     "key_time": 1,
@@ -59,8 +60,9 @@ FLOORS = {
     "collection": 10,
     "growth": 11,
     "service": 12,
-    "testing": 13,
-    "": 14,
+    "awaiting": 13,
+    "testing": 14,
+    "": 15,
 }
 """The rooms of the layer with their floors. The last one is the package itself."""
 
