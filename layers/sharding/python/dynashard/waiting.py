@@ -12,8 +12,8 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from concurrent.futures import Future
+    from asyncio import AbstractEventLoop, Future
+    from concurrent.futures import Future as ThreadFuture
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,6 +55,10 @@ class Waiter(Protocol):
         """Return a new event for the present call to wait for."""
         ...
 
+    def suspend(self, future: "Future[T]") -> T:
+        """Wait for a future of the event loop; return its result, or raise its error."""
+        ...
+
     def begin(self, work: Callable[[], T]) -> Work[T]:
         """Begin work as a task of the loop, in a copy of the present context."""
         ...
@@ -87,7 +91,7 @@ def sleep(seconds: float) -> None:
         waiter.wakeup().wait(seconds)
 
 
-def is_done(future: "Future[Any]", seconds: float | None) -> bool:
+def is_done(future: "ThreadFuture[Any]", seconds: float | None) -> bool:
     """Wait for work of another thread, at most so many seconds; return whether it has ended."""
     waiter = current()
     wakeup: Wakeup = Event() if waiter is None else waiter.wakeup()

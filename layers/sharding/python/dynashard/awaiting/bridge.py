@@ -76,6 +76,10 @@ class LoopWaiter:
         """Return a new event for the present call to wait for."""
         return LoopWakeup(self.loop)
 
+    def suspend(self, future: "asyncio.Future[T]") -> T:
+        """Wait for a future of the event loop; return its result, or raise its error."""
+        return suspend(future)
+
     def begin(self, work: Callable[[], T]) -> "LoopWork[T]":
         """Begin work as a task of the loop."""
         return LoopWork(self.loop, self.loop.create_task(run(work)))

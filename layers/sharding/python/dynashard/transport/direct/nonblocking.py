@@ -149,6 +149,17 @@ class PendingAttempt:
             self.abandon()
             raise
 
+    def go_on(self, exchange: Exchange) -> None:
+        """Write the rest of a request of which some is written to the kept connection. Raises as `advance`."""
+        try:
+            assert self._connection is not None  # noqa: S101 - it is kept
+            self._exchange = exchange
+            self._put_off(self._channel.read_timeout)
+            self._write(exchange, self._connection)
+        except BaseException:
+            self.abandon()
+            raise
+
     def advance(self) -> Answer | None:
         """Go on as far as the socket allows; return the answer once it is complete.
 

@@ -43,6 +43,10 @@ def prepare_call(
     return PreparedCall(operation, body, resend or resend_of(operation, request), reader)
 
 
+Send = Callable[[PreparedCall], Answer]
+"""Sends a request once and returns its answer."""
+
+
 class Channel:
     """Connections to one endpoint, and what signs the requests on them. Safe to share between threads."""
 

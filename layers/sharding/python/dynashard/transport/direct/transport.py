@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dynashard import waiting
@@ -14,14 +15,13 @@ from dynashard.transport.direct.credentials import Source
 from dynashard.transport.direct.endpoint import Endpoint
 from dynashard.transport.direct.fallback import sdk_transport
 from dynashard.transport.direct.operations import OPERATIONS
-from dynashard.transport.direct.http1 import Answer
-from dynashard.transport.direct.sending import Channel, PreparedCall, prepare_call, read_answer
+from dynashard.transport.direct.sending import Channel, Send, prepare_call, read_answer
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Call, Reader, Resend, Settings, Wire, answers_of, record
 
 if TYPE_CHECKING:
     from dynashard.transport.direct.nonblocking import Sockets
-    from dynashard.transport.direct.on_loop import LoopChannels, LoopSockets
+    from dynashard.transport.direct.on_loop import EventLoops
     from dynashard.transport.sdk import SdkTransport
 
 
@@ -44,7 +44,8 @@ class DirectTransport:
         self._settings = settings
         self._seconds = settings.operation_seconds
         self._channel = Channel(endpoint, credentials, settings, self._attempts.runtime.clock)
-        self._loops: LoopChannels | None = None
+        self._send: Send = partial(send_once, self._channel)
+        self._loops: EventLoops | None = None
         self._closed = False
         self._lock = own_lock(self)
         self._sdk: SdkTransport | None = None
@@ -70,11 +71,12 @@ class DirectTransport:
         if operation not in OPERATIONS:
             return self._fallback(operation).call(operation, request, resend=resend)
         made = prepare_call(operation, request, resend, reader)
-        send = send_once if waiting.current() is None else self._send_on_loop
+        waiter = waiting.current()
+        send = self._send if waiter is None else self._event_loops().sender(waiter)
         token = begin(self._seconds)
         try:
             answer = self._attempts.run(
-                lambda attempt: read_answer(operation, send(self._channel, made), attempt, reader),
+                lambda attempt: read_answer(operation, send(made), attempt, reader),
                 operation,
                 made.resend,
             )
@@ -120,34 +122,25 @@ class DirectTransport:
         if sdk is not None:
             sdk.close()
 
-    def _send_on_loop(self, _: Channel, call: PreparedCall) -> Answer:
-        from dynashard.transport.direct.on_loop import send_on_loop  # noqa: PLC0415 - as below
-
-        waiter = waiting.current()
-        assert waiter is not None  # noqa: S101 - the caller has asked
-        channel, sockets = self._on_loop(waiter)
-        return send_on_loop(channel, call, sockets)
-
     @contextmanager
     def _sockets(self) -> Iterator[tuple[Channel, "Sockets"]]:
-        """Return what a fan-out of the present caller sends on and waits with."""
+        """Return what a fan-out of the present caller sends on, and waits with."""
         if (waiter := waiting.current()) is not None:
-            yield self._on_loop(waiter)
+            yield self._event_loops().sockets(waiter)
             return
         from dynashard.transport.direct.nonblocking import SelectedSockets  # noqa: PLC0415 - single requests do without
 
         with SelectedSockets() as sockets:
             yield self._channel, sockets
 
-    def _on_loop(self, waiter: waiting.Waiter) -> tuple[Channel, "LoopSockets"]:
-        # Only a process with an event loop imports asyncio.
-        from dynashard.transport.direct.on_loop import LoopChannels, LoopSockets  # noqa: PLC0415
-
+    def _event_loops(self) -> "EventLoops":
         if self._loops is None:
+            # Only a process with an event loop needs them, and asyncio.
+            from dynashard.transport.direct.on_loop import EventLoops  # noqa: PLC0415
+
             with self._lock:
-                self._loops = self._loops or LoopChannels(self._channel, self._settings.max_connections)
-        channel, pool = self._loops.of(waiter.loop)
-        return channel, LoopSockets(waiter, pool.readers)
+                self._loops = self._loops or EventLoops(self._channel, self._settings.max_connections)
+        return self._loops
 
     def _fallback(self, operation: str) -> "SdkTransport":
         with self._lock:
