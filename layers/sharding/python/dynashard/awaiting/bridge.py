@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
-from threading import get_ident
-from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar, cast
+from functools import partial
+from threading import get_ident, local
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 from dynashard import waiting
 from dynashard.errors import ConfigurationError
@@ -26,10 +27,50 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+_IDLE: Final = 64
+"""Greenlets of a thread that are kept for its next calls. A new one costs ten times what switching costs."""
+
+
+_IDLE: Final = 64
+"""Greenlets of a thread that are kept for its next calls. A new one costs ten times what switching costs."""
+
+
 class _Inside(greenlet):
-    """The greenlet of a call, which waits on the event loop of `waiter`."""
+    """The greenlet of a call, which waits on the event loop of `waiter`; afterwards that of another call.
+
+    Attributes:
+        call: what it runs next.
+        result: what that returned, once the greenlet switches back with itself.
+        error: what that raised.
+    """
 
     waiter: "LoopWaiter"
+    call: Callable[[], Any] | None = None
+    result: Any = None
+    error: BaseException | None = None
+
+    def run(self) -> None:
+        """Run one call after another; the greenlet is suspended in between."""
+        while True:
+            call, self.call = self.call, None
+            assert call is not None  # noqa: S101 - it is set before each switch
+            try:
+                self.result = call()
+            except BaseException as error:  # noqa: BLE001 - raised by the coroutine of the call
+                self.error = error
+            del call
+            self.parent.switch(self)
+
+
+class _Kept(local):
+    """What a thread keeps for its next calls: greenlets that run nothing now, and what waits on its last event loop."""
+
+    def __init__(self) -> None:
+        self.idle: list[_Inside] = []
+        self.waiter: LoopWaiter | None = None
+
+
+_KEPT: Final = _Kept()
 
 
 async def run(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -37,11 +78,15 @@ async def run(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
 
     It runs in the context of the calling task, so meters and deadlines of the task hold for it.
     """
-    inside = _Inside(function)
-    inside.waiter = LoopWaiter(asyncio.get_running_loop())
-    inside.gr_context = getcurrent().gr_context
-    passed = inside.switch(*args, **kwargs)
-    while not inside.dead:
+    kept, here, loop = _KEPT, getcurrent(), asyncio.get_running_loop()
+    idle, waiter = kept.idle, kept.waiter
+    if waiter is None or waiter.loop is not loop:
+        kept.waiter = waiter = LoopWaiter(loop)
+    inside = idle.pop() if idle else _Inside()
+    inside.parent, inside.waiter, inside.gr_context = here, waiter, here.gr_context
+    inside.call = partial(function, *args, **kwargs)
+    passed: Any = inside.switch()
+    while passed is not inside:
         try:
             value = await passed
         except GeneratorExit:
@@ -52,16 +97,20 @@ async def run(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
             passed = inside.throw(error)
         else:
             passed = inside.switch(value)
-    return cast("T", passed)
+    result, error = inside.result, inside.error
+    inside.result = inside.error = inside.gr_context = None
+    if len(idle) < _IDLE:
+        idle.append(inside)
+    if error is None:
+        return result  # type: ignore[no-any-return] - that of the function
+    try:
+        raise error
+    finally:
+        del error  # Its traceback leads here: only a search for cycles would free it.
 
 
 def _find() -> "LoopWaiter | None":
     return getattr(getcurrent(), "waiter", None)
-
-
-def suspend(future: "asyncio.Future[T]") -> T:
-    """Wait for a future of the event loop of the present call; return its result, or raise its error."""
-    return cast("T", getcurrent().parent.switch(future))  # type: ignore[union-attr]
 
 
 class LoopWaiter:
@@ -74,22 +123,22 @@ class LoopWaiter:
 
     def wakeup(self) -> "LoopWakeup":
         """Return a new event for the present call to wait for."""
-        return LoopWakeup(self.loop)
+        return LoopWakeup(self)
 
     def suspend(self, future: "asyncio.Future[T]") -> T:
         """Wait for a future of the event loop; return its result, or raise its error."""
-        return suspend(future)
+        return getcurrent().parent.switch(future)  # type: ignore[no-any-return,union-attr] - that of the future
 
     def begin(self, work: Callable[[], T]) -> "LoopWork[T]":
         """Begin work as a task of the loop."""
-        return LoopWork(self.loop, self.loop.create_task(run(work)))
+        return LoopWork(self, self.loop.create_task(run(work)))
 
     def in_thread(self, work: Callable[[], T]) -> T:
         """Return the result of work that blocks, done in a thread of the loop's executor, in a copy of this context."""
         context = copy_context()
         future = self.loop.run_in_executor(None, context.run, work)
         try:
-            return suspend(future)
+            return self.suspend(future)
         finally:
             if future.done() and not future.cancelled():
                 remember_throttles(context.run(throttle_reasons))
@@ -98,10 +147,11 @@ class LoopWaiter:
 class LoopWakeup:
     """Something that happens once; see `dynashard.waiting.Wakeup`."""
 
-    __slots__ = ("_future", "_loop", "_thread")
+    __slots__ = ("_future", "_loop", "_thread", "_waiter")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, waiter: LoopWaiter) -> None:
+        self._waiter = waiter
+        self._loop = loop = waiter.loop
         self._thread = get_ident()
         self._future: asyncio.Future[bool] = loop.create_future()
 
@@ -117,10 +167,10 @@ class LoopWakeup:
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has happened, at most so many seconds; return whether it has."""
         if seconds is None:
-            return suspend(self._future)
+            return self._waiter.suspend(self._future)
         timer = self._loop.call_later(seconds, self._resolve, False)  # noqa: FBT003 - as above
         try:
-            return suspend(self._future)
+            return self._waiter.suspend(self._future)
         finally:
             timer.cancel()
 
@@ -132,20 +182,20 @@ class LoopWakeup:
 class LoopWork(Generic[T]):
     """A task that was begun beside the caller; see `dynashard.waiting.Work`."""
 
-    __slots__ = ("_loop", "_task")
+    __slots__ = ("_task", "_waiter")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[T]") -> None:
-        self._loop = loop
+    def __init__(self, waiter: LoopWaiter, task: "asyncio.Task[T]") -> None:
+        self._waiter = waiter
         self._task = task
 
     def result(self) -> T:
         """Wait for its end; return its result, or raise its error."""
-        return suspend(self._task)
+        return self._waiter.suspend(self._task)
 
     def cancel(self) -> None:
         """End it, if it has not ended."""
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._task.cancel)
+            self._waiter.loop.call_soon_threadsafe(self._task.cancel)
 
 
 def require_greenlet() -> None:

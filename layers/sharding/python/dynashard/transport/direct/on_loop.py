@@ -124,8 +124,9 @@ class _Answering:
         self._here = here
         self._connection = connection
         self._exchange = exchange
-        self._end = time.monotonic() + left
-        self.expires = min(self._end, time.monotonic() + here.channel.read_timeout)
+        now = time.monotonic()
+        self._end = now + left
+        self.expires = now + min(left, here.channel.read_timeout)
         self._future: asyncio.Future[Answer] = here.connections.loop.create_future()
 
     def wait(self, waiter: Waiter) -> Answer:
