@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.engine.faces import face
 from tests.engine.reads.listing_world import World, world_on
 
 

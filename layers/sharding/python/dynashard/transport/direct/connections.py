@@ -44,7 +44,8 @@ class Connection:
         self._closing = closing
         self._poll = select.poll()
         self._poll.register(opened, select.POLLIN)
-        after_fork(self, Connection.close)
+        # Not `close`: the loop of the parent, whose selector a child shares, would forget the parent's socket.
+        after_fork(self, Connection._close_socket)
 
     def set_timeout(self, seconds: float) -> None:
         """Bound each wait of the socket from now on; 0 makes it wait for nothing."""
@@ -66,6 +67,9 @@ class Connection:
         """Close the socket."""
         if self._closing is not None:
             self._closing(self.socket.fileno())
+        self.socket.close()
+
+    def _close_socket(self) -> None:
         self.socket.close()
 
 
