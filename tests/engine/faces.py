@@ -16,6 +16,7 @@ from dynashard.awaiting import AsyncCollection, AsyncScan
 from dynashard.awaiting.bridge import require_greenlet, run
 from dynashard.collection import Collection
 from dynashard.transactions import Transaction
+from tests.waiting import until
 
 AWAITED: Final = (
     "create", "create_with", "confirm_created", "put", "replace", "find", "get", "part", "exists", "update", "delete",
@@ -56,6 +57,28 @@ class Stream(Iterator[Any]):
 
     def close(self) -> None:
         self._loops.loop.run_until_complete(self._stream.aclose())  # type: ignore[attr-defined]
+
+
+def sleep(seconds: float) -> None:
+    """Wait so many seconds, in a test or below a call of it, while what it has begun goes on."""
+    running = [each for each in Loops.opened if not each.is_closed()]
+    if waiting.current() is not None or not running:
+        waiting.sleep(seconds)
+    else:
+        running[0].run_until_complete(asyncio.sleep(seconds))
+
+
+class Meeting:
+    """So many calls that wait for each other, in threads or in tasks of one event loop."""
+
+    def __init__(self, calls: int) -> None:
+        self._missing = calls
+
+    def joined(self) -> bool:
+        """Return once all calls have come."""
+        self._missing -= 1
+        until(lambda: self._missing <= 0, sleep=sleep)
+        return True
 
 
 @pytest.fixture(autouse=True, params=["sync", "async"])

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.engine.faces import face
 from tests.engine.reads.listing_world import World, world_on
 
 

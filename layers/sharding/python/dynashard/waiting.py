@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Wakeup(Protocol):
@@ -31,10 +32,10 @@ class Wakeup(Protocol):
         ...
 
 
-class Work(Protocol[T]):
+class Work(Protocol[Result_co]):
     """Work that was begun beside the caller."""
 
-    def result(self) -> T:
+    def result(self) -> Result_co:
         """Wait for its end; return its result, or raise its error."""
         ...
 
@@ -68,12 +69,13 @@ class Waiter(Protocol):
         ...
 
 
-def _nobody() -> Waiter | None:
+def _blocks() -> Waiter | None:
+    """Return the event loop on which the present call waits; None if it blocks its thread."""
     return None
 
 
-current: Callable[[], Waiter | None] = _nobody
-"""Return the event loop on which the present call waits; None if it blocks its thread."""
+current: Callable[[], Waiter | None] = _blocks
+"""Returns the event loop on which the present call waits; None if it blocks its thread."""
 
 
 def install(find: Callable[[], Waiter | None]) -> None:

@@ -31,10 +31,6 @@ _IDLE: Final = 64
 """Greenlets of a thread that are kept for its next calls. A new one costs ten times what switching costs."""
 
 
-_IDLE: Final = 64
-"""Greenlets of a thread that are kept for its next calls. A new one costs ten times what switching costs."""
-
-
 class _Inside(greenlet):
     """The greenlet of a call, which waits on the event loop of `waiter`; afterwards that of another call.
 
@@ -97,16 +93,17 @@ async def run(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
             passed = inside.throw(error)
         else:
             passed = inside.switch(value)
-    result, error = inside.result, inside.error
-    inside.result = inside.error = inside.gr_context = None
+    result: T = inside.result
+    failure, inside.error = inside.error, None
+    inside.result = inside.gr_context = None
     if len(idle) < _IDLE:
         idle.append(inside)
-    if error is None:
-        return result  # type: ignore[no-any-return] - that of the function
+    if failure is None:
+        return result
     try:
-        raise error
+        raise failure
     finally:
-        del error  # Its traceback leads here: only a search for cycles would free it.
+        del failure  # Its traceback leads here: only a search for cycles would free it.
 
 
 def _find() -> "LoopWaiter | None":
@@ -127,7 +124,8 @@ class LoopWaiter:
 
     def suspend(self, future: "asyncio.Future[T]") -> T:
         """Wait for a future of the event loop; return its result, or raise its error."""
-        return getcurrent().parent.switch(future)  # type: ignore[no-any-return,union-attr] - that of the future
+        result: T = getcurrent().parent.switch(future)
+        return result
 
     def begin(self, work: Callable[[], T]) -> "LoopWork[T]":
         """Begin work as a task of the loop."""

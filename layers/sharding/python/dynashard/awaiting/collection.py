@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from collections.abc import Collection as Names
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from dynashard import reads
 from dynashard.awaiting.bridge import run
 from dynashard.collection import Collection
 from dynashard.entity import Entity, EntityDefinition, Undecodable
@@ -13,6 +12,7 @@ from dynashard.repository.left_out import Found
 from dynashard.repository.projection import Part
 
 if TYPE_CHECKING:
+    from dynashard import reads
     from dynashard.repository.batches import Outcome
 
     _Outcomes = list[Outcome]

@@ -68,7 +68,7 @@ def _read_ahead_by_tasks(waiter: Waiter, waves: Iterator[_Wave]) -> Iterator[_Wa
     coming = waiter.begin(partial(next, waves, None))
     try:
         while (wave := coming.result()) is not None:
-            # Whoever asks for this wave may do so in another task.
+            # The next wave may be requested by another task.
             coming = (waiting.current() or waiter).begin(partial(next, waves, None))
             yield wave
     finally:

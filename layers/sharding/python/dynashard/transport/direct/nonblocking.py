@@ -6,16 +6,18 @@ import selectors
 import socket
 import ssl
 import time
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dynashard.errors import DynashardError
 from dynashard.transport.deadline import remaining
 from dynashard.transport.direct.blocking import RECEIVED, connection_failure
 from dynashard.transport.direct.connections import Connection, ConnectionsInUseError, set_options
-from dynashard.transport.direct.credentials import Credentials
 from dynashard.transport.direct.exchange import TIMED_OUT, Exchange
 from dynashard.transport.direct.http1 import Answer
 from dynashard.transport.direct.sending import SHORTEST, Channel, PreparedCall
+
+if TYPE_CHECKING:
+    from dynashard.transport.direct.credentials import Credentials
 
 _UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAIN})
 
@@ -96,7 +98,9 @@ class Sockets(Protocol):
 class SelectedSockets(selectors.DefaultSelector):
     """Sockets of the calling thread, which it waits for; see `Sockets`."""
 
-    rest = selectors.DefaultSelector.unregister
+    def rest(self, number: int, /) -> None:
+        """Wait no longer for events of a socket."""
+        self.unregister(number)
 
     def collect(self, seconds: float) -> list[tuple["PendingAttempt", Answer | DynashardError]]:
         """Wait until something happens, and advance the attempts that it concerns."""
