@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from dynashard.awaiting.bridge import run
@@ -231,6 +232,7 @@ async def _streamed(iterator: Iterator[T]) -> AsyncGenerator[T]:
 
 
 async def _items(pages: "AsyncGenerator[reads.Page[Any]]") -> AsyncGenerator[Any]:
-    async for page in pages:
-        for item in page.items:
-            yield item
+    async with aclosing(pages):
+        async for page in pages:
+            for item in page.items:
+                yield item

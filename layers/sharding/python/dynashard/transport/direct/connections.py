@@ -20,7 +20,7 @@ from dynashard.transport.forks import after_fork, own_lock
 from dynashard.waiting import Turnstile, in_thread
 
 Closing = Callable[[int], None]
-"""Is told the file number of a socket that will be closed."""
+"""Receives the file number of a socket that will be closed."""
 MAX_IDLE_SECONDS: Final = 30.0
 """A connection that was idle for longer is replaced: its other end may be gone unnoticed."""
 
