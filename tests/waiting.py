@@ -12,13 +12,13 @@ HANG_SECONDS: Final = 300.0
 """A wait that takes longer is a hang."""
 
 
-def until(holds: Callable[[], bool], pause: float = 0.01) -> None:
-    """Return once a condition holds; it is checked every `pause` seconds.
+def until(holds: Callable[[], bool], pause: float = 0.01, sleep: Callable[[float], object] | None = None) -> None:
+    """Return once a condition holds; it is checked every `pause` seconds, for which `sleep` waits.
 
     Raises:
         AssertionError: it does not hold after `HANG_SECONDS`.
     """
-    deadline, waiting = monotonic() + HANG_SECONDS, Event()
+    deadline, sleep = monotonic() + HANG_SECONDS, sleep or Event().wait
     while not holds():
         assert monotonic() < deadline, "the condition did not hold in time"
-        waiting.wait(pause)
+        sleep(pause)

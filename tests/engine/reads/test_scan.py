@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from threading import Condition
+from threading import Lock
 from threading import enumerate as threads
 from typing import Any
 
@@ -15,6 +15,7 @@ from dynashard.testing.faults import FaultyTransport, lost_request, throttled
 from dynashard.testing.one_by_one import OneByOne
 from dynashard.transport import metered
 from dynashard.transport.interface import Call, Resend, Transport, Wire
+from tests.engine.faces import sleep
 from tests.engine.reads.listing_world import (
     INDEXES,
     Counts,
@@ -26,7 +27,7 @@ from tests.engine.reads.listing_world import (
     tenant,
 )
 from tests.recording import RecordingTransport
-from tests.waiting import HANG_SECONDS
+from tests.waiting import until
 
 pytestmark = pytest.mark.engine
 
@@ -142,7 +143,7 @@ class Ahead(OneByOne):
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
         self.most = 0
-        self._came = Condition()
+        self._lock = Lock()
         self._answer_of: dict[str, int] = {}
         self._answers = 0
         self._seen: set[int] = set()
@@ -158,26 +159,24 @@ class Ahead(OneByOne):
         return answers
 
     def _add(self, answers: Sequence[Wire]) -> None:
-        with self._came:
+        with self._lock:
             for answer in answers:
                 self._answer_of |= {item["SK"]["S"]: self._answers for item in answer["Items"]}
                 self._answers += 1
             self.most = max(self.most, self._answers - len(self._seen))
-            self._came.notify_all()
 
     def close(self) -> None:
         self.inner.close()
 
     def see(self, item: Note) -> int:
         """Note that an item has been seen, and return the number of answers with a seen item."""
-        with self._came:
+        with self._lock:
             self._seen.add(self._answer_of[item.id])
             return len(self._seen)
 
     def wait_for(self, ahead: int) -> None:
         """Wait until `ahead` answers have come of which no item has been seen."""
-        with self._came:
-            assert self._came.wait_for(lambda: self._answers - len(self._seen) >= ahead, timeout=HANG_SECONDS)
+        until(lambda: self._answers - len(self._seen) >= ahead, sleep=sleep)
 
 
 @pytest.mark.parametrize("workers", [2, 3])

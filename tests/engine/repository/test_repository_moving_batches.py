@@ -1,7 +1,6 @@
 """Batches of moving keys: leases that end in between, single writes, and unprocessed keys."""
 
 from collections.abc import Callable
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -10,9 +9,9 @@ from dynashard.errors import ThrottledError, UnprocessedError
 from dynashard.testing.faults import Fault, conflict, throttled, unprocessed
 from dynashard.topology import Phase
 from dynashard.transport import metered
+from tests.engine.faces import Meeting
 from tests.engine.repository.moving_things import IDENTITY, Spot
 from tests.engine.stored_things import Note, World
-from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.engine
 
@@ -106,9 +105,9 @@ def test_large_items_are_written_moved_and_confirmed_absent(world: World, spot: 
 
 def test_single_writes_of_a_batch_go_several_at_a_time(world: World, spot: Spot) -> None:
     spot.enter(Phase.SETTLE)
-    together = Barrier(2, timeout=HANG_SECONDS)
+    together = Meeting(2)
     world.batch_concurrency = 2
-    world.faults(Fault("TransactWriteItems", lambda send, request: (together.wait(), send(request))[1], nth=None))
+    world.faults(Fault("TransactWriteItems", lambda send, request: (together.joined(), send(request))[1], nth=None))
     keys = [{"tenant": "abc", "id": each} for each in ("1", "2", "4", "6")]
     assert all(each.old != each.new for each in (Spot(world, 4, 8, identity=each["id"]) for each in keys[:2]))
 

@@ -33,8 +33,9 @@ FUNCTIONS = {"api", "changes", "commands", "prewarm", "reshard", "writer"}
 FLOORS = {
     "errors": 0,
     "nearest": 0,
-    "runtime": 0,
+    "waiting": 0,
     "schema": 0,
+    "runtime": 1,
     "key_time": 1,
     "keys": 1,
     "placement": 1,
@@ -60,8 +61,9 @@ FLOORS = {
     "backfills": 11,
     "growth": 11,
     "service": 12,
-    "testing": 13,
-    "": 14,
+    "awaiting": 13,
+    "testing": 14,
+    "": 15,
 }
 """The rooms of the layer with their floors. The last one is the package itself."""
 

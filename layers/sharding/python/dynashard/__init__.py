@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dynashard.awaiting import AsyncCollection, AsyncDynashard
     from dynashard.entity import (
         Entity,
         EntityDefinition,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyExistsError",
+    "AsyncCollection",
+    "AsyncDynashard",
     "Budget",
     "Check",
     "Collection",
@@ -128,6 +131,10 @@ def _rooms() -> Iterator[ModuleType]:
     from dynashard import transactions
 
     yield transactions
+    # Last, because only programs on asyncio need it.
+    from dynashard import awaiting
+
+    yield awaiting
 
 
 def __getattr__(name: str) -> object:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
-from dynashard.transport.forks import own_lock
+from dynashard.transport.forks import after_fork
+from dynashard.waiting import Turn, in_thread
 
 LIFETIME_SECONDS: Final = 900.0
 """The longest time for which keys are used without reading them again."""
@@ -21,9 +22,14 @@ class CursorKeys:
     def __init__(self, read: Callable[[], Keys], clock: Callable[[], float]) -> None:
         self._read = read
         self._clock = clock
-        self._lock = own_lock(self)
+        self._begin()
+        after_fork(self, CursorKeys._begin)
         self._keys: Keys = ()
         self._read_at = 0.0
+
+    def _begin(self) -> None:
+        """Begin with a lock that nobody holds."""
+        self._lock = Turn()
 
     def current(self) -> Keys:
         """Return the keys to use. Cost: reads them on first use and every 15 minutes."""
@@ -38,7 +44,7 @@ class CursorKeys:
             now = self._clock()
             if not self._keys or now - self._read_at >= seconds:
                 try:
-                    self._keys = self._read()
+                    self._keys = in_thread(self._read)
                 except EngineUnavailableError:
                     # Known keys are better than no listings.
                     if not self._keys:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from dynashard.waiting import sleep
+
 
 class Runtime(NamedTuple):
     """Where the layer takes time and randomness from.
@@ -14,7 +16,7 @@ class Runtime(NamedTuple):
     """
 
     clock: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = sleep
     random: Callable[[], float] = random.random
     monotonic: Callable[[], float] = time.monotonic
 

@@ -6,6 +6,7 @@ from threading import Lock, Thread, main_thread
 from dynashard.resharding.driver import drive
 from dynashard.resharding.resharder import Resharder
 from dynashard.transport.forks import after_fork
+from dynashard.waiting import in_thread
 
 
 class BackgroundDriver:
@@ -49,7 +50,7 @@ class BackgroundDriver:
         self._closed = True
         thread = self._thread
         if thread is not None:
-            thread.join()
+            in_thread(thread.join)
 
     def _run(self) -> None:
         while self._goes_on():

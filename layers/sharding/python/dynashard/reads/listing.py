@@ -124,10 +124,10 @@ class Listing(Generic[E]):
         if query.distinct is not None:
             raise InvalidQueryError("a scan has no order, which distinct needs; list the items", field="distinct")
 
-        def stream(undecodable: list[Undecodable]) -> Generator[Any]:
+        def stream(undecodable: list[Undecodable]) -> Generator[list[Any]]:
             for items, left_out in self._scanned(query, "scan", workers):
                 undecodable += left_out
-                yield from items
+                yield items
 
         return Scan(stream)
 

@@ -1,6 +1,6 @@
 """A stream of items, and a number of items, which name what they leave out."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Self, TypeVar
 
 from dynashard.entity import Undecodable
@@ -26,15 +26,23 @@ class Counted(int):
 
 
 class Scan(Iterator[T]):
-    """A stream of items. `undecodable` grows by the stored items that were left out, as in a page."""
+    """A stream of items. `undecodable` grows by the stored items that were left out, as in a page.
 
-    def __init__(self, stream: Callable[[list[Undecodable]], Generator[T]]) -> None:
+    `arrived` are the items that can be returned without waiting for more.
+    """
+
+    def __init__(self, stream: Callable[[list[Undecodable]], Generator[Iterable[T]]]) -> None:
         self.undecodable: list[Undecodable] = []
-        self._items = stream(self.undecodable)
+        self.arrived: Iterator[T] = iter(())
+        self._stream = stream(self.undecodable)
 
     def __next__(self) -> T:
-        return next(self._items)
+        while True:
+            for item in self.arrived:
+                return item
+            self.arrived = iter(next(self._stream))
 
     def close(self) -> None:
         """End the stream; what it has read ahead is dropped."""
-        self._items.close()
+        self.arrived = iter(())
+        self._stream.close()

@@ -13,11 +13,13 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
+from dynashard import waiting
 from dynashard.errors import InvalidQueryError, ThrottledError
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import OvertakenError
 from dynashard.reads.positions import Positions, bits
 from dynashard.repository import RetryPolicy
+from dynashard.waiting import Waiter
 
 MAX_WORKERS: Final = 64
 _PAGE: Final = 1000
@@ -48,6 +50,9 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
 
 def _read_ahead(waves: Iterator[_Wave]) -> Iterator[_Wave]:
     """Yield the waves, each of which is read while the one before is handled."""
+    if (waiter := waiting.current()) is not None:
+        yield from _read_ahead_by_tasks(waiter, waves)
+        return
     following = partial(copy_context().run, partial(next, waves, None))
     pool = ThreadPoolExecutor(1, thread_name_prefix="dynashard-scan")
     try:
@@ -57,6 +62,17 @@ def _read_ahead(waves: Iterator[_Wave]) -> Iterator[_Wave]:
             yield wave
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _read_ahead_by_tasks(waiter: Waiter, waves: Iterator[_Wave]) -> Iterator[_Wave]:
+    coming = waiter.begin(partial(next, waves, None))
+    try:
+        while (wave := coming.result()) is not None:
+            # The next wave may be requested by another task.
+            coming = (waiting.current() or waiter).begin(partial(next, waves, None))
+            yield wave
+    finally:
+        coming.cancel()
 
 
 def _waves(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int) -> Iterator[_Wave]:

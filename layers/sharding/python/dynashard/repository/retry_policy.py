@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import copy_context
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
+from dynashard import waiting
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import (
     DynashardError,
@@ -150,6 +151,8 @@ def map_concurrently(work: Callable[[T], R], members: Sequence[T], concurrency: 
     concurrency = min(concurrency, len(members))
     if concurrency <= 1:
         return [work(member) for member in members]
+    if (waiter := waiting.current()) is not None:
+        return waiting.map_tasks(waiter, work, members, concurrency)
     # Few processes need threads here.
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 

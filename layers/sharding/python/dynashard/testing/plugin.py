@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from dynashard.awaiting import AsyncDynashard
 from dynashard.errors import ConfigurationError
 from dynashard.service import Dynashard
 from dynashard.testing.engine import engine_endpoint
@@ -36,3 +37,9 @@ def dynashard_sandbox(dynashard_endpoint: str) -> Iterator[Sandbox]:
 def dynashard_db(dynashard_sandbox: Sandbox) -> Dynashard:
     """A `Dynashard` on empty tables of the test's own."""
     return dynashard_sandbox.db
+
+
+@pytest.fixture
+def dynashard_async_db(dynashard_sandbox: Sandbox) -> AsyncDynashard:
+    """An `AsyncDynashard` on the tables of `dynashard_sandbox`, for the event loop of the test, whichever runs it."""
+    return dynashard_sandbox.async_db

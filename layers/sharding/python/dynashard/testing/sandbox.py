@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 from uuid import uuid4
 
+from dynashard.awaiting import AsyncDynashard
 from dynashard.entity import Entity, definition
 from dynashard.entity.registry import REGISTRY
 from dynashard.resharding import Resharder, Scope, Status, Timing
@@ -67,6 +68,11 @@ class Sandbox:
         wire = _ItemsFail(self.faults, self.topology_table)
         arguments: dict[str, Any] = {"cursor_keys": [CURSOR_KEY], "runtime": self.runtime, **more}
         return Dynashard(wire, table=self.table, topology_table=self.topology_table, **arguments)
+
+    @property
+    def async_db(self) -> AsyncDynashard:
+        """The same for programs on asyncio: its requests fail and its time passes as those of `db`."""
+        return AsyncDynashard.over(self.db)
 
     def inject(self, *faults: Fault) -> None:
         """Let requests fail: `inject(throttled("PutItem"), lost_answer("UpdateItem", nth=2))`.

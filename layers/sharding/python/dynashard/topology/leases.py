@@ -7,6 +7,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from dynashard.errors import EngineUnavailableError
 from dynashard.runtime import Runtime
 from dynashard.transport.forks import after_fork
+from dynashard.waiting import Turn
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -42,7 +43,7 @@ class Leases(Generic[K, V]):
     def _begin(self) -> None:
         """Begin with locks that nobody holds. What was read before this process was forked holds here too."""
         self._lock = Lock()
-        self._reading = [Lock() for _ in range(_STRIPES)]
+        self._reading = [Turn() for _ in range(_STRIPES)]
 
     def get(self, key: K, read: Callable[[float], tuple[V, float]]) -> V:
         """Return the value of a key; if no lease on it lasts, `read` is called with the present time.

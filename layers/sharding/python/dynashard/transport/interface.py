@@ -247,6 +247,12 @@ def record_throttle(reason: str) -> None:
         meter.throttled(reason)
 
 
+def remember_throttles(reasons: frozenset[str]) -> None:
+    """Add the reasons of throttles that another thread has met, and has recorded, for this one."""
+    if reasons:
+        _THROTTLED.set(_THROTTLED.get() | reasons)
+
+
 def forget_throttles() -> None:
     """Begin anew with `throttle_reasons`."""
     if _THROTTLED.get():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from dynashard.transport.classification import unreached
 from dynashard.transport.deadline import remaining
 from dynashard.transport.forks import own_lock
+from dynashard.waiting import is_done
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -29,7 +30,7 @@ class Lookup(Generic[T]):
 
         Raises `EngineUnavailableError` at the caller's deadline. The work goes on, for the callers after it.
         """
-        from concurrent.futures import Future, wait  # noqa: PLC0415 - most processes look nothing up
+        from concurrent.futures import Future  # noqa: PLC0415 - most processes look nothing up
 
         with self._lock:
             running = self._running
@@ -37,7 +38,7 @@ class Lookup(Generic[T]):
                 self._running = running = Future()
                 Thread(target=self._do, args=(running,), name="dynashard-lookup", daemon=True).start()
         left = remaining()
-        if not wait([running], None if left == inf else max(0.0, left)).done:
+        if not is_done(running, None if left == inf else max(0.0, left)):
             raise unreached(operation, "LookupTimeout", f"{self._what} did not arrive by the operation's deadline")
         return running.result()
 

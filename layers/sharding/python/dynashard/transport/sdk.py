@@ -1,6 +1,7 @@
 """The transport on botocore's low-level client: its credentials and signatures, not its models nor its retries."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from ssl import SSLCertVerificationError
 from threading import Lock
 from typing import Any
@@ -20,6 +21,7 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 from urllib3.util.ssl_match_hostname import CertificateError
 
+from dynashard import waiting
 from dynashard.errors import ConfigurationError, DynashardError, EngineError
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.bounded_calls import BoundedCalls
@@ -66,12 +68,16 @@ class SdkTransport:
 
     def warm(self) -> None:
         """Build the client now; raises as the first request would. Cost: no request, about 50 ms of CPU."""
-        if self._opened is None or self._closed:
+        if waiting.current() is not None:
+            waiting.in_thread(self.warm)
+        elif self._opened is None or self._closed:
             with within(self._settings.operation_seconds):
                 self._bounded.run("connect", self._open)
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        """Send one request; see `Transport.call`."""
+        """Send one request; see `Transport.call`. Under an event loop it is sent by a thread."""
+        if waiting.current() is not None:
+            return waiting.in_thread(partial(self.call, operation, request, resend=resend))
         resend = resend or resend_of(operation, request)
         request = with_capacity(operation, request)
         with within(self._settings.operation_seconds):
@@ -81,11 +87,15 @@ class SdkTransport:
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         """Send several requests at once; see `Transport.call_all`."""
+        if waiting.current() is not None:
+            return waiting.in_thread(partial(self.call_all, calls, concurrency=concurrency))
         self.warm()
         return self._pool.run(self._call, calls, concurrency)
 
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
         """Send several requests at once; see `Transport.try_all`."""
+        if waiting.current() is not None:
+            return waiting.in_thread(partial(self.try_all, calls, concurrency=concurrency))
         self.warm()
         return self._pool.run(self._tried, calls, concurrency)
 
@@ -103,7 +113,7 @@ class SdkTransport:
         with self._lock:
             opened, self._opened, self._closed = self._opened, None, True
             self._methods = {}
-        self._pool.close()
+        waiting.in_thread(self._pool.close)
         self._bounded.close()
         if opened is not None:
             opened.close()

@@ -10,13 +10,17 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from functools import partial
 from threading import Condition, Lock
 from typing import Any, Final
 
 from dynashard.transport.certificates import unreadable
 from dynashard.transport.direct.endpoint import Endpoint
 from dynashard.transport.forks import after_fork, own_lock
+from dynashard.waiting import Turnstile, in_thread
 
+Closing = Callable[[int], None]
+"""Receives the file number of a socket that will be closed."""
 MAX_IDLE_SECONDS: Final = 30.0
 """A connection that was idle for longer is replaced: its other end may be gone unnoticed."""
 
@@ -28,16 +32,20 @@ class ConnectionsInUseError(Exception):
 class Connection:
     """An open connection, for one request at a time."""
 
-    __slots__ = ("__weakref__", "_poll", "_timeout", "secure", "socket", "used")
+    __slots__ = ("__weakref__", "_closing", "_poll", "_timeout", "secure", "socket", "used")
 
-    def __init__(self, opened: socket.socket, now: float, timeout: float | None) -> None:
+    def __init__(
+        self, opened: socket.socket, now: float, timeout: float | None, closing: Closing | None = None
+    ) -> None:
         self.socket = opened
         self.secure = isinstance(opened, ssl.SSLSocket)
         self.used = now
         self._timeout = timeout
+        self._closing = closing
         self._poll = select.poll()
         self._poll.register(opened, select.POLLIN)
-        after_fork(self, Connection.close)
+        # Not `close`: the loop of the parent, whose selector a child shares, would forget the parent's socket.
+        after_fork(self, Connection._close_socket)
 
     def set_timeout(self, seconds: float) -> None:
         """Bound each wait of the socket from now on; 0 makes it wait for nothing."""
@@ -57,6 +65,11 @@ class Connection:
 
     def close(self) -> None:
         """Close the socket."""
+        if self._closing is not None:
+            self._closing(self.socket.fileno())
+        self.socket.close()
+
+    def _close_socket(self) -> None:
         self.socket.close()
 
 
@@ -67,12 +80,15 @@ class Dialer:
         self._endpoint = endpoint
         # A text would be encoded by a codec for names in all scripts, which takes 2 ms to import.
         self._host: Any = endpoint.host.encode() if endpoint.host.isascii() else endpoint.host
+        self._is_address = ":" in endpoint.host or endpoint.host.replace(".", "").isdecimal()
         self._lock = own_lock(self)
         self._context: ssl.SSLContext | None = None
 
     def addresses(self) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
         """Return the endpoint's addresses, in the order to try them; raises `OSError` if its name has none."""
-        found = socket.getaddrinfo(self._host, self._endpoint.port, type=socket.SOCK_STREAM)
+        look_up = partial(socket.getaddrinfo, self._host, self._endpoint.port, type=socket.SOCK_STREAM)
+        # The system's function for names has no way that does not block.
+        found = look_up() if self._is_address else in_thread(look_up)
         return [(family, address) for family, _, _, _, address in found]
 
     def open(self, bound: Callable[[], float]) -> socket.socket:
@@ -113,6 +129,11 @@ class Dialer:
             return opened
         return context.wrap_socket(opened, server_hostname=self._endpoint.host, do_handshake_on_connect=handshake)
 
+    def prepare(self) -> None:
+        """Read the root certificates, if that is to be done, where it does not stop an event loop."""
+        if self._context is None and self._endpoint.secure:
+            in_thread(self.context)
+
     def context(self) -> ssl.SSLContext | None:
         """Return the one context of all connections, None without TLS. Cost: reads the root certificates, once."""
         with self._lock:
@@ -150,7 +171,11 @@ class ConnectionPool:
         self._idle: list[Connection] = []
         self._open = 0
         self._waiting = 0
-        self._changed = Condition(Lock())
+        self._changed: Condition | Turnstile = Condition(Lock())
+
+    def connection(self, opened: socket.socket) -> Connection:
+        """Return the connection of an open socket that waits for nothing."""
+        return Connection(opened, self._clock(), 0.0)
 
     def kept(self) -> Connection | None:
         """Return a usable connection that is idle, for `release` or `discard` to end; None if there is none."""

@@ -5,7 +5,6 @@ none of the places under way. While an answer is decoded, the others travel.
 """
 
 import heapq
-import selectors
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from dynashard.errors import DynashardError
 from dynashard.transport.attempts import Attempts, RetryState
 from dynashard.transport.deadline import remaining, within
 from dynashard.transport.direct.http1 import Answer
-from dynashard.transport.direct.nonblocking import PendingAttempt, begin_attempt
+from dynashard.transport.direct.nonblocking import PendingAttempt, Sockets, begin_attempt
 from dynashard.transport.direct.sending import Channel, PreparedCall, prepare_call, read_answer
 from dynashard.transport.interface import Call, Wire, record
 from dynashard.transport.wire_format import require_remaining
@@ -35,13 +34,16 @@ class _Task:
 
 
 class FanOut:
-    """One run of many calls. It belongs to the calling thread."""
+    """One run of many calls, over the sockets of its caller, who alone uses it."""
 
-    def __init__(self, channel: Channel, attempts: Attempts, operation_seconds: float, concurrency: int) -> None:
+    def __init__(
+        self, channel: Channel, attempts: Attempts, operation_seconds: float, concurrency: int, sockets: Sockets
+    ) -> None:
         self._channel = channel
         self._attempts = attempts
         self._seconds = operation_seconds
         self._concurrency = max(1, concurrency)
+        self._sockets = sockets
         self._ready: deque[_Task] = deque()
         self._paused: list[tuple[float, int, _Task]] = []
         self._under_way: dict[PendingAttempt, _Task] = {}
@@ -56,15 +58,14 @@ class FanOut:
                 self._answers[at] = error
             else:
                 self._ready.append(_Task(at, made, RetryState(self._attempts, made.operation, made.resend)))
-        with selectors.DefaultSelector() as selector:
-            try:
-                while self._ready or self._paused or self._under_way:
-                    self._resume()
-                    self._launch(selector)
-                    self._collect(selector)
-            finally:
-                for attempt in self._under_way:
-                    attempt.abandon()
+        try:
+            while self._ready or self._paused or self._under_way:
+                self._resume()
+                self._launch()
+                self._collect()
+        finally:
+            for attempt in self._under_way:
+                attempt.abandon()
         return [self._answers[at] for at in range(len(calls))]
 
     def _resume(self) -> None:
@@ -79,7 +80,7 @@ class FanOut:
         while self._paused and self._paused[0][0] <= runtime.monotonic():
             self._ready.append(heapq.heappop(self._paused)[2])
 
-    def _launch(self, selector: selectors.BaseSelector) -> None:
+    def _launch(self) -> None:
         """Begin attempts, as many as may be under way and as there are connections."""
         while self._ready and len(self._under_way) < self._concurrency:
             task = self._ready[0]
@@ -87,7 +88,7 @@ class FanOut:
             try:
                 with within(self._left(task)):
                     require_remaining(task.call.operation)
-                    attempt = begin_attempt(self._channel, task.call, selector, wait=not self._under_way)
+                    attempt = begin_attempt(self._channel, task.call, self._sockets, wait=not self._under_way)
             except DynashardError as error:
                 self._ready.popleft()
                 self._failed(task, error)
@@ -97,23 +98,19 @@ class FanOut:
             self._ready.popleft()
             self._under_way[attempt] = task
 
-    def _collect(self, selector: selectors.BaseSelector) -> None:
+    def _collect(self) -> None:
         """Wait until something happens, and advance the attempts that it concerns."""
         if not self._under_way:
             return
         completed: list[tuple[_Task, Answer]] = []
-        for key, _ in selector.select(self._wait()):
-            attempt: PendingAttempt = key.data
-            try:
-                answer = attempt.advance()
-            except DynashardError as error:
-                self._failed(self._under_way.pop(attempt), error)
-                continue
-            if answer is not None:
+        for attempt, answer in self._sockets.collect(self._wait()):
+            if isinstance(answer, DynashardError):
+                self._failed(self._under_way.pop(attempt), answer)
+            else:
                 completed.append((self._under_way.pop(attempt), answer))
         self._expire()
         # The next requests leave before these answers are decoded.
-        self._launch(selector)
+        self._launch()
         for task, answer in completed:
             self._completed(task, answer)
 

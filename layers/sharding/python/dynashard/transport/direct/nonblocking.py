@@ -6,15 +6,18 @@ import selectors
 import socket
 import ssl
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dynashard.errors import DynashardError
-from dynashard.transport.deadline import remaining, within
+from dynashard.transport.deadline import remaining
 from dynashard.transport.direct.blocking import RECEIVED, connection_failure
 from dynashard.transport.direct.connections import Connection, ConnectionsInUseError, set_options
 from dynashard.transport.direct.exchange import TIMED_OUT, Exchange
 from dynashard.transport.direct.http1 import Answer
 from dynashard.transport.direct.sending import SHORTEST, Channel, PreparedCall
+
+if TYPE_CHECKING:
+    from dynashard.transport.direct.credentials import Credentials
 
 _UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAIN})
 
@@ -24,6 +27,7 @@ class Opening:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        channel.dialer.prepare()
         self._addresses = channel.dialer.addresses()
         self._connected = False
         self.socket = self._begun()
@@ -68,21 +72,65 @@ class Opening:
                 raise OSError(failure, os.strerror(failure))
 
 
+class Sockets(Protocol):
+    """The sockets of attempts under way: what waits until one of them can go on."""
+
+    def register(self, number: int, events: int, attempt: "PendingAttempt", /) -> object:
+        """Advance the attempt once these events happen to the socket with this file number."""
+        ...
+
+    def unregister(self, number: int, /) -> object:
+        """Wait no longer for events of a socket."""
+        ...
+
+    def rest(self, number: int, /) -> object:
+        """Do what `unregister` does, for the socket of a complete answer, which will often be registered again."""
+        ...
+
+    def collect(self, seconds: float) -> list[tuple["PendingAttempt", Answer | DynashardError]]:
+        """Wait until something happens, and advance what it concerns; return the attempts that have ended, and how.
+
+        It waits so many seconds at most.
+        """
+        ...
+
+
+class SelectedSockets(selectors.DefaultSelector):
+    """Sockets of the calling thread, which it waits for; see `Sockets`."""
+
+    def rest(self, number: int, /) -> None:
+        """Wait no longer for events of a socket."""
+        self.unregister(number)
+
+    def collect(self, seconds: float) -> list[tuple["PendingAttempt", Answer | DynashardError]]:
+        """Wait until something happens, and advance the attempts that it concerns."""
+        ended: list[tuple[PendingAttempt, Answer | DynashardError]] = []
+        for key, _ in self.select(seconds):
+            attempt: PendingAttempt = key.data
+            try:
+                answer = attempt.advance()
+            except DynashardError as error:
+                ended.append((attempt, error))
+                continue
+            if answer is not None:
+                ended.append((attempt, answer))
+        return ended
+
+
 class PendingAttempt:
-    """An attempt under way, registered with a selector.
+    """An attempt under way, registered with the sockets of its caller.
 
     `expires` is when it fails, by the monotonic clock; each progress puts it off, up to the operation's deadline.
     """
 
-    def __init__(
-        self, channel: Channel, call: PreparedCall, selector: selectors.BaseSelector, kept: Connection | None
-    ) -> None:
+    def __init__(self, channel: Channel, call: PreparedCall, sockets: Sockets, kept: Connection | None) -> None:
         self._channel = channel
         self._call = call
-        self._selector = selector
+        self._sockets = sockets
         self._connection = kept
         self._opening: Opening | None = None
         self._exchange: Exchange | None = None
+        self._credentials: Credentials | None = None
         self._registered = -1
         self._events = 0
         self._writing = True
@@ -93,12 +141,25 @@ class PendingAttempt:
     def begin(self) -> None:
         """Open a connection, or write to the kept one. Raises as `advance`."""
         try:
+            # Nothing waits for them later on, when a socket is ready.
+            self._credentials = self._channel.credentials(self._call.operation)
             if self._connection is None:
                 self._put_off(self._channel.connect_timeout)
                 self._open_first()
             else:
                 self._connection.set_timeout(0.0)
                 self._begin_writing(self._connection)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def go_on(self, exchange: Exchange) -> None:
+        """Write the rest of a request of which some is written to the kept connection. Raises as `advance`."""
+        try:
+            assert self._connection is not None  # noqa: S101 - it is kept
+            self._exchange = exchange
+            self._put_off(self._channel.read_timeout)
+            self._write(exchange, self._connection)
         except BaseException:
             self.abandon()
             raise
@@ -121,9 +182,13 @@ class PendingAttempt:
             raise
         if answer is not None:
             self._ended = True
-            self._await(-1, 0)
+            self._rest()
             self._channel.finish(self._connection, self._exchange, answer)
         return answer
+
+    def left(self) -> float:
+        """Return the seconds until it expires."""
+        return max(0.0, self.expires - time.monotonic())
 
     def timed_out(self) -> DynashardError:
         """Return the error of an attempt that has expired, and close its connection."""
@@ -162,7 +227,7 @@ class PendingAttempt:
             self._await(opening.socket.fileno(), events)
             return
         self._opening = None
-        self._connection = Connection(opening.socket, self._channel.clock(), 0.0)
+        self._connection = self._channel.pool.connection(opening.socket)
         self._begin_writing(self._connection)
 
     def _open_next(self, opening: Opening, failure: OSError) -> None:
@@ -175,8 +240,7 @@ class PendingAttempt:
         self._await(opening.socket.fileno(), selectors.EVENT_WRITE)
 
     def _begin_writing(self, connection: Connection) -> None:
-        with within(self._end - time.monotonic()):
-            self._exchange = self._channel.exchange(self._call)
+        self._exchange = self._channel.exchange(self._call, self._credentials)
         self._put_off(self._channel.read_timeout)
         self._write(self._exchange, connection)
 
@@ -225,15 +289,18 @@ class PendingAttempt:
         if (number, events) == (self._registered, self._events):
             return
         if self._events:
-            self._selector.unregister(self._registered)
+            self._sockets.unregister(self._registered)
         if events:
-            self._selector.register(number, events, self)
+            self._sockets.register(number, events, self)
         self._registered, self._events = number, events
 
+    def _rest(self) -> None:
+        if self._events:
+            self._sockets.rest(self._registered)
+        self._registered, self._events = -1, 0
 
-def begin_attempt(
-    channel: Channel, call: PreparedCall, selector: selectors.BaseSelector, *, wait: bool
-) -> PendingAttempt | None:
+
+def begin_attempt(channel: Channel, call: PreparedCall, sockets: Sockets, *, wait: bool) -> PendingAttempt | None:
     """Begin an attempt within the deadline in force.
 
     Returns None if all connections are in use and `wait` is false. Raises as `PendingAttempt.advance`, or
@@ -246,6 +313,6 @@ def begin_attempt(
             kept = channel.pool.acquire(0.0)
         except ConnectionsInUseError:
             return None
-    attempt = PendingAttempt(channel, call, selector, kept)
+    attempt = PendingAttempt(channel, call, sockets, kept)
     attempt.begin()
     return attempt

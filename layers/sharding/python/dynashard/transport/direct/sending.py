@@ -1,6 +1,7 @@
 """What one attempt needs, whichever way it waits: the signed request, a connection, and the meaning of the answer."""
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -9,7 +10,7 @@ from dynashard.transport.classification import unreached
 from dynashard.transport.clock_offset import ClockOffset
 from dynashard.transport.deadline import remaining
 from dynashard.transport.direct.connections import Connection, ConnectionPool, ConnectionsInUseError, Dialer
-from dynashard.transport.direct.credentials import Source
+from dynashard.transport.direct.credentials import Credentials, Source
 from dynashard.transport.direct.endpoint import Endpoint
 from dynashard.transport.direct.exchange import Exchange
 from dynashard.transport.direct.http1 import Answer
@@ -42,6 +43,10 @@ def prepare_call(
     return PreparedCall(operation, body, resend or resend_of(operation, request), reader)
 
 
+Send = Callable[[PreparedCall], Answer]
+"""Sends a request once and returns its answer."""
+
+
 class Channel:
     """Connections to one endpoint, and what signs the requests on them. Safe to share between threads."""
 
@@ -52,12 +57,21 @@ class Channel:
         self.read_timeout = settings.read_timeout
         self.clock = clock
         self.clock_offset = ClockOffset()
-        self._credentials = credentials
+        self.credentials = credentials
         self._writer = RequestWriter(endpoint.authority, endpoint.region)
 
-    def exchange(self, call: PreparedCall) -> Exchange:
-        """Return an attempt with a request signed now; raises as the credentials' source."""
-        credentials, now = self._credentials(call.operation), self.clock()
+    def over(self, pool: ConnectionPool) -> "Channel":
+        """Return a channel that shares everything with this one but the connections."""
+        other = copy(self)
+        other.pool = pool
+        return other
+
+    def exchange(self, call: PreparedCall, credentials: Credentials | None = None) -> Exchange:
+        """Return an attempt with a request signed now, by the source's credentials if it is given none.
+
+        Raises as the credentials' source.
+        """
+        credentials, now = credentials or self.credentials(call.operation), self.clock()
         request = self._writer.request(call.operation, call.body, credentials, now)
         return Exchange(call.operation, request, now)
 

@@ -1,8 +1,11 @@
 """The transport on plain sockets: see `dynashard.transport.interface.Transport`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dynashard import waiting
 from dynashard.errors import DynashardError, EngineError
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.clock_offset import ClockOffset
@@ -12,11 +15,13 @@ from dynashard.transport.direct.credentials import Source
 from dynashard.transport.direct.endpoint import Endpoint
 from dynashard.transport.direct.fallback import sdk_transport
 from dynashard.transport.direct.operations import OPERATIONS
-from dynashard.transport.direct.sending import Channel, prepare_call, read_answer
+from dynashard.transport.direct.sending import Channel, Send, prepare_call, read_answer
 from dynashard.transport.forks import own_lock
 from dynashard.transport.interface import Call, Reader, Resend, Settings, Wire, answers_of, record
 
 if TYPE_CHECKING:
+    from dynashard.transport.direct.nonblocking import Sockets
+    from dynashard.transport.direct.on_loop import EventLoops
     from dynashard.transport.sdk import SdkTransport
 
 
@@ -39,6 +44,8 @@ class DirectTransport:
         self._settings = settings
         self._seconds = settings.operation_seconds
         self._channel = Channel(endpoint, credentials, settings, self._attempts.runtime.clock)
+        self._send: Send = partial(send_once, self._channel)
+        self._loops: EventLoops | None = None
         self._closed = False
         self._lock = own_lock(self)
         self._sdk: SdkTransport | None = None
@@ -64,10 +71,12 @@ class DirectTransport:
         if operation not in OPERATIONS:
             return self._fallback(operation).call(operation, request, resend=resend)
         made = prepare_call(operation, request, resend, reader)
+        waiter = waiting.current()
+        send = self._send if waiter is None else self._event_loops().sender(waiter)
         token = begin(self._seconds)
         try:
             answer = self._attempts.run(
-                lambda attempt: read_answer(operation, send_once(self._channel, made), attempt, reader),
+                lambda attempt: read_answer(operation, send(made), attempt, reader),
                 operation,
                 made.resend,
             )
@@ -81,14 +90,15 @@ class DirectTransport:
         return answers_of(self.try_all(calls, concurrency=concurrency))
 
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
-        """Send several requests at once, on this thread; see `Transport.try_all`."""
+        """Send several requests at once, on this thread or its event loop; see `Transport.try_all`."""
         self._require_open()
         if len(calls) == 1:
             return [self._tried(calls[0])]
         plain = [call for call in calls if call.operation in OPERATIONS]
         from dynashard.transport.direct.fan_out import FanOut  # noqa: PLC0415 - single requests do without
 
-        answers = iter(FanOut(self._channel, self._attempts, self._seconds, concurrency).run(plain))
+        with self._sockets() as (channel, sockets):
+            answers = iter(FanOut(channel, self._attempts, self._seconds, concurrency, sockets).run(plain))
         if len(plain) == len(calls):
             return list(answers)
         others = [call for call in calls if call.operation not in OPERATIONS]
@@ -107,8 +117,30 @@ class DirectTransport:
             self._closed = True
             sdk, self._sdk = self._sdk, None
         self._channel.pool.close()
+        if self._loops is not None:
+            self._loops.close()
         if sdk is not None:
             sdk.close()
+
+    @contextmanager
+    def _sockets(self) -> Iterator[tuple[Channel, "Sockets"]]:
+        """Return what a fan-out of the present caller sends on, and waits with."""
+        if (waiter := waiting.current()) is not None:
+            yield self._event_loops().sockets(waiter)
+            return
+        from dynashard.transport.direct.nonblocking import SelectedSockets  # noqa: PLC0415 - single requests do without
+
+        with SelectedSockets() as sockets:
+            yield self._channel, sockets
+
+    def _event_loops(self) -> "EventLoops":
+        if self._loops is None:
+            # Only a process with an event loop needs them, and asyncio.
+            from dynashard.transport.direct.on_loop import EventLoops  # noqa: PLC0415
+
+            with self._lock:
+                self._loops = self._loops or EventLoops(self._channel, self._settings.max_connections)
+        return self._loops
 
     def _fallback(self, operation: str) -> "SdkTransport":
         with self._lock:

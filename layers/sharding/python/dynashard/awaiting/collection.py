@@ -1,0 +1,238 @@
+"""The items of one entity, for programs on asyncio. Each method is that of `Collection`, awaited."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection as Names
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from dynashard.awaiting.bridge import run
+from dynashard.collection import Collection
+from dynashard.entity import Entity, EntityDefinition, Undecodable
+from dynashard.repository import Companion, KeyLike, Written
+from dynashard.repository.left_out import Found
+from dynashard.repository.projection import Part
+
+if TYPE_CHECKING:
+    from dynashard import reads
+    from dynashard.repository.batches import Outcome
+
+    _Outcomes = list[Outcome]
+
+E = TypeVar("E", bound=Entity)
+T = TypeVar("T")
+
+
+class AsyncCollection(Generic[E]):
+    """The items of one entity: single items, batches and listings.
+
+    Arguments, results, errors and costs are those of the methods of `Collection` with the same names. Tasks may share
+    it. `sync` is the collection whose methods these are, for functions that `AsyncDynashard.run` runs.
+    """
+
+    def __init__(self, sync: Collection[E]) -> None:
+        self.sync = sync
+
+    @property
+    def entity(self) -> EntityDefinition[E]:
+        """The compiled declaration."""
+        return self.sync.entity
+
+    def check(self, item: E, *, timely: bool = True) -> None:
+        """Raise the error that storing this item would raise before anything is sent; see `Collection.check`."""
+        self.sync.check(item, timely=timely)
+
+    async def create(
+        self, item: E | Mapping[str, Any] | None = None, /, *, handling: str | None = None, **fields: Any
+    ) -> E:
+        """Store an item under a key that has no live item; see `Collection.create`."""
+        return await run(self.sync.create, item, handling=handling, **fields)
+
+    @property
+    def can_create_with(self) -> bool:
+        """Whether `create_with` can be used; see `Collection.can_create_with`."""
+        return self.sync.can_create_with
+
+    async def create_with(self, item: E, companion: Companion) -> E:
+        """Store an item in one transaction with an action on another table; see `Collection.create_with`."""
+        return await run(self.sync.create_with, item, companion)
+
+    async def confirm_created(self, key: KeyLike, revision: str, shards: int) -> bool:
+        """Whether readers find what a create stored; see `Collection.confirm_created`."""
+        return await run(self.sync.confirm_created, key, revision, shards)
+
+    async def put(
+        self,
+        item: E | Mapping[str, Any] | None = None,
+        /,
+        *,
+        if_match: str | None = None,
+        handling: str | None = None,
+        over: E | None = None,
+        **fields: Any,
+    ) -> Written[E]:
+        """Store an item, whether or not its key had one; see `Collection.put`."""
+        return await run(self.sync.put, item, if_match=if_match, handling=handling, over=over, **fields)
+
+    async def replace(
+        self,
+        item: E | Mapping[str, Any] | None = None,
+        /,
+        *,
+        if_match: str | None = None,
+        handling: str | None = None,
+        over: E | None = None,
+        **fields: Any,
+    ) -> E:
+        """Do what `put` does, and return only the item as stored."""
+        return await run(self.sync.replace, item, if_match=if_match, handling=handling, over=over, **fields)
+
+    async def find(
+        self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
+    ) -> E | None:
+        """Return the live item with this key, or None; see `Collection.find`."""
+        return await run(self.sync.find, key, *more, consistent=consistent, include=include, **fields)
+
+    async def get(
+        self, key: Any = None, /, *more: Any, consistent: bool = False, include: Sequence[str] = (), **fields: Any
+    ) -> E:
+        """Return what `find` returns, at its cost; raises `NotFoundError` if there is no live item."""
+        return await run(self.sync.get, key, *more, consistent=consistent, include=include, **fields)
+
+    async def part(
+        self, key: Any = None, /, *more: Any, fields: Sequence[str], consistent: bool = False, **named: Any
+    ) -> Part:
+        """Return some fields of the live item with this key; see `Collection.part`."""
+        return await run(self.sync.part, key, *more, fields=fields, consistent=consistent, **named)
+
+    async def exists(self, key: Any = None, /, *more: Any, consistent: bool = False, **fields: Any) -> bool:
+        """Whether a live item has this key; see `Collection.exists`."""
+        return await run(self.sync.exists, key, *more, consistent=consistent, **fields)
+
+    async def update(
+        self,
+        key: Any = None,
+        updates: Mapping[str, Any] | None = None,
+        /,
+        *,
+        set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
+        remove: Names[str] = (),
+        add: Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+        handling: str | None = None,
+        **fields: Any,
+    ) -> E:
+        """Update some fields of a live item; see `Collection.update`."""
+        more: dict[str, Any] = {"if_match": if_match, "handling": handling, **fields}
+        return await run(self.sync.update, key, updates, set=set, remove=remove, add=add, **more)
+
+    async def delete(
+        self, key: Any = None, /, *more: Any, if_match: str | None = None, handling: str | None = None, **fields: Any
+    ) -> None:
+        """Delete a live item; see `Collection.delete`."""
+        await run(self.sync.delete, key, *more, if_match=if_match, handling=handling, **fields)
+
+    async def batch_get(
+        self, keys: Sequence[Any] = (), /, *, consistent: bool = False, strict: bool = False, **fields: Any
+    ) -> Found[E]:
+        """Return the live items with these keys; see `Collection.batch_get`."""
+        return await run(self.sync.batch_get, keys, consistent=consistent, strict=strict, **fields)
+
+    async def batch_write(
+        self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
+    ) -> None:
+        """Store and delete many items; see `Collection.batch_write`."""
+        await run(self.sync.batch_write, put, delete=delete, whole=whole)
+
+    async def try_batch_write(
+        self, put: Sequence[E | Mapping[str, Any]] = (), *, delete: Sequence[Any] = (), whole: bool = False
+    ) -> "_Outcomes":
+        """Do what `batch_write` does; return an outcome for each; see `Collection.try_batch_write`."""
+        return await run(self.sync.try_batch_write, put, delete=delete, whole=whole)
+
+    def list(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> "Listed":
+        """Return one page: `page = await users.list(...)`, or its items: `async for user in users.list(...)`.
+
+        See `Collection.list`.
+        """
+        return Listed(lambda: self.sync.list(partition, cursor=cursor, **arguments))
+
+    def pages(
+        self, partition: Any = None, *, cursor: str | None = None, **arguments: Any
+    ) -> "AsyncGenerator[reads.Page[Any]]":
+        """Return all pages, from a cursor or the start on; see `Collection.pages`."""
+        return _streamed(self.sync.pages(partition, cursor=cursor, **arguments))
+
+    def items(self, partition: Any = None, *, cursor: str | None = None, **arguments: Any) -> AsyncGenerator[Any]:
+        """Return every item of all pages, one after another; see `Collection.items`."""
+        return _items(self.pages(partition, cursor=cursor, **arguments))
+
+    def scan(self, partition: Any = None, *, workers: int = 4, **arguments: Any) -> "AsyncScan[E]":
+        """Stream all items, in no order between shards; see `Collection.scan`."""
+        return AsyncScan(self.sync.scan(partition, workers=workers, **arguments))
+
+    async def count(self, partition: Any = None, **arguments: Any) -> "reads.Counted":
+        """Count the items; see `Collection.count`."""
+        return await run(self.sync.count, partition, **arguments)
+
+    async def shards(self, partition: Any = None, *, workers: int = 4, **fields: Any) -> Sequence["reads.ShardLoad"]:
+        """Return what each shard of a logical partition holds, in order; see `Collection.shards`."""
+        return await run(self.sync.shards, partition, workers=workers, **fields)
+
+
+class Listed:
+    """A page that was asked for, and is read when it is awaited or iterated over."""
+
+    def __init__(self, read: Callable[[], "reads.Page[Any]"]) -> None:
+        self._read = read
+
+    def __await__(self) -> Generator[Any, None, "reads.Page[Any]"]:
+        return run(self._read).__await__()
+
+    async def __aiter__(self) -> AsyncGenerator[Any]:
+        for item in await self:
+            yield item
+
+
+class AsyncScan(AsyncIterator[T]):
+    """A stream of items. `undecodable` grows by the stored items that were left out, as in a page."""
+
+    def __init__(self, scan: "reads.Scan[T]") -> None:
+        self._scan = scan
+
+    @property
+    def undecodable(self) -> Sequence[Undecodable]:
+        """The stored items that were left out so far."""
+        return self._scan.undecodable
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        for item in self._scan.arrived:
+            return item
+        for item in await run(_next, self._scan):
+            return item
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End the stream; what it has read ahead is dropped."""
+        await run(self._scan.close)
+
+
+def _next(iterator: Iterator[T]) -> Sequence[T]:
+    """Return the next member alone; nothing at the end. `StopIteration` cannot leave a coroutine."""
+    for member in iterator:
+        return (member,)
+    return ()
+
+
+async def _streamed(iterator: Iterator[T]) -> AsyncGenerator[T]:
+    while member := await run(_next, iterator):
+        yield member[0]
+
+
+async def _items(pages: "AsyncGenerator[reads.Page[Any]]") -> AsyncGenerator[Any]:
+    async with aclosing(pages):
+        async for page in pages:
+            for item in page.items:
+                yield item
