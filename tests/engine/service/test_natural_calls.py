@@ -186,7 +186,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "filter operator": (lambda u, t: u.list(tenant_id=t, filters=[("id", "==", "x")]), "use one of eq, ne"),
     "filter of no operator": (lambda u, t: u.list(tenant_id=t, filters={"id": {"after": "a"}}), "use one of eq, ne"),
     "filter as text": (lambda u, t: u.list(tenant_id=t, filters="id"), 'write {"field": value}'),
-    "filter of two": (lambda u, t: u.list(tenant_id=t, filters=[("id", "x")]), 'tuples such as ("field", "gte", value)'),
+    "filter of two": (lambda u, t: u.list(tenant_id=t, filters=[("id", "x")]), 'such as ("field", "gte", value)'),
     "scan without anything": (lambda u, _: list(u.scan()), "tenant_id is part of the key and must be given"),
     "scan workers as text": (lambda u, t: list(u.scan(tenant_id=t, workers="4")), "workers is '4'"),
     "count misspelled": (lambda u, t: u.count(tennant_id=t), "did you mean tenant_id?"),
