@@ -58,6 +58,8 @@ class Program:
 
 @pytest.fixture
 def program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], engine_url: str
+) -> Iterator[Program]:
     number = uuid4().hex[:8]
     (tmp_path / f"boxes_{number}.py").write_text(PROGRAM.format(n=number, endpoint=engine_url))
     monkeypatch.chdir(tmp_path)
