@@ -136,9 +136,9 @@ def declarations(snippet: Snippet) -> Iterator[ast.stmt]:
                 # The domain may have an entity of this name.
                 node.keywords.append(ast.keyword("registry", ast.Name("_registry", ast.Load())))
             yield ast.fix_missing_locations(node)
-        elif isinstance(node, ast.FunctionDef) and _upgrades(node.name, snippet.text):
-            yield node
-        elif isinstance(node, ast.Assign) and all(name[0].isupper() for name in used(node)):
+        elif (isinstance(node, ast.FunctionDef) and _upgrades(node.name, snippet.text)) or (
+            isinstance(node, ast.Assign) and all(name[0].isupper() for name in used(node))
+        ):
             yield node
 
 
