@@ -1,4 +1,4 @@
-"""`python -m dynashard_checks.changed_models`: explore random schedules, and look for a schedule that catches each mutant."""
+"""`python -m dynashard_checks.changed_models`: explore random schedules, and catch each mutant."""
 
 import argparse
 import os

@@ -56,7 +56,7 @@ MUTANTS: Final[dict[str, Callable[[], list[Patch]]]] = {
         (enumeration, "_readable", lambda _, row: row),
     ],
     "a backfill that was killed counts as complete": lambda: [
-        (backfill, "open_tasks", lambda progress, kind, tasks: () if progress else tuple(range(tasks))),
+        (backfill, "open_tasks", lambda progress, _, tasks: () if progress else tuple(range(tasks))),
     ],
 }
 """The variants by name: what each replaces."""
