@@ -136,8 +136,16 @@ def declarations(snippet: Snippet) -> Iterator[ast.stmt]:
                 # The domain may have an entity of this name.
                 node.keywords.append(ast.keyword("registry", ast.Name("_registry", ast.Load())))
             yield ast.fix_missing_locations(node)
-        elif isinstance(node, ast.Assign) and all(name[0].isupper() for name in used(node)):
+        elif (isinstance(node, ast.FunctionDef) and _upgrades(node.name, snippet.text)) or (
+            isinstance(node, ast.Assign) and all(name[0].isupper() for name in used(node))
+        ):
             yield node
+
+
+def _upgrades(name: str, text: str) -> bool:
+    """Whether a function is one with which a declaration upgrades stored items."""
+    keywords = (each for node in ast.parse(text).body if isinstance(node, ast.ClassDef) for each in node.keywords)
+    return any(each.arg == "upgrade" and name in used(each.value) for each in keywords)
 
 
 def _is_entity(node: ast.stmt) -> bool:
@@ -154,7 +162,8 @@ def test_declarations_in_python_snippets_are_valid(snippet: Snippet) -> None:
     space: dict[str, Any] = {"_registry": Registry(), "__name__": __name__}
 
     for statement in declarations(snippet):
-        for name in used(statement) - space.keys():
+        own = set_by(statement) if isinstance(statement, ast.FunctionDef) else set()
+        for name in used(statement) - own - space.keys():
             space[name] = value_of(name)
         exec(compile(ast.Module([statement], []), snippet.place, "exec"), space)  # noqa: S102 - as printed is the point
 

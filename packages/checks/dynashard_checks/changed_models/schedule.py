@@ -29,7 +29,7 @@ from dynashard_checks.changed_models.entities import FAMILY, TENANT, NewPart, Ol
 from dynashard_checks.schedules.scheduler import AnomalyError
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY, LeanWire
 
-IDS: Final = [f"i{number}" for number in range(10)]
+IDS: Final = [f"i{number}" for number in range(12)]
 NAMES: Final = [f"{first} {last}" for first in ("ada", "bob") for last in ("x", "y", "z")]
 LEASE: Final = 30.0
 _KEYS: Final = ["cursors of schedules stay here"]
@@ -63,12 +63,12 @@ class Clock:
 class Interleaved(OneByOne):
     """Calls `between` before each request, and injects faults into those of a backfill."""
 
-    def __init__(self, wire: LeanWire, between: Callable[[], None], faults: Callable[[], str] = lambda: "") -> None:
+    def __init__(self, wire: LeanWire, between: Callable[[Wire], None], faults: Callable[[], str] = lambda: "") -> None:
         self._wire, self._between, self._faults = wire, between, faults
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
-        self._between()
+        self._between({**request})
         # Requests for the state of a backfill are repeated by the real transport. A kill stands for their errors.
         fault = self._faults() if request.get("TableName") == TABLE else ""
         if fault == "throttle":
@@ -107,7 +107,7 @@ class Schedule:
     def __post_init__(self) -> None:
         self.runtime = Runtime(self.clock, self.clock.sleep, self.random.random)
         self.revisions = count(1)
-        plain = Interleaved(self.wire, lambda: None)
+        plain = Interleaved(self.wire, lambda _: None)
         self.old = self._client(plain).collection(OldPart)
         fresh = self._client(plain)
         self.router, self.new = fresh.store.router, fresh.collection(NewPart)
@@ -131,17 +131,17 @@ class Schedule:
 
     # Operations of clients.
 
-    def _race(self) -> None:
+    def _race(self, _: Wire) -> None:
         """Let another client act between two requests of one."""
         if self.depth < 1 and self.random.random() < 0.25:  # noqa: PLR2004 - the share of races
             self.operate()
 
-    def operate(self) -> None:
-        """Do one operation of a client, and compare what it has done with the truth."""
+    def operate(self, identity: str = "") -> None:
+        """Do one operation of a client, on a drawn item unless one is named, and compare the item with the truth."""
         self.depth += 1
         try:
-            identity = self.random.choice(IDS)
-            if self.old_runs and self.random.random() < 0.5:  # noqa: PLR2004 - half of them
+            identity = identity or self.random.choice(IDS)
+            if self.old_runs and self.random.random() < 0.75:  # noqa: PLR2004 - most of them
                 self._old_operation(identity)
             else:
                 self._new_operation(identity)
@@ -154,7 +154,7 @@ class Schedule:
     def _old_operation(self, identity: str) -> None:
         name, amount = self.random.choice(NAMES), str(self.random.randrange(100))
         items = self.raced_old
-        how = self.random.choice(("put", "put", "update", "replace", "delete"))
+        how = self.random.choice(("put", "put", "put", "update", "replace", "delete"))
         key = {"tenant": TENANT, "id": identity}
         try:
             if how == "put":
@@ -273,7 +273,7 @@ class Schedule:
 
     # Backfills and resizes.
 
-    def between(self) -> None:
+    def between(self, request: Wire) -> None:
         """What may happen before a request of a backfill."""
         if self.depth:
             return
@@ -281,7 +281,8 @@ class Schedule:
         if self.kill_in == 0:
             raise Killed
         if self.random.random() < 0.3:  # noqa: PLR2004 - the share of requests with an operation before them
-            self.operate()
+            about = request.get("Key", {}).get(SK, {}).get("S", "")
+            self.operate(about if self.random.random() < 0.5 else "")  # noqa: PLR2004 - half of them race for the item
         if self.random.random() < 0.4:  # noqa: PLR2004 - as above
             self.resize()
 
@@ -356,9 +357,10 @@ def run_seed(wire: LeanWire, seed: int) -> int:
     """Run a schedule; return how many operations clients did. Raises `AnomalyError` if something was wrong."""
     clear(wire)
     world = Schedule(wire, Random(seed))
-    for _ in range(world.random.randrange(5, 25)):
+    for _ in range(world.random.randrange(10, 40)):
         world.operate()
-    goals = ("migrate", "by_last", "by_amount")
+    goals = ["migrate", "by_amount", "by_last"]
+    world.random.shuffle(goals)
     for _ in range(world.random.randrange(3)):
         # Too few requests for one to end, which would say what holds only when no process of version 1 runs.
         _killed(world, world.random.choice(goals), restart=False, most=_FEW)

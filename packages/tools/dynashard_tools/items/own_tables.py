@@ -52,7 +52,8 @@ class OwnItems:
         page = self._items.list(partition, **{**chosen, "index": name, "filters": given, **sort})
         left_out.add(page.undecodable)
         documents = [part(self.model, each) if isinstance(each, Mapping) else _document(each) for each in page]
-        return {"items": documents, "cursor": page.cursor}
+        incomplete = {} if page.complete else {"incomplete": True}
+        return {"items": documents, "cursor": page.cursor, **incomplete}
 
     def _typed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         entity = self._items.entity

@@ -30,6 +30,8 @@ def print_page(page: Mapping[str, Any], columns: Sequence[str], *, as_json: bool
         print_table(table)
     else:
         typer.echo("no items on this page")
+    if page.get("incomplete"):
+        typer.echo("the index may lack items; `dynashard index status` says why")
     if page["cursor"] is not None:
         typer.echo(f"more: --cursor {page['cursor']}")
 

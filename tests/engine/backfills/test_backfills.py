@@ -1,0 +1,190 @@
+"""Backfills: all items of earlier versions are migrated, and all entries of an index written; killed ones go on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dynashard import Key, Registry, definition
+from dynashard.backfills import Backfill, IndexBuild, Migration, Options, Report
+from dynashard.entity import Entity
+from dynashard.errors import NotFoundError
+from dynashard.resharding import Scope
+from dynashard.resharding.scope import Family
+from dynashard.runtime import Runtime
+from dynashard.service import Dynashard
+from dynashard.testing.faults import FaultyTransport, lost_answer
+from dynashard.topology import LeasedTopology
+from dynashard.transport import Transport
+from dynashard_checks.changed_models.entities import TENANT, NewPart, OldPart
+from tests.engine.resharding.resharding_world import Moving, moving_world
+
+pytestmark = pytest.mark.engine
+
+PART = {"tenant": TENANT}
+FAST = Options(workers=1, tasks=2, chunk=10, write_units=1e6, read_units=1e6)
+
+
+@pytest.fixture
+def world(wire: Transport, table: str) -> Iterator[Moving]:
+    with moving_world(wire, table) as made:
+        yield made
+
+
+def filled(world: Moving, count: int) -> None:
+    world.of(OldPart).batch_write(
+        put=[OldPart(**PART, id=f"{n:03d}", name=f"a {n:03d}", amount=str(n)) for n in range(count)]
+    )
+
+
+def backfill(world: Moving, kind: str = "migrate", transport: Transport | None = None, **options: Any) -> Backfill:
+    """Return a backfill of version 2, as a new process has it."""
+    inner = transport or world.inner
+    topology = LeasedTopology(inner, world.topology, lease=30.0)
+    runtime = Runtime(world.clock, world.sleep)
+    store = Dynashard(inner, table=world.table, topology=topology, cursor_keys=["k" * 16], runtime=runtime).store
+    entity = definition(NewPart)
+    family = Family([entity])
+    work = (
+        Migration(store, entity, family)
+        if kind == "migrate"
+        else IndexBuild(store, entity, family, entity.indexes[kind])
+    )
+    chosen = {name: getattr(FAST, name) for name in FAST.__dataclass_fields__} | options
+    return Backfill(store, world.topology, work, Options(**chosen))
+
+
+def versions(world: Moving) -> list[str]:
+    return [item.get("Ver", {}).get("N", "1") for item in world.raw()]
+
+
+def test_a_migration_stores_all_items_in_the_present_form_and_changes_no_field(world: Moving) -> None:
+    filled(world, 45)
+    before = {item.id: item.model_dump() for item in world.of(NewPart).list(PART, limit=100)}
+
+    report = backfill(world).run()
+
+    assert (report.complete, report.written, report.left, report.rounds) == (True, 45, 0, 1)
+    assert set(versions(world)) == {"2"}
+    assert all("name" not in item for item in world.raw())
+    after = {item.id: item.model_dump() for item in world.of(NewPart).list(PART, limit=100)}
+    assert after == before
+    assert [each.id for each in world.of(NewPart).list(PART, index="by_last", limit=100, order="ordered")] == sorted(
+        after
+    )
+    assert backfill(world).run().written == 0
+    assert world.progress_items() == []
+
+
+def test_a_migration_that_was_killed_goes_on_where_it_was(world: Moving) -> None:
+    filled(world, 45)
+    stopped: list[Report] = []
+
+    first = backfill(world, seconds=0.01, write_units=100.0).run(stopped.append, lambda: bool(stopped))
+    written = versions(world).count("2")
+    then = backfill(world).run()
+
+    assert 0 < written < 45
+    assert not first.complete
+    assert (then.complete, then.written) == (True, 45)
+    assert set(versions(world)) == {"2"}
+
+
+def test_a_lost_answer_of_a_migration_does_no_harm(world: Moving) -> None:
+    filled(world, 12)
+    faulty = FaultyTransport(world.inner, [lost_answer("UpdateItem", nth=3)])
+
+    report = backfill(world, transport=faulty).run()
+
+    assert report.complete
+    assert not faulty.waiting
+    assert sorted(each.amount for each in world.of(NewPart).list(PART)) == list(range(12))
+
+
+def test_items_that_move_meanwhile_are_migrated_in_another_round(world: Moving) -> None:
+    filled(world, 40)
+    resharder = world.on(world.inner, entities=[NewPart])
+    moved = Scope(definition(NewPart))
+
+    def resize(_: Report) -> None:
+        if resharder.status(moved).count == 2:
+            resharder.start(moved, 8)
+            world.finish(moved, resharder)
+
+    report = backfill(world, seconds=0.01, write_units=100.0).run(resize)
+
+    assert report.complete
+    assert report.rounds > 1
+    assert set(versions(world)) == {"2"}
+    assert len(world.of(NewPart).list(PART, limit=100)) == 40
+
+
+def test_a_migration_is_not_complete_if_an_item_cannot_be_upgraded(world: Moving) -> None:
+    filled(world, 5)
+    [item, *_] = world.raw()
+    world.put({**item, "amount": {"S": "many"}})
+
+    report = backfill(world).run()
+
+    assert (report.complete, report.written, report.left) == (False, 4, 1)
+    assert "many" in report.unfit[0].problem
+    assert versions(world).count("1") == 1
+
+
+def test_an_index_says_that_it_may_lack_items_until_it_is_built_and_all_are_migrated(world: Moving) -> None:
+    filled(world, 30)
+    things = world.of(NewPart)
+    before = things.list(PART, index="by_amount", limit=100)
+
+    built = backfill(world, "by_amount").run()
+    half = world.of(NewPart).list(PART, index="by_amount", limit=100)
+    backfill(world).run()
+    after = world.of(NewPart).list(PART, index="by_amount", limit=100, order="ordered")
+
+    assert (before.items, before.complete) == ([], False)
+    assert (built.complete, built.written) == (True, 30)
+    assert (len(half), half.complete) == (30, False)
+    assert ([each.amount for each in after], after.complete) == (list(range(30)), True)
+    assert things.list(PART).complete
+
+
+def test_an_index_build_writes_only_what_is_missing_or_wrong(world: Moving) -> None:
+    things = world.of(NewPart)
+    things.batch_write(put=[NewPart(**PART, id=str(n), first="a", last="b", amount=n) for n in range(6)])
+    stale = next(item for item in world.raw() if item["SK"] == {"S": "3"})
+    world.put({**stale, "GSI2SK": {"S": "00077"}})
+    gone = next(item for item in world.raw() if item["SK"] == {"S": "4"})
+    world.put({name: value for name, value in gone.items() if not name.startswith("GSI2")})
+
+    report = backfill(world, "by_amount").run()
+
+    assert (report.complete, report.written) == (True, 2)
+    assert [each.amount for each in world.of(NewPart).list(PART, index="by_amount", order="ordered")] == list(range(6))
+
+
+def test_a_migration_leaves_other_entities_alone(world: Moving) -> None:
+    class Other(Entity, name="other.v1.Other", key=Key("{tenant}", "{id}"), registry=Registry()):
+        tenant: str
+        id: str
+
+    world.of(Other).create(Other(tenant=TENANT, id="1"))
+    filled(world, 1)
+
+    backfill(world).run()
+
+    assert sorted(versions(world)) == ["1", "2"]
+
+
+def test_deleting_meanwhile_is_not_undone(world: Moving) -> None:
+    filled(world, 20)
+
+    def delete(_: Report) -> None:
+        for n in range(20):
+            try:
+                world.of(NewPart).delete(tenant=TENANT, id=f"{n:03d}")
+            except NotFoundError:
+                continue
+
+    backfill(world, seconds=0.01, write_units=100.0).run(delete)
+
+    assert world.raw() == []

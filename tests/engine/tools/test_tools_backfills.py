@@ -1,0 +1,117 @@
+"""`dynashard migrate` and `dynashard index build` on the tables of a program."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.engine.command_line import CommandLine, Outcome
+
+pytestmark = pytest.mark.engine
+
+PROGRAM = """
+from dynashard import Dynashard, Entity, Index, Key, Registry, Shards, connect
+
+KEY = Key("{{shop}}", "{{id}}")
+
+def upgrade(values):
+    return {{**values, "pieces": int(values.pop("amount"))}}
+
+class Old(Entity, name="box{n}.v1.Box", key=KEY, shards=Shards(2), registry=Registry()):
+    shop: str
+    id: str
+    amount: str
+
+class Box{n}(
+    Entity, name="box{n}.v1.Box", key=KEY, shards=Shards(2), version=2, upgrade={{1: upgrade}},
+    indexes=[Index("GSI1", "by_pieces", partition="{{shop}}", sort="{{pieces:04d}}", backfill=True)],
+):
+    shop: str
+    id: str
+    pieces: int
+
+db = Dynashard(
+    connect("{endpoint}", "us-east-1", access_key="local", secret_key="local"),
+    table="boxes{n}", topology_table="counts{n}", cursor_keys=["a secret of 16 bytes or more"],
+)
+"""
+
+
+@dataclass
+class Program:
+    """A module with tables, two versions of an entity, and the command line."""
+
+    command_line: CommandLine
+    number: str
+
+    @property
+    def name(self) -> str:
+        return f"box{self.number}.v1.Box"
+
+    def run(self, *arguments: str) -> Outcome:
+        environment = {"DYNASHARD_DB": f"boxes_{self.number}:db"}
+        return replace(self.command_line, environment=environment).run(*arguments)
+
+
+@pytest.fixture
+def program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], engine_url: str
+) -> Iterator[Program]:
+    number = uuid4().hex[:8]
+    (tmp_path / f"boxes_{number}.py").write_text(PROGRAM.format(n=number, endpoint=engine_url))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    module = __import__(f"boxes_{number}")
+    module.db.create_tables()
+    old = module.Old
+    module.db.collection(old).batch_write(put=[old(shop="abc", id=str(n), amount=str(n)) for n in range(25)])
+    yield Program(CommandLine(tmp_path, {}, monkeypatch, capsys), number)
+    module.db.close()
+
+
+def test_migrate_counts_migrates_and_says_so(program: Program) -> None:
+    before = program.run("migrate", program.name, "--dry-run", "--json")
+    done = program.run("migrate", program.name, "--json")
+    after = program.run("migrate", program.name, "--dry-run")
+
+    assert before.summary["items"] == {"1": 25}
+    assert done.status == 0, done.err
+    assert (done.summary["complete"], done.summary["written"], done.summary["left"]) == (True, 25, 0)
+    assert "storing all items" in done.err
+    assert after.out == "version 2 (the present one): 25 items\n"
+
+
+def test_index_build_completes_an_index_and_status_shows_it(program: Program) -> None:
+    before = program.run("index", "status", program.name)
+    built = program.run("index", "build", program.name, "by_pieces", "--write-units", "1000")
+    between = program.run("index", "status", program.name)
+    program.run("migrate", program.name)
+    after = program.run("index", "status", program.name)
+
+    assert before.out == f"{program.name} by_pieces: may lack items\n"
+    assert built.status == 0, built.err
+    assert "the index by_pieces is complete: 25 items written" in built.out
+    assert "may lack items" in between.out
+    assert after.out == f"{program.name} by_pieces: complete, built\n"
+
+
+def test_an_item_that_cannot_be_upgraded_is_named(program: Program) -> None:
+    module = sys.modules[f"boxes_{program.number}"]
+    module.db.collection(module.Old).put(module.Old(shop="abc", id="3", amount="many"))
+
+    done = program.run("migrate", program.name)
+
+    assert done.status == 3
+    assert "left as it is: " in done.out
+    assert "many" in done.out
+    assert "is not complete: 24 items written, 1 left" in done.out
+
+
+def test_unknown_indexes_and_entities_without_upgrades_are_refused(program: Program) -> None:
+    unknown = program.run("index", "build", program.name, "by_colour")
+
+    assert unknown.status == 1
+    assert "has no index 'by_colour'. There are: by_pieces" in unknown.err
