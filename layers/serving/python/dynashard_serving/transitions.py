@@ -38,7 +38,7 @@ class TransitionRefusedError(DynashardError):
 class Transitions(msgspec.Struct, frozen=True):
     """The states of an item, in one of its fields.
 
-    A state that is no key of `allowed`, which an earlier declaration may have stored, can be left for any state. A
+    A state that `allowed` does not have as a key, which an earlier declaration may have stored, can be left for any state. A
     write that keeps the state is always allowed.
 
     Attributes:

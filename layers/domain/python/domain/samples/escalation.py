@@ -1,4 +1,4 @@
-"""Escalation: whom to notify of an incident, by what, and when. Sending is up to whoever reads it."""
+"""Escalation: whom to notify of an incident, by what, and when. A program that reads it sends."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
