@@ -224,7 +224,7 @@ class Endpoint(Struct, frozen=True):
     """
 
     path: str
-    read: "Callable[[Dynashard, str, Any], Any]"
+    read: "Callable[[Dynashard, Any, Any], Any]"
     request: type[BaseModel]
     answer: type[BaseModel]
     many: bool

@@ -38,8 +38,8 @@ class TransitionRefusedError(DynashardError):
 class Transitions(msgspec.Struct, frozen=True):
     """The states of an item, in one of its fields.
 
-    A state that `allowed` does not have as a key, which an earlier declaration may have stored, can be left for any state. A
-    write that keeps the state is always allowed.
+    A state that `allowed` does not have as a key, which an earlier declaration may have stored, can be left for any
+    state. A write that keeps the state is always allowed.
 
     Attributes:
         field: the field that holds the state: text, or an enum of text.
