@@ -8,6 +8,7 @@ declaration. The command line knows every entity of the domain, served or not.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, field
@@ -16,15 +17,15 @@ from pydantic import BaseModel
 from dynashard.entity import Entity, definition
 from dynashard.errors import DeclarationError
 from dynashard_serving.access import ANYONE, Access, Caller, Claim, check_access
-from dynashard_serving.dependants import Dependant, Dependants
 from dynashard_serving.documents import TENANT
 from dynashard_serving.exposure import OPERATIONS, READS, TYPE, Exposed, Quota, Window
-from dynashard_serving.transitions import Transitions
 
 if TYPE_CHECKING:
     from dynashard.service import Dynashard
     from dynashard_patterns.edges import Edges
     from dynashard_patterns.rollups import RollUps
+    from dynashard_serving.dependants import Dependant, Dependants
+    from dynashard_serving.transitions import Transitions
 
 EDGE_RIGHTS: Final = ("list", "create", "get", "delete")
 """What callers may do with edges; a count needs what a list needs."""
@@ -59,6 +60,8 @@ __all__ = [
     "served_by",
 ]
 
+_LATE: Final = {"Dependant": "dependants", "Dependants": "dependants", "Transitions": "transitions"}
+"""Names whose modules only a domain that uses them needs, so that a first GET loads less."""
 _EXPOSED: Final[dict[type[Entity], Exposed]] = {}
 
 
@@ -72,7 +75,7 @@ def serve(
     window: Window | None = None,
     address: tuple[str, ...] = (),
     include: tuple[str, ...] = (),
-    transitions: tuple[Transitions, ...] = (),
+    transitions: "tuple[Transitions, ...]" = (),
     numbered: str | None = None,
     tag: str | None = None,
     access: Access | None = None,
@@ -381,3 +384,9 @@ def served_by(value: object) -> Root | None:
     if isinstance(value, Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint):
         return value
     return endpoint_of(value) if callable(value) else None
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATE:
+        return globals().setdefault(name, getattr(import_module(f"dynashard_serving.{_LATE[name]}"), name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,7 +24,6 @@ from dynashard_patterns.rollups import RollUps
 from dynashard_serving.access import Access
 from dynashard_serving.declare import (
     EDGE_RIGHTS,
-    Dependants,
     Endpoint,
     Exposed,
     FamilyListing,
@@ -35,6 +34,7 @@ from dynashard_serving.declare import (
     item_read_of,
     served_by,
 )
+from dynashard_serving.dependants import Dependants
 
 OWN: Final = ("dynashard_serving.operation_records", "dynashard_serving.numbers")
 """Modules of this package that declare entities of every backend."""

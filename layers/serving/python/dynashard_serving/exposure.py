@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, get_args
 
 from msgspec import Struct
 
@@ -10,7 +10,9 @@ from dynashard.entity import Entity, EntityDefinition, definition, plain_types
 from dynashard.errors import DeclarationError
 from dynashard_serving.access import Access, check_access
 from dynashard_serving.documents import REVISION, TENANT
-from dynashard_serving.transitions import Transitions
+
+if TYPE_CHECKING:
+    from dynashard_serving.transitions import Transitions
 
 OPERATIONS: Final = ("list", "create", "get", "put", "update", "delete")
 """All that callers may do with an entity: over REST, `GET` and `POST` of the resource, then `GET`, `PUT`, `PATCH` and
@@ -115,7 +117,7 @@ class Exposed(Struct, frozen=True):
     window: Window | None = None
     address: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
-    transitions: tuple[Transitions, ...] = ()
+    transitions: "tuple[Transitions, ...]" = ()
     numbered: str | None = None
     tag: str | None = None
     access: Access | None = None
@@ -161,7 +163,7 @@ class Exposed(Struct, frozen=True):
 
     def _lifecycle(self, known: EntityDefinition[Any]) -> Iterator[str]:
         """Yield what is wrong with transitions and numbers."""
-        if not isinstance(self.transitions, tuple) or not all(isinstance(e, Transitions) for e in self.transitions):
+        if not isinstance(self.transitions, tuple) or not all(hasattr(each, "problems") for each in self.transitions):
             yield f"transitions is {self.transitions!r}: write a tuple, such as (Transitions(...),)"
             return
         for each in self.transitions:

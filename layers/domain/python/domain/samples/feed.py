@@ -17,11 +17,13 @@ AUTHOR: Final = "Author"
 MOST_AUTHORS: Final = 100
 """Authors in a feed: those whom the user followed last, as many as one listing reads."""
 
+_Node = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\.[^:]+$", max_length=200, examples=["User.9"])]
+
 
 class FeedWanted(BaseModel):
     """The parameters of a request for a feed."""
 
-    of: Annotated[str, Field(min_length=1, max_length=200)] = Field(description="Whose feed, such as `User.9`.")
+    of: _Node = Field(description="Whose feed, such as `User.9`.")
     limit: Annotated[int, Field(ge=1, le=100)] = Field(20, description="The most articles on a page.")
     cursor: str | None = Field(None, description="The cursor of the previous page.")
 

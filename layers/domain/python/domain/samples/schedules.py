@@ -79,7 +79,7 @@ class Layer(BaseModel):
 
     users: Annotated[list[ShortText], Field(min_length=1, max_length=50)]
     starts_at: RotaTime
-    ends_at: RotaTime | None = None
+    ends_at: Annotated[RotaTime | None, Field(examples=["2027-11-21T08:00:00Z"])] = None
     every: Annotated[int, Field(ge=1, le=366)] = 1
     unit: Unit = Unit.WEEKS
     restrictions: Annotated[list[Restriction], Field(max_length=7)] = []

@@ -56,7 +56,7 @@ def about_item(
         backend: the entities.
         caller: who asks.
         key: the key of the item.
-        request: makes the request from its parameters, once the caller has the right.
+        request: makes the request from its parameters, once the item is read.
 
     Raises:
         NotFoundError: there is no such item that the caller may read.
@@ -65,7 +65,7 @@ def about_item(
     Cost: 1 consistent read, and what the domain's function costs.
     """
     permit, reading = permit_to(declared, caller), served.permit("get", caller)
+    item = reading.found(lambda: backend.collection(declared.of).get(key, consistent=True))
     wanted = request()
     permit.require_new(wanted)
-    item = reading.found(lambda: backend.collection(declared.of).get(key, consistent=True))
     return declared.read(backend, item, wanted)
