@@ -179,7 +179,7 @@ RESOURCES: Final = (
         for path, name in (("shifts", "shift_id"), ("overrides", "override_id"))
     ),
     Resource(
-        "members", {"team_id": "t1", "user_id": HIDDEN}, ("team_id", "user_id"), scopes("on-call"), {"role": "lead"}
+        "members", {"team_id": "t1", "user_id": "u1"}, ("team_id", "user_id"), scopes("on-call"), {"role": "lead"}
     ),
     Resource(
         "escalation-policies",

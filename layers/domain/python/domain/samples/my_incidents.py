@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 from domain.samples.incidents import IncidentState
 from domain.samples.participations import Participation
 from domain.samples.teams import Member
-from dynashard import Dynashard
-from dynashard.errors import InvalidQueryError
+from dynashard import Dynashard, InputError
 from dynashard_serving.declare import Access, Caller, endpoint
 
 MOST_TEAMS: Final = 99
@@ -54,7 +53,7 @@ def my_incidents(db: Dynashard, caller: Caller, wanted: MyIncidentsWanted) -> My
     """Lists the incidents of a user and of the user's teams, the newest first, each once."""
     tenant_id, user = caller.tenant, wanted.user_id or caller.subject
     if user is None or not re.fullmatch(_ID, user):
-        raise InvalidQueryError("Name the user: the token has no subject that is the id of one.", field="user_id")
+        raise InputError("Name the user: the token has no subject that is the id of one.", field="user_id")
     of_the_user = {"tenant_id": tenant_id, "user_id": user}
     teams = db.collection(Member).list(of_the_user, index="teams_of_user", limit=MOST_TEAMS)
     names = [f"user_{user}", *(f"team_{each.team_id}" for each in teams.items if re.fullmatch(_ID, each.team_id))]
