@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * List articles
-         * @description Lists the articles of one author and year, or of several. An index lists them by other fields: `by_date` by author, year, published_at, slug. Needs the scope `articles:read`.
+         * @description Lists the articles of one author and year, or of several. An index lists them by other fields: `by_date` by author, year, published_at, slug; `by_author` by author, published_at, slug. Needs the scope `articles:read`.
          */
         get: operations["listArticle"];
         put?: never;
@@ -717,6 +717,29 @@ export interface paths {
         patch: operations["patchIncident"];
         trace?: never;
     };
+    "/v1/incidents/{id}/escalation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * List whom to notify of an incident
+         * @description Lists whom to notify of an incident, in order of time; nobody once it is acknowledged or closed. Needs the scope `contacts:all`.
+         */
+        get: operations["listNotice"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/notifications/count": {
         parameters: {
             query?: never;
@@ -1323,6 +1346,113 @@ export interface paths {
         patch: operations["patchTeam"];
         trace?: never;
     };
+    "/v1/members/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count members
+         * @description Counts members, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `on-call:read`.
+         */
+        get: operations["countMember"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/members/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write members in a batch
+         * @description Does up to 100 requests for members, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         */
+        post: operations["batchMember"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List members
+         * @description Lists the tenant's members. An index lists them by other fields: `teams_of_user` by user_id, team_id. Needs the scope `on-call:read`.
+         */
+        get: operations["listMember"];
+        put?: never;
+        /**
+         * Create a member
+         * @description Creates a member. A member of a team. Members are listed by team, and the teams of a user by an index. Needs the scope `on-call:write`.
+         */
+        post: operations["createMember"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/members/{team_id}/{user_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The team_id of a member.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The user_id of a member.
+                 * @example example
+                 */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a member
+         * @description Reads a member by its key. Needs the scope `on-call:read`.
+         */
+        get: operations["getMember"];
+        /**
+         * Replace or create a member
+         * @description Replaces a member, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `on-call:write`.
+         */
+        put: operations["putMember"];
+        post?: never;
+        /**
+         * Delete a member
+         * @description Deletes a member. Needs the scope `on-call:write`.
+         */
+        delete: operations["deleteMember"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a member
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `on-call:write`.
+         */
+        patch: operations["patchMember"];
+        trace?: never;
+    };
     "/v1/schedules/count": {
         parameters: {
             query?: never;
@@ -1378,7 +1508,7 @@ export interface paths {
         put?: never;
         /**
          * Create a schedule
-         * @description Creates a schedule. A schedule of a team. Its shifts and overrides define who is on call. Needs the scope `on-call:write`.
+         * @description Creates a schedule. A schedule of a team. Its layers, shifts and overrides define who is on call, on the clock of its zone. Needs the scope `on-call:write`.
          */
         post: operations["createSchedule"];
         delete?: never;
@@ -1425,6 +1555,62 @@ export interface paths {
          * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `on-call:write`.
          */
         patch: operations["patchSchedule"];
+        trace?: never;
+    };
+    "/v1/schedules/{team_id}/{schedule_id}/on-call": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The schedule_id of a schedule. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Say who is on call
+         * @description Says who is on call for a schedule at a time, and until when.
+         */
+        get: operations["getOnCall"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/schedules/{team_id}/{schedule_id}/rota": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The schedule_id of a schedule. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * List who is on call over a range
+         * @description Lists who is on call for a schedule over a range, turn by turn; a gap is a turn of nobody.
+         */
+        get: operations["listRotaTurn"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/shifts/count": {
@@ -1645,6 +1831,110 @@ export interface paths {
         patch: operations["patchOverride"];
         trace?: never;
     };
+    "/v1/escalation-policies/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count escalation policies
+         * @description Counts escalation policies, by the parameters that choose them in a listing. It reads what it counts, so it ends at a bound: `exact` says whether that was all. Needs the scope `on-call:read`.
+         */
+        get: operations["countEscalationPolicy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/escalation-policies/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read and write escalation policies in a batch
+         * @description Does up to 100 requests for escalation policies, each by itself as if it had been sent alone, in no order and in no transaction. A create without an `idempotency_key` has one from the header of the batch and its place. Each request needs what it needs alone, and has its refusal as its outcome.
+         */
+        post: operations["batchEscalationPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/escalation-policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List escalation policies
+         * @description Lists the tenant's escalation policies. Needs the scope `on-call:read`.
+         */
+        get: operations["listEscalationPolicy"];
+        put?: never;
+        /**
+         * Create an escalation policy
+         * @description Creates an escalation policy. Whom to notify of an incident of a team, step by step until somebody acknowledges it. Needs the scope `on-call:write`.
+         */
+        post: operations["createEscalationPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/escalation-policies/{team_id}/{policy_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The team_id of an escalation policy.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The policy_id of an escalation policy. */
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read an escalation policy
+         * @description Reads an escalation policy by its key. Needs the scope `on-call:read`.
+         */
+        get: operations["getEscalationPolicy"];
+        /**
+         * Replace or create an escalation policy
+         * @description Replaces an escalation policy, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only. Needs the scope `on-call:write`.
+         */
+        put: operations["putEscalationPolicy"];
+        post?: never;
+        /**
+         * Delete an escalation policy
+         * @description Deletes an escalation policy. Needs the scope `on-call:write`.
+         */
+        delete: operations["deleteEscalationPolicy"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an escalation policy
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396; null resets a field to its default), or does the operations that it lists (JSON Patch, RFC 6902). Needs the scope `on-call:write`.
+         */
+        patch: operations["patchEscalationPolicy"];
+        trace?: never;
+    };
     "/v1/users/count": {
         parameters: {
             query?: never;
@@ -1858,10 +2148,30 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List shifts, overrides, schedules and teams together
+         * List shifts, overrides, members, schedules, escalation policys and teams together
          * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each. Needs the right to list each kind, and lists only what the caller may read.
          */
         get: operations["listOnCall"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/feed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the newest articles of followed authors
+         * @description Lists the articles of the authors whom a user follows, the newest first. Needs the scope `articles:read`. A policy of the domain decides about each item.
+         */
+        get: operations["getFeed"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1944,6 +2254,26 @@ export interface paths {
          * @description Makes one node no longer follow another. Needs the scope `follows:write`. Only for items whose `node` names the caller, unless the token has `follows:all`.
          */
         delete: operations["deleteFollow"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/my-incidents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List my incidents
+         * @description Lists the incidents of a user and of the user's teams, the newest first, each once. Needs the scope `incidents:read`.
+         */
+        get: operations["getMyIncidents"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2129,7 +2459,8 @@ export interface components {
          * @description An article of an author.
          *
          *     A partition holds one year of one author, so its size is bounded. Two authors may use the same title; an author
-         *     can use it once a year. Several years of an author are listed as one: by title in the table, by date in the index.
+         *     can use it once a year. Several years of an author are listed as one: by title in the table, by date in an index.
+         *     Another index has all articles of an author by date. Its entries are small, because the text is stored out of line.
          */
         Article: {
             /** Tenant Id */
@@ -2149,9 +2480,9 @@ export interface components {
             slug: string;
             /**
              * Text
-             * @default
+             * @description Read with `include`. A write that omits this field leaves it unchanged; null removes it.
              */
-            text: string;
+            text?: string | null;
             /**
              * Created At
              * Format: date-time
@@ -2201,7 +2532,8 @@ export interface components {
          * @description An article of an author.
          *
          *     A partition holds one year of one author, so its size is bounded. Two authors may use the same title; an author
-         *     can use it once a year. Several years of an author are listed as one: by title in the table, by date in the index.
+         *     can use it once a year. Several years of an author are listed as one: by title in the table, by date in an index.
+         *     Another index has all articles of an author by date. Its entries are small, because the text is stored out of line.
          */
         ArticleCreate: {
             /** Author */
@@ -2219,9 +2551,9 @@ export interface components {
             slug?: string;
             /**
              * Text
-             * @default
+             * @description Read with `include`. A write that omits this field leaves it unchanged; null removes it.
              */
-            text?: string;
+            text?: string | null;
         };
         /** ArticleKey */
         ArticleKey: {
@@ -2276,9 +2608,9 @@ export interface components {
             slug?: string;
             /**
              * Text
-             * @default
+             * @description Read with `include`. A write that omits this field leaves it unchanged; null removes it.
              */
-            text?: string;
+            text?: string | null;
             /**
              * Created At
              * Format: date-time
@@ -2302,6 +2634,10 @@ export interface components {
              * Format: date-time
              */
             published_at?: string;
+            /**
+             * Text
+             * @description Read with `include`. A write that omits this field leaves it unchanged; null removes it.
+             */
             text?: string | null;
         };
         /**
@@ -2309,7 +2645,8 @@ export interface components {
          * @description An article of an author.
          *
          *     A partition holds one year of one author, so its size is bounded. Two authors may use the same title; an author
-         *     can use it once a year. Several years of an author are listed as one: by title in the table, by date in the index.
+         *     can use it once a year. Several years of an author are listed as one: by title in the table, by date in an index.
+         *     Another index has all articles of an author by date. Its entries are small, because the text is stored out of line.
          */
         ArticleReplace: {
             /** Title */
@@ -2321,9 +2658,9 @@ export interface components {
             published_at: string;
             /**
              * Text
-             * @default
+             * @description Read with `include`. A write that omits this field leaves it unchanged; null removes it.
              */
-            text?: string;
+            text?: string | null;
         };
         /**
          * Channel
@@ -2580,6 +2917,238 @@ export interface components {
             exact: boolean;
         };
         /**
+         * EscalationPolicy
+         * @description Whom to notify of an incident of a team, step by step until somebody acknowledges it.
+         *
+         *     An incident of the team follows the policy that it names, or else the one called `default`.
+         */
+        EscalationPolicy: {
+            /** Tenant Id */
+            tenant_id: string;
+            /** Team Id */
+            team_id: string;
+            /**
+             * Policy Id
+             * @default default
+             */
+            policy_id: string;
+            /**
+             * Steps
+             * @example [
+             *       {
+             *         "targets": [
+             *           "schedule_day"
+             *         ]
+             *       }
+             *     ]
+             */
+            steps: components["schemas"]["EscalationStep"][];
+            /**
+             * Repeats
+             * @default 0
+             */
+            repeats: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            readonly created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            readonly updated_at: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
+        };
+        /** EscalationPolicyBatch */
+        EscalationPolicyBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["EscalationPolicyKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["EscalationPolicyCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["EscalationPolicyCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["EscalationPolicyKey"];
+                patch: components["schemas"]["EscalationPolicyPatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["EscalationPolicyKey"];
+                if_match?: string;
+            })[];
+        };
+        /**
+         * EscalationPolicyCreate
+         * @description Whom to notify of an incident of a team, step by step until somebody acknowledges it.
+         *
+         *     An incident of the team follows the policy that it names, or else the one called `default`.
+         */
+        EscalationPolicyCreate: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Policy Id
+             * @default default
+             */
+            policy_id?: string;
+            /**
+             * Steps
+             * @example [
+             *       {
+             *         "targets": [
+             *           "schedule_day"
+             *         ]
+             *       }
+             *     ]
+             */
+            steps: components["schemas"]["EscalationStep"][];
+            /**
+             * Repeats
+             * @default 0
+             */
+            repeats?: number;
+        };
+        /** EscalationPolicyKey */
+        EscalationPolicyKey: {
+            /** Team Id */
+            team_id: string;
+            /** Policy Id */
+            policy_id: string;
+        };
+        /** EscalationPolicyOutcomes */
+        EscalationPolicyOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["EscalationPolicy"] | {
+                    item: components["schemas"]["EscalationPolicy"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
+        };
+        /** EscalationPolicyPage */
+        EscalationPolicyPage: {
+            items: (components["schemas"]["EscalationPolicy"] | components["schemas"]["EscalationPolicyPart"])[];
+            /** @description Continues the listing; null ends it. */
+            cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
+        };
+        /**
+         * EscalationPolicyPart
+         * @description An item of a listing that names `fields`.
+         */
+        EscalationPolicyPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Team Id */
+            team_id?: string;
+            /**
+             * Policy Id
+             * @default default
+             */
+            policy_id?: string;
+            /**
+             * Steps
+             * @example [
+             *       {
+             *         "targets": [
+             *           "schedule_day"
+             *         ]
+             *       }
+             *     ]
+             */
+            steps?: components["schemas"]["EscalationStep"][];
+            /**
+             * Repeats
+             * @default 0
+             */
+            repeats?: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            readonly created_at?: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            readonly updated_at?: string;
+        };
+        /**
+         * EscalationPolicyPatch
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        EscalationPolicyPatch: {
+            /**
+             * Steps
+             * @example [
+             *       {
+             *         "targets": [
+             *           "schedule_day"
+             *         ]
+             *       }
+             *     ]
+             */
+            steps?: components["schemas"]["EscalationStep"][];
+            repeats?: number | null;
+        };
+        /**
+         * EscalationPolicyReplace
+         * @description Whom to notify of an incident of a team, step by step until somebody acknowledges it.
+         *
+         *     An incident of the team follows the policy that it names, or else the one called `default`.
+         */
+        EscalationPolicyReplace: {
+            /**
+             * Steps
+             * @example [
+             *       {
+             *         "targets": [
+             *           "schedule_day"
+             *         ]
+             *       }
+             *     ]
+             */
+            steps: components["schemas"]["EscalationStep"][];
+            /**
+             * Repeats
+             * @default 0
+             */
+            repeats?: number;
+        };
+        /**
+         * EscalationStep
+         * @description A step of an escalation: who is notified, and how long to wait for them before the next step.
+         */
+        EscalationStep: {
+            /** Targets */
+            targets: string[];
+            /**
+             * Wait Minutes
+             * @default 15
+             */
+            wait_minutes?: number;
+        };
+        /**
          * Failure
          * @description A request of a batch that was not done.
          */
@@ -2594,6 +3163,35 @@ export interface components {
                 errors?: Record<string, never>[];
                 retry_after?: number;
             };
+        };
+        /**
+         * Feed
+         * @description A page of articles, the newest first. It may be short; only a null cursor ends the listing.
+         */
+        Feed: {
+            /** Items */
+            items: components["schemas"]["FeedArticle"][];
+            /** Cursor */
+            cursor: string | null;
+        };
+        /**
+         * FeedArticle
+         * @description An article in a feed.
+         */
+        FeedArticle: {
+            /** Author */
+            author: string;
+            /** Year */
+            year: number;
+            /** Slug */
+            slug: string;
+            /** Title */
+            title: string;
+            /**
+             * Published At
+             * Format: date-time
+             */
+            published_at: string;
         };
         /**
          * Follow
@@ -2667,14 +3265,18 @@ export interface components {
          * Incident
          * @description An incident and its participants.
          *
-         *     Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
+         *     The server allocates its number, unless its creator brings one, and sets `closed_at`. Listings return summaries.
+         *     `details`, which is any JSON of the caller, is returned only on request.
          */
         Incident: {
             /** Tenant Id */
             tenant_id: string;
             /** Id */
             id: string;
-            /** Number */
+            /**
+             * Number
+             * @default 0
+             */
             number: number;
             /** Title */
             title: string;
@@ -2686,10 +3288,20 @@ export interface components {
             /** @default OPEN */
             state: components["schemas"]["IncidentState"];
             /**
+             * Critical
+             * @default false
+             */
+            critical: boolean;
+            /**
              * Team
              * @default null
              */
             team: string | null;
+            /**
+             * Policy Id
+             * @default null
+             */
+            policy_id: string | null;
             /** Participants */
             participants: string[];
             /**
@@ -2706,7 +3318,7 @@ export interface components {
              * Closed At
              * @default null
              */
-            closed_at: string | null;
+            readonly closed_at: string | null;
             /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
             /** @description The value of the ETag. */
@@ -2747,13 +3359,17 @@ export interface components {
          * IncidentCreate
          * @description An incident and its participants.
          *
-         *     Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
+         *     The server allocates its number, unless its creator brings one, and sets `closed_at`. Listings return summaries.
+         *     `details`, which is any JSON of the caller, is returned only on request.
          */
         IncidentCreate: {
             /** Id */
             id?: string;
-            /** Number */
-            number: number;
+            /**
+             * Number
+             * @default 0
+             */
+            number?: number;
             /** Title */
             title: string;
             /**
@@ -2764,17 +3380,22 @@ export interface components {
             /** @default OPEN */
             state?: components["schemas"]["IncidentState"];
             /**
+             * Critical
+             * @default false
+             */
+            critical?: boolean;
+            /**
              * Team
              * @default null
              */
             team?: string | null;
-            /** Participants */
-            participants?: string[];
             /**
-             * Closed At
+             * Policy Id
              * @default null
              */
-            closed_at?: string | null;
+            policy_id?: string | null;
+            /** Participants */
+            participants?: string[];
             /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
         };
@@ -2814,7 +3435,10 @@ export interface components {
             tenant_id?: string;
             /** Id */
             id?: string;
-            /** Number */
+            /**
+             * Number
+             * @default 0
+             */
             number?: number;
             /** Title */
             title?: string;
@@ -2826,10 +3450,20 @@ export interface components {
             /** @default OPEN */
             state?: components["schemas"]["IncidentState"];
             /**
+             * Critical
+             * @default false
+             */
+            critical?: boolean;
+            /**
              * Team
              * @default null
              */
             team?: string | null;
+            /**
+             * Policy Id
+             * @default null
+             */
+            policy_id?: string | null;
             /** Participants */
             participants?: string[];
             /**
@@ -2846,7 +3480,7 @@ export interface components {
              * Closed At
              * @default null
              */
-            closed_at?: string | null;
+            readonly closed_at?: string | null;
             /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
         };
@@ -2855,17 +3489,17 @@ export interface components {
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         IncidentPatch: {
-            /** Number */
-            number?: number;
+            number?: number | null;
             /** Title */
             title?: string;
             status?: string | null;
             state?: components["schemas"]["IncidentState"] | null;
+            critical?: boolean | null;
             /** Team */
             team?: string | null;
+            /** Policy Id */
+            policy_id?: string | null;
             participants?: string[] | null;
-            /** Closed At */
-            closed_at?: string | null;
             /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
         };
@@ -2873,11 +3507,15 @@ export interface components {
          * IncidentReplace
          * @description An incident and its participants.
          *
-         *     Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
+         *     The server allocates its number, unless its creator brings one, and sets `closed_at`. Listings return summaries.
+         *     `details`, which is any JSON of the caller, is returned only on request.
          */
         IncidentReplace: {
-            /** Number */
-            number: number;
+            /**
+             * Number
+             * @default 0
+             */
+            number?: number;
             /** Title */
             title: string;
             /**
@@ -2888,17 +3526,22 @@ export interface components {
             /** @default OPEN */
             state?: components["schemas"]["IncidentState"];
             /**
+             * Critical
+             * @default false
+             */
+            critical?: boolean;
+            /**
              * Team
              * @default null
              */
             team?: string | null;
-            /** Participants */
-            participants?: string[];
             /**
-             * Closed At
+             * Policy Id
              * @default null
              */
-            closed_at?: string | null;
+            policy_id?: string | null;
+            /** Participants */
+            participants?: string[];
             /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
         };
@@ -2924,6 +3567,37 @@ export interface components {
         }[];
         /** JsonValue */
         JsonValue: unknown;
+        /**
+         * Layer
+         * @description A rotation: its users take turns, each for so many hours, days or weeks, if `restrictions` do not say less.
+         */
+        Layer: {
+            /** Users */
+            users: string[];
+            /**
+             * Starts At
+             * Format: date-time
+             * @example 2026-11-21T08:00:00Z
+             */
+            starts_at: string;
+            /**
+             * Ends At
+             * @default null
+             */
+            ends_at?: string | null;
+            /**
+             * Every
+             * @default 1
+             */
+            every?: number;
+            /** @default weeks */
+            unit?: components["schemas"]["Unit"];
+            /**
+             * Restrictions
+             * @default []
+             */
+            restrictions?: components["schemas"]["Restriction"][];
+        };
         /**
          * Licence
          * @description The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
@@ -3162,6 +3836,207 @@ export interface components {
         LicensorReplace: {
             /** Name */
             name: string;
+        };
+        /**
+         * Member
+         * @description A member of a team. Members are listed by team, and the teams of a user by an index.
+         */
+        Member: {
+            /** Tenant Id */
+            tenant_id: string;
+            /** Team Id */
+            team_id: string;
+            /** User Id */
+            user_id: string;
+            /** @default member */
+            role: components["schemas"]["Role"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            readonly created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            readonly updated_at: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
+        };
+        /** MemberBatch */
+        MemberBatch: {
+            requests: ({
+                /** @constant */
+                operation: "get";
+                key: components["schemas"]["MemberKey"];
+                consistent?: boolean;
+            } | {
+                /** @constant */
+                operation: "create";
+                item: components["schemas"]["MemberCreate"];
+                idempotency_key?: string;
+            } | {
+                /** @constant */
+                operation: "put";
+                item: components["schemas"]["MemberCreate"];
+                if_match?: string;
+                if_none_match?: string;
+            } | {
+                /** @constant */
+                operation: "update";
+                key: components["schemas"]["MemberKey"];
+                patch: components["schemas"]["MemberPatch"] | components["schemas"]["JsonPatch"];
+                if_match?: string;
+            } | {
+                /** @constant */
+                operation: "delete";
+                key: components["schemas"]["MemberKey"];
+                if_match?: string;
+            })[];
+        };
+        /**
+         * MemberCreate
+         * @description A member of a team. Members are listed by team, and the teams of a user by an index.
+         */
+        MemberCreate: {
+            /** Team Id */
+            team_id: string;
+            /** User Id */
+            user_id: string;
+            /** @default member */
+            role?: components["schemas"]["Role"];
+        };
+        /** MemberKey */
+        MemberKey: {
+            /** Team Id */
+            team_id: string;
+            /** User Id */
+            user_id: string;
+        };
+        /** MemberOutcomes */
+        MemberOutcomes: {
+            outcomes: ({
+                /** @constant */
+                ok: true;
+                result: components["schemas"]["Member"] | {
+                    item: components["schemas"]["Member"];
+                    created: boolean;
+                } | null;
+            } | components["schemas"]["Failure"])[];
+        };
+        /** MemberPage */
+        MemberPage: {
+            items: (components["schemas"]["Member"] | components["schemas"]["MemberPart"])[];
+            /** @description Continues the listing; null ends it. */
+            cursor: string | null;
+            /**
+             * @description The listed index is still being built, or its items upgraded, so it may lack some. Absent otherwise.
+             * @constant
+             */
+            incomplete?: true;
+        };
+        /**
+         * MemberPart
+         * @description An item of a listing that names `fields`.
+         */
+        MemberPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Team Id */
+            team_id?: string;
+            /** User Id */
+            user_id?: string;
+            /** @default member */
+            role?: components["schemas"]["Role"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            readonly created_at?: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            readonly updated_at?: string;
+        };
+        /**
+         * MemberPatch
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        MemberPatch: {
+            role?: components["schemas"]["Role"] | null;
+        };
+        /**
+         * MemberReplace
+         * @description A member of a team. Members are listed by team, and the teams of a user by an index.
+         */
+        MemberReplace: {
+            /** @default member */
+            role?: components["schemas"]["Role"];
+        };
+        /**
+         * MyIncident
+         * @description An incident, by one of the participations through which it is mine.
+         */
+        MyIncident: {
+            /** Incident Id */
+            incident_id: string;
+            /** Participant */
+            participant: string;
+            /** Number */
+            number: number;
+            /** Title */
+            title: string;
+            /** Status */
+            status: string;
+            state: components["schemas"]["IncidentState"];
+            /** Team */
+            team: string | null;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+        };
+        /**
+         * MyIncidents
+         * @description A page of incidents, the newest first. It may be short; only a null cursor ends the listing.
+         */
+        MyIncidents: {
+            /** Items */
+            items: components["schemas"]["MyIncident"][];
+            /** Cursor */
+            cursor: string | null;
+        };
+        /**
+         * Notice
+         * @description Somebody to notify at a time, unless the incident was acknowledged by then.
+         */
+        Notice: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Step */
+            step: number;
+            /** Target */
+            target: string;
+            /** User Id */
+            user_id: string | null;
+            channel: components["schemas"]["Channel"] | null;
+            /** Address */
+            address: string | null;
+            /** Method Id */
+            method_id: string | null;
+        };
+        /**
+         * NoticeList
+         * @description The items, in order.
+         */
+        NoticeList: {
+            /** Items */
+            items: components["schemas"]["Notice"][];
         };
         /**
          * Notification
@@ -3548,6 +4423,107 @@ export interface components {
             after_minutes?: number;
         };
         /**
+         * OnCall
+         * @description Who is on call at a time. Nobody is if `user_id` is null.
+         */
+        OnCall: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** User Id */
+            user_id: string | null;
+            source: components["schemas"]["Source"] | null;
+            /** Source Id */
+            source_id: string | null;
+            /** Until */
+            until: string | null;
+            /** Next User Id */
+            next_user_id: string | null;
+        };
+        /**
+         * OnCallEscalationPolicy
+         * @description Whom to notify of an incident of a team, step by step until somebody acknowledges it.
+         *
+         *     An incident of the team follows the policy that it names, or else the one called `default`.
+         */
+        OnCallEscalationPolicy: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "team.v1.EscalationPolicy";
+            /** Tenant Id */
+            tenant_id: string;
+            /** Team Id */
+            team_id: string;
+            /**
+             * Policy Id
+             * @default default
+             */
+            policy_id: string;
+            /**
+             * Steps
+             * @example [
+             *       {
+             *         "targets": [
+             *           "schedule_day"
+             *         ]
+             *       }
+             *     ]
+             */
+            steps: components["schemas"]["EscalationStep"][];
+            /**
+             * Repeats
+             * @default 0
+             */
+            repeats: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            readonly created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            readonly updated_at: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
+        };
+        /**
+         * OnCallMember
+         * @description A member of a team. Members are listed by team, and the teams of a user by an index.
+         */
+        OnCallMember: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "team.v1.Member";
+            /** Tenant Id */
+            tenant_id: string;
+            /** Team Id */
+            team_id: string;
+            /** User Id */
+            user_id: string;
+            /** @default member */
+            role: components["schemas"]["Role"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            readonly created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            readonly updated_at: string;
+            /** @description The value of the ETag. */
+            readonly revision: string;
+        };
+        /**
          * OnCallOverride
          * @description A turn that replaces the planned ones, when another user stands in.
          */
@@ -3584,7 +4560,7 @@ export interface components {
         };
         /** OnCallPage */
         OnCallPage: {
-            items: (components["schemas"]["OnCallShift"] | components["schemas"]["OnCallOverride"] | components["schemas"]["OnCallSchedule"] | components["schemas"]["OnCallTeam"])[];
+            items: (components["schemas"]["OnCallShift"] | components["schemas"]["OnCallOverride"] | components["schemas"]["OnCallMember"] | components["schemas"]["OnCallSchedule"] | components["schemas"]["OnCallEscalationPolicy"] | components["schemas"]["OnCallTeam"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
             /**
@@ -3595,7 +4571,7 @@ export interface components {
         };
         /**
          * OnCallSchedule
-         * @description A schedule of a team. Its shifts and overrides define who is on call.
+         * @description A schedule of a team. Its layers, shifts and overrides define who is on call, on the clock of its zone.
          */
         OnCallSchedule: {
             /**
@@ -3611,6 +4587,14 @@ export interface components {
             schedule_id: string;
             /** Name */
             name: string;
+            /**
+             * Time Zone
+             * @default UTC
+             * @example Europe/Berlin
+             */
+            time_zone: string;
+            /** Layers */
+            layers: components["schemas"]["Layer"][];
             /**
              * Created At
              * Format: date-time
@@ -4548,6 +5532,27 @@ export interface components {
             details?: Record<string, never>;
         };
         /**
+         * Restriction
+         * @description A part of the day, on the clock of the schedule's zone. One that closes before it opens ends on the next day.
+         */
+        Restriction: {
+            /**
+             * On
+             * @default []
+             */
+            on?: components["schemas"]["Weekday"][];
+            /**
+             * Opens
+             * @example 08:00
+             */
+            opens: string;
+            /**
+             * Closes
+             * @example 08:00
+             */
+            closes: string;
+        };
+        /**
          * Revenue
          * @description A month's revenue, divided by the seconds watched. Seconds, shares and amounts sum up exactly to the whole.
          */
@@ -4578,8 +5583,43 @@ export interface components {
             amount: number;
         };
         /**
+         * Role
+         * @description What a member of a team may do there.
+         * @enum {string}
+         */
+        Role: "member" | "lead";
+        /**
+         * RotaTurn
+         * @description A time in which a user is on call, or nobody if `user_id` is null. The next turn starts when it ends.
+         */
+        RotaTurn: {
+            /**
+             * Starts At
+             * Format: date-time
+             */
+            starts_at: string;
+            /**
+             * Ends At
+             * Format: date-time
+             */
+            ends_at: string;
+            /** User Id */
+            user_id: string | null;
+            source: components["schemas"]["Source"] | null;
+            /** Source Id */
+            source_id: string | null;
+        };
+        /**
+         * RotaTurnList
+         * @description The items, in order.
+         */
+        RotaTurnList: {
+            /** Items */
+            items: components["schemas"]["RotaTurn"][];
+        };
+        /**
          * Schedule
-         * @description A schedule of a team. Its shifts and overrides define who is on call.
+         * @description A schedule of a team. Its layers, shifts and overrides define who is on call, on the clock of its zone.
          */
         Schedule: {
             /** Tenant Id */
@@ -4590,6 +5630,14 @@ export interface components {
             schedule_id: string;
             /** Name */
             name: string;
+            /**
+             * Time Zone
+             * @default UTC
+             * @example Europe/Berlin
+             */
+            time_zone: string;
+            /** Layers */
+            layers: components["schemas"]["Layer"][];
             /**
              * Created At
              * Format: date-time
@@ -4636,7 +5684,7 @@ export interface components {
         };
         /**
          * ScheduleCreate
-         * @description A schedule of a team. Its shifts and overrides define who is on call.
+         * @description A schedule of a team. Its layers, shifts and overrides define who is on call, on the clock of its zone.
          */
         ScheduleCreate: {
             /** Team Id */
@@ -4645,6 +5693,14 @@ export interface components {
             schedule_id?: string;
             /** Name */
             name: string;
+            /**
+             * Time Zone
+             * @default UTC
+             * @example Europe/Berlin
+             */
+            time_zone?: string;
+            /** Layers */
+            layers?: components["schemas"]["Layer"][];
         };
         /** ScheduleKey */
         ScheduleKey: {
@@ -4689,6 +5745,14 @@ export interface components {
             /** Name */
             name?: string;
             /**
+             * Time Zone
+             * @default UTC
+             * @example Europe/Berlin
+             */
+            time_zone?: string;
+            /** Layers */
+            layers?: components["schemas"]["Layer"][];
+            /**
              * Created At
              * Format: date-time
              */
@@ -4706,14 +5770,24 @@ export interface components {
         SchedulePatch: {
             /** Name */
             name?: string;
+            time_zone?: string | null;
+            layers?: components["schemas"]["Layer"][] | null;
         };
         /**
          * ScheduleReplace
-         * @description A schedule of a team. Its shifts and overrides define who is on call.
+         * @description A schedule of a team. Its layers, shifts and overrides define who is on call, on the clock of its zone.
          */
         ScheduleReplace: {
             /** Name */
             name: string;
+            /**
+             * Time Zone
+             * @default UTC
+             * @example Europe/Berlin
+             */
+            time_zone?: string;
+            /** Layers */
+            layers?: components["schemas"]["Layer"][];
         };
         /**
          * Severity
@@ -4907,6 +5981,12 @@ export interface components {
              */
             ends_at: string;
         };
+        /**
+         * Source
+         * @description What puts a user on call.
+         * @enum {string}
+         */
+        Source: "layer" | "shift" | "override";
         /**
          * Team
          * @description A team of users who take turns on call.
@@ -5149,6 +6229,12 @@ export interface components {
             /** User Id */
             user_id?: string;
         };
+        /**
+         * Unit
+         * @description The unit of a handoff's interval.
+         * @enum {string}
+         */
+        Unit: "hours" | "days" | "weeks";
         /**
          * User
          * @description A user of a tenant.
@@ -5418,6 +6504,12 @@ export interface components {
          * @enum {string}
          */
         UserStatus: "active" | "disabled" | "deleted";
+        /**
+         * Weekday
+         * @description A day of the week.
+         * @enum {string}
+         */
+        Weekday: "mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun";
     };
     responses: {
         /** @description The JSON, a header, the path, the query string or the cursor is malformed. */
@@ -5587,23 +6679,23 @@ export interface components {
         "Access.user_id.ne": string;
         /** @description Begins with this. */
         "Access.user_id.prefix": string;
-        /** @description Greater than this. A range of keys of by_date. */
+        /** @description Greater than this. A range of keys of by_date, by_author. */
         "Article.published_at.gt": string;
-        /** @description This or greater. A range of keys of by_date. */
+        /** @description This or greater. A range of keys of by_date, by_author. */
         "Article.published_at.gte": string;
-        /** @description Less than this. A range of keys of by_date. */
+        /** @description Less than this. A range of keys of by_date, by_author. */
         "Article.published_at.lt": string;
-        /** @description This or less. A range of keys of by_date. */
+        /** @description This or less. A range of keys of by_date, by_author. */
         "Article.published_at.lte": string;
-        /** @description Greater than this. A range of keys of the table, by_date. */
+        /** @description Greater than this. A range of keys of the table, by_date, by_author. */
         "Article.slug.gt": string;
-        /** @description This or greater. A range of keys of the table, by_date. */
+        /** @description This or greater. A range of keys of the table, by_date, by_author. */
         "Article.slug.gte": string;
-        /** @description Less than this. A range of keys of the table, by_date. */
+        /** @description Less than this. A range of keys of the table, by_date, by_author. */
         "Article.slug.lt": string;
-        /** @description This or less. A range of keys of the table, by_date. */
+        /** @description This or less. A range of keys of the table, by_date, by_author. */
         "Article.slug.lte": string;
-        /** @description Begins with this. A range of keys of the table, by_date. */
+        /** @description Begins with this. A range of keys of the table, by_date, by_author. */
         "Article.slug.prefix": string;
         /** @description Contains this. */
         "ContactMethod.address.contains": string;
@@ -5635,6 +6727,18 @@ export interface components {
         "ContactMethod.method_id.lte": string;
         /** @description Begins with this. A range of keys of the table. */
         "ContactMethod.method_id.prefix": string;
+        /** @description Greater than this. A range of keys of the table. */
+        "EscalationPolicy.policy_id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "EscalationPolicy.policy_id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "EscalationPolicy.policy_id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "EscalationPolicy.policy_id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "EscalationPolicy.policy_id.prefix": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "EscalationPolicy.team_id.prefix": string;
         /** @description Greater than this. A range of keys of the table, by_state. */
         "Incident.id.gt": string;
         /** @description This or greater. A range of keys of the table, by_state. */
@@ -5707,6 +6811,30 @@ export interface components {
         "Licensor.id.lte": string;
         /** @description Begins with this. A range of keys of the table. */
         "Licensor.id.prefix": string;
+        /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+        "Member.role.in": components["schemas"]["Role"][];
+        /** @description Not equal to this, or absent. */
+        "Member.role.ne": components["schemas"]["Role"];
+        /** @description Greater than this. A range of keys of teams_of_user. */
+        "Member.team_id.gt": string;
+        /** @description This or greater. A range of keys of teams_of_user. */
+        "Member.team_id.gte": string;
+        /** @description Less than this. A range of keys of teams_of_user. */
+        "Member.team_id.lt": string;
+        /** @description This or less. A range of keys of teams_of_user. */
+        "Member.team_id.lte": string;
+        /** @description Begins with this. A range of keys of the table, teams_of_user. */
+        "Member.team_id.prefix": string;
+        /** @description Greater than this. A range of keys of the table. */
+        "Member.user_id.gt": string;
+        /** @description This or greater. A range of keys of the table. */
+        "Member.user_id.gte": string;
+        /** @description Less than this. A range of keys of the table. */
+        "Member.user_id.lt": string;
+        /** @description This or less. A range of keys of the table. */
+        "Member.user_id.lte": string;
+        /** @description Begins with this. A range of keys of the table. */
+        "Member.user_id.prefix": string;
         /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
         "Notification.channel.in": components["schemas"]["Channel"][];
         /** @description Not equal to this, or absent. */
@@ -6094,33 +7222,33 @@ export interface operations {
                 consistent?: boolean;
                 /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
                 strict?: boolean;
-                /** @description The index to list: `by_date` by author, year, published_at, slug. */
-                index?: "by_date";
-                /** @description Equal to this: a partition field of the table, a partition field of by_date. */
+                /** @description The index to list: `by_date` by author, year, published_at, slug; `by_author` by author, published_at, slug. */
+                index?: "by_date" | "by_author";
+                /** @description Equal to this: a partition field of the table, a partition field of by_date, a partition field of by_author. */
                 author?: string | string[];
                 /** @description Equal to this: a partition field of the table, a partition field of by_date. */
                 year?: number | number[];
-                /** @description Equal to this: a sort field of by_date. */
+                /** @description Equal to this: a sort field of by_date, a sort field of by_author. */
                 published_at?: string;
-                /** @description Equal to this: a sort field of by_date. */
+                /** @description Equal to this: a sort field of by_date, a sort field of by_author. */
                 slug?: string;
-                /** @description Greater than this. A range of keys of the table, by_date. */
+                /** @description Greater than this. A range of keys of the table, by_date, by_author. */
                 "slug[gt]"?: components["parameters"]["Article.slug.gt"];
-                /** @description This or greater. A range of keys of the table, by_date. */
+                /** @description This or greater. A range of keys of the table, by_date, by_author. */
                 "slug[gte]"?: components["parameters"]["Article.slug.gte"];
-                /** @description Less than this. A range of keys of the table, by_date. */
+                /** @description Less than this. A range of keys of the table, by_date, by_author. */
                 "slug[lt]"?: components["parameters"]["Article.slug.lt"];
-                /** @description This or less. A range of keys of the table, by_date. */
+                /** @description This or less. A range of keys of the table, by_date, by_author. */
                 "slug[lte]"?: components["parameters"]["Article.slug.lte"];
-                /** @description Begins with this. A range of keys of the table, by_date. */
+                /** @description Begins with this. A range of keys of the table, by_date, by_author. */
                 "slug[prefix]"?: components["parameters"]["Article.slug.prefix"];
-                /** @description Greater than this. A range of keys of by_date. */
+                /** @description Greater than this. A range of keys of by_date, by_author. */
                 "published_at[gt]"?: components["parameters"]["Article.published_at.gt"];
-                /** @description This or greater. A range of keys of by_date. */
+                /** @description This or greater. A range of keys of by_date, by_author. */
                 "published_at[gte]"?: components["parameters"]["Article.published_at.gte"];
-                /** @description Less than this. A range of keys of by_date. */
+                /** @description Less than this. A range of keys of by_date, by_author. */
                 "published_at[lt]"?: components["parameters"]["Article.published_at.lt"];
-                /** @description This or less. A range of keys of by_date. */
+                /** @description This or less. A range of keys of by_date, by_author. */
                 "published_at[lte]"?: components["parameters"]["Article.published_at.lte"];
             };
             header?: never;
@@ -6214,39 +7342,39 @@ export interface operations {
                 to?: string;
                 /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, text, created_at, updated_at. */
+                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, created_at, updated_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
                 /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
                 strict?: boolean;
-                /** @description The index to list: `by_date` by author, year, published_at, slug. */
-                index?: "by_date";
-                /** @description Equal to this: a partition field of the table, a partition field of by_date. */
+                /** @description The index to list: `by_date` by author, year, published_at, slug; `by_author` by author, published_at, slug. */
+                index?: "by_date" | "by_author";
+                /** @description Equal to this: a partition field of the table, a partition field of by_date, a partition field of by_author. */
                 author?: string | string[];
                 /** @description Equal to this: a partition field of the table, a partition field of by_date. */
                 year?: number | number[];
-                /** @description Equal to this: a sort field of by_date. */
+                /** @description Equal to this: a sort field of by_date, a sort field of by_author. */
                 published_at?: string;
-                /** @description Equal to this: a sort field of by_date. */
+                /** @description Equal to this: a sort field of by_date, a sort field of by_author. */
                 slug?: string;
-                /** @description Greater than this. A range of keys of the table, by_date. */
+                /** @description Greater than this. A range of keys of the table, by_date, by_author. */
                 "slug[gt]"?: components["parameters"]["Article.slug.gt"];
-                /** @description This or greater. A range of keys of the table, by_date. */
+                /** @description This or greater. A range of keys of the table, by_date, by_author. */
                 "slug[gte]"?: components["parameters"]["Article.slug.gte"];
-                /** @description Less than this. A range of keys of the table, by_date. */
+                /** @description Less than this. A range of keys of the table, by_date, by_author. */
                 "slug[lt]"?: components["parameters"]["Article.slug.lt"];
-                /** @description This or less. A range of keys of the table, by_date. */
+                /** @description This or less. A range of keys of the table, by_date, by_author. */
                 "slug[lte]"?: components["parameters"]["Article.slug.lte"];
-                /** @description Begins with this. A range of keys of the table, by_date. */
+                /** @description Begins with this. A range of keys of the table, by_date, by_author. */
                 "slug[prefix]"?: components["parameters"]["Article.slug.prefix"];
-                /** @description Greater than this. A range of keys of by_date. */
+                /** @description Greater than this. A range of keys of by_date, by_author. */
                 "published_at[gt]"?: components["parameters"]["Article.published_at.gt"];
-                /** @description This or greater. A range of keys of by_date. */
+                /** @description This or greater. A range of keys of by_date, by_author. */
                 "published_at[gte]"?: components["parameters"]["Article.published_at.gte"];
-                /** @description Less than this. A range of keys of by_date. */
+                /** @description Less than this. A range of keys of by_date, by_author. */
                 "published_at[lt]"?: components["parameters"]["Article.published_at.lt"];
-                /** @description This or less. A range of keys of by_date. */
+                /** @description This or less. A range of keys of by_date, by_author. */
                 "published_at[lte]"?: components["parameters"]["Article.published_at.lte"];
             };
             header?: never;
@@ -6283,7 +7411,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path?: never;
@@ -6317,19 +7445,6 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
@@ -6345,7 +7460,9 @@ export interface operations {
     getArticle: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, text, created_at, updated_at. */
+                /** @description Fields that are only sent on request, separated by commas: text. */
+                include?: string;
+                /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, created_at, updated_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
@@ -6395,6 +7512,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            406: components["responses"]["406"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6410,7 +7528,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path: {
@@ -6466,19 +7584,6 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
             /** @description Done, with `Prefer: return=minimal`. */
             204: {
                 headers: {
@@ -6512,7 +7617,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. */
                 Prefer?: string;
             };
             path: {
@@ -6530,19 +7635,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
-                };
-            };
             /** @description Deleted. */
             204: {
                 headers: {
@@ -6572,7 +7664,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path: {
@@ -6610,19 +7702,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Article"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
                 };
             };
             /** @description Done, with `Prefer: return=minimal`. */
@@ -8972,7 +10051,7 @@ export interface operations {
                 to?: string;
                 /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
+                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, critical, team, policy_id, participants, created_at, updated_at, closed_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
@@ -9077,7 +10156,6 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "number": 1,
                  *       "title": "example"
                  *     }
                  */
@@ -9117,7 +10195,7 @@ export interface operations {
             query?: {
                 /** @description Fields that are only sent on request, separated by commas: details. */
                 include?: string;
-                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
+                /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, critical, team, policy_id, participants, created_at, updated_at, closed_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
@@ -9193,7 +10271,6 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "number": 1,
                  *       "title": "example"
                  *     }
                  */
@@ -9354,6 +10431,40 @@ export interface operations {
             412: components["responses"]["412"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listNotice: {
+        parameters: {
+            query?: {
+                /** @description The policy; that of the incident if it is left out. */
+                policy_id?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an incident. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The items, in order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NoticeList"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
@@ -12032,7 +13143,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path?: never;
@@ -12062,19 +13173,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Team"];
-                };
-            };
-            /** @description Accepted with `Prefer: respond-async`. */
-            202: {
-                headers: {
-                    /** @description The path of the operation's record, which has its outcome. */
-                    Location?: string;
-                    /** @description The preference that was followed; absent if none was. */
-                    "Preference-Applied"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Operation"];
                 };
             };
             400: components["responses"]["400"];
@@ -12150,7 +13248,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. */
                 Prefer?: string;
             };
             path: {
@@ -12198,6 +13296,527 @@ export interface operations {
                     "application/json": components["schemas"]["Team"];
                 };
             };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteTeam: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The team_id of a team. */
+                team_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchTeam: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. */
+                Prefer?: string;
+            };
+            path: {
+                /** @description The team_id of a team. */
+                team_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/merge-patch+json": components["schemas"]["TeamPatch"];
+                /** @example {} */
+                "application/json": components["schemas"]["TeamPatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Team"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    countMember: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `teams_of_user` by user_id, team_id. */
+                index?: "teams_of_user";
+                /** @description Equal to this: a sort field of the table, a sort field of teams_of_user. */
+                team_id?: string;
+                /** @description Equal to this: a filter. */
+                role?: components["schemas"]["Role"];
+                /** @description Equal to this: a partition field of teams_of_user. */
+                user_id?: string | string[];
+                /** @description Not equal to this, or absent. */
+                "role[ne]"?: components["parameters"]["Member.role.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "role[in]"?: components["parameters"]["Member.role.in"];
+                /** @description Begins with this. A range of keys of the table, teams_of_user. */
+                "team_id[prefix]"?: components["parameters"]["Member.team_id.prefix"];
+                /** @description Greater than this. A range of keys of teams_of_user. */
+                "team_id[gt]"?: components["parameters"]["Member.team_id.gt"];
+                /** @description This or greater. A range of keys of teams_of_user. */
+                "team_id[gte]"?: components["parameters"]["Member.team_id.gte"];
+                /** @description Less than this. A range of keys of teams_of_user. */
+                "team_id[lt]"?: components["parameters"]["Member.team_id.lt"];
+                /** @description This or less. A range of keys of teams_of_user. */
+                "team_id[lte]"?: components["parameters"]["Member.team_id.lte"];
+                /** @description Greater than this. A range of keys of the table. */
+                "user_id[gt]"?: components["parameters"]["Member.user_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "user_id[gte]"?: components["parameters"]["Member.user_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "user_id[lt]"?: components["parameters"]["Member.user_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "user_id[lte]"?: components["parameters"]["Member.user_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "user_id[prefix]"?: components["parameters"]["Member.user_id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchMember: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "team_id": "example",
+                 *             "user_id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["MemberBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listMember: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, team_id, user_id, role, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description The index to list: `teams_of_user` by user_id, team_id. */
+                index?: "teams_of_user";
+                /** @description Equal to this: a sort field of the table, a sort field of teams_of_user. */
+                team_id?: string;
+                /** @description Equal to this: a filter. */
+                role?: components["schemas"]["Role"];
+                /** @description Equal to this: a partition field of teams_of_user. */
+                user_id?: string | string[];
+                /** @description Not equal to this, or absent. */
+                "role[ne]"?: components["parameters"]["Member.role.ne"];
+                /** @description One of these, separated by commas. Repeat the parameter for values that have commas. */
+                "role[in]"?: components["parameters"]["Member.role.in"];
+                /** @description Begins with this. A range of keys of the table, teams_of_user. */
+                "team_id[prefix]"?: components["parameters"]["Member.team_id.prefix"];
+                /** @description Greater than this. A range of keys of teams_of_user. */
+                "team_id[gt]"?: components["parameters"]["Member.team_id.gt"];
+                /** @description This or greater. A range of keys of teams_of_user. */
+                "team_id[gte]"?: components["parameters"]["Member.team_id.gte"];
+                /** @description Less than this. A range of keys of teams_of_user. */
+                "team_id[lt]"?: components["parameters"]["Member.team_id.lt"];
+                /** @description This or less. A range of keys of teams_of_user. */
+                "team_id[lte]"?: components["parameters"]["Member.team_id.lte"];
+                /** @description Greater than this. A range of keys of the table. */
+                "user_id[gt]"?: components["parameters"]["Member.user_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "user_id[gte]"?: components["parameters"]["Member.user_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "user_id[lt]"?: components["parameters"]["Member.user_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "user_id[lte]"?: components["parameters"]["Member.user_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "user_id[prefix]"?: components["parameters"]["Member.user_id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createMember: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "team_id": "example",
+                 *       "user_id": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["MemberCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Member"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getMember: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, team_id, user_id, role, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of a member.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The user_id of a member.
+                 * @example example
+                 */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Member"] | components["schemas"]["MemberPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putMember: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of a member.
+                 * @example example
+                 */
+                team_id: string;
+                /**
+                 * @description The user_id of a member.
+                 * @example example
+                 */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["MemberReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Member"];
+                };
+            };
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Member"];
+                };
+            };
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
@@ -12236,7 +13855,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    deleteTeam: {
+    deleteMember: {
         parameters: {
             query?: never;
             header?: {
@@ -12248,8 +13867,16 @@ export interface operations {
                 Prefer?: string;
             };
             path: {
-                /** @description The team_id of a team. */
+                /**
+                 * @description The team_id of a member.
+                 * @example example
+                 */
                 team_id: string;
+                /**
+                 * @description The user_id of a member.
+                 * @example example
+                 */
+                user_id: string;
             };
             cookie?: never;
         };
@@ -12289,7 +13916,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    patchTeam: {
+    patchMember: {
         parameters: {
             query?: never;
             header?: {
@@ -12301,17 +13928,25 @@ export interface operations {
                 Prefer?: string;
             };
             path: {
-                /** @description The team_id of a team. */
+                /**
+                 * @description The team_id of a member.
+                 * @example example
+                 */
                 team_id: string;
+                /**
+                 * @description The user_id of a member.
+                 * @example example
+                 */
+                user_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
                 /** @example {} */
-                "application/merge-patch+json": components["schemas"]["TeamPatch"];
+                "application/merge-patch+json": components["schemas"]["MemberPatch"];
                 /** @example {} */
-                "application/json": components["schemas"]["TeamPatch"];
+                "application/json": components["schemas"]["MemberPatch"];
                 /** @example [] */
                 "application/json-patch+json": components["schemas"]["JsonPatch"];
             };
@@ -12327,7 +13962,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Team"];
+                    "application/json": components["schemas"]["Member"];
                 };
             };
             /** @description Accepted with `Prefer: respond-async`. */
@@ -12488,7 +14123,7 @@ export interface operations {
                 to?: string;
                 /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
-                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, name, created_at, updated_at. */
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, name, time_zone, layers, created_at, updated_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
@@ -12554,7 +14189,8 @@ export interface operations {
                 /**
                  * @example {
                  *       "team_id": "example",
-                 *       "name": "example"
+                 *       "name": "example",
+                 *       "time_zone": "Europe/Berlin"
                  *     }
                  */
                 "application/json": components["schemas"]["ScheduleCreate"];
@@ -12604,7 +14240,7 @@ export interface operations {
     getSchedule: {
         parameters: {
             query?: {
-                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, name, created_at, updated_at. */
+                /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, name, time_zone, layers, created_at, updated_at. */
                 fields?: string;
                 /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
@@ -12685,7 +14321,8 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "example"
+                 *       "name": "example",
+                 *       "time_zone": "Europe/Berlin"
                  *     }
                  */
                 "application/json": components["schemas"]["ScheduleReplace"];
@@ -12894,6 +14531,86 @@ export interface operations {
             412: components["responses"]["412"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getOnCall: {
+        parameters: {
+            query?: {
+                /** @description The time; now if it is left out. */
+                at?: string | null;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The schedule_id of a schedule. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Who is on call at a time. Nobody is if `user_id` is null. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OnCall"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listRotaTurn: {
+        parameters: {
+            query: {
+                /** @description The beginning. */
+                from: string;
+                /** @description The end, at most 92 days later. */
+                to: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The schedule_id of a schedule. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The items, in order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotaTurnList"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
@@ -14172,6 +15889,570 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    countEscalationPolicy: {
+        parameters: {
+            query?: {
+                /** @description Count at most so many. */
+                up_to?: number;
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a sort field of the table. */
+                team_id?: string;
+                /** @description Begins with this. A range of keys of the table. */
+                "team_id[prefix]"?: components["parameters"]["EscalationPolicy.team_id.prefix"];
+                /** @description Greater than this. A range of keys of the table. */
+                "policy_id[gt]"?: components["parameters"]["EscalationPolicy.policy_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "policy_id[gte]"?: components["parameters"]["EscalationPolicy.policy_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "policy_id[lt]"?: components["parameters"]["EscalationPolicy.policy_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "policy_id[lte]"?: components["parameters"]["EscalationPolicy.policy_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "policy_id[prefix]"?: components["parameters"]["EscalationPolicy.policy_id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    batchEscalationPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "requests": [
+                 *         {
+                 *           "operation": "get",
+                 *           "key": {
+                 *             "team_id": "example",
+                 *             "policy_id": "example"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["EscalationPolicyBatch"];
+            };
+        };
+        responses: {
+            /** @description An outcome for each request, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EscalationPolicyOutcomes"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    listEscalationPolicy: {
+        parameters: {
+            query?: {
+                /** @description The most items on a page. */
+                limit?: number;
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
+                order?: "round_robin" | "ordered" | "shard";
+                /** @description The direction of the sort keys. */
+                direction?: "asc" | "desc";
+                /** @description Only sort keys that begin with this. */
+                prefix?: string;
+                /** @description Only sort keys from this one on, inclusive. */
+                from?: string;
+                /** @description Only sort keys before this one, exclusive. */
+                to?: string;
+                /** @description The cursor of the previous page, with the same query. */
+                cursor?: string;
+                /** @description Only these fields, separated by commas: tenant_id, team_id, policy_id, steps, repeats, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+                /** @description Refuse (500 `undecodable_item`) instead of leaving out stored items that do not fit their declaration. */
+                strict?: boolean;
+                /** @description Equal to this: a sort field of the table. */
+                team_id?: string;
+                /** @description Begins with this. A range of keys of the table. */
+                "team_id[prefix]"?: components["parameters"]["EscalationPolicy.team_id.prefix"];
+                /** @description Greater than this. A range of keys of the table. */
+                "policy_id[gt]"?: components["parameters"]["EscalationPolicy.policy_id.gt"];
+                /** @description This or greater. A range of keys of the table. */
+                "policy_id[gte]"?: components["parameters"]["EscalationPolicy.policy_id.gte"];
+                /** @description Less than this. A range of keys of the table. */
+                "policy_id[lt]"?: components["parameters"]["EscalationPolicy.policy_id.lt"];
+                /** @description This or less. A range of keys of the table. */
+                "policy_id[lte]"?: components["parameters"]["EscalationPolicy.policy_id.lte"];
+                /** @description Begins with this. A range of keys of the table. */
+                "policy_id[prefix]"?: components["parameters"]["EscalationPolicy.policy_id.prefix"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    /** @description The next page, rel="next". */
+                    Link?: string;
+                    /** @description How many stored items the page leaves out because they do not fit their declaration, if any. */
+                    "Undecodable-Items"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EscalationPolicyPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    createEscalationPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "team_id": "example",
+                 *       "steps": [
+                 *         {
+                 *           "targets": [
+                 *             "schedule_day"
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["EscalationPolicyCreate"];
+            };
+        };
+        responses: {
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EscalationPolicy"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getEscalationPolicy: {
+        parameters: {
+            query?: {
+                /** @description Only these fields, separated by commas: tenant_id, team_id, policy_id, steps, repeats, created_at, updated_at. */
+                fields?: string;
+                /** @description See every write that was acknowledged before, at twice the read units. */
+                consistent?: boolean;
+            };
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of an escalation policy.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The policy_id of an escalation policy. */
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The item; a part of it if `fields` is given. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EscalationPolicy"] | components["schemas"]["EscalationPolicyPart"];
+                };
+            };
+            /** @description Not modified: the item is at the revision of If-None-Match. */
+            304: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    putEscalationPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of an escalation policy.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The policy_id of an escalation policy. */
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "steps": [
+                 *         {
+                 *           "targets": [
+                 *             "schedule_day"
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["EscalationPolicyReplace"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EscalationPolicy"];
+                };
+            };
+            /** @description Created. Without a body if the request has `Prefer: return=minimal`. */
+            201: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The path of the item. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EscalationPolicy"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteEscalationPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of an escalation policy.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The policy_id of an escalation policy. */
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    patchEscalationPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
+                "If-Match"?: string;
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
+                "If-None-Match"?: string;
+                /** @description `handling=plain|guarded|exactly-once`: the write guarantee; see docs/promises.md. `return=minimal`: answer without the item. `respond-async`: answer 202, and do it soon. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The team_id of an escalation policy.
+                 * @example example
+                 */
+                team_id: string;
+                /** @description The policy_id of an escalation policy. */
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "steps": [
+                 *         {
+                 *           "targets": [
+                 *             "schedule_day"
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/merge-patch+json": components["schemas"]["EscalationPolicyPatch"];
+                /**
+                 * @example {
+                 *       "steps": [
+                 *         {
+                 *           "targets": [
+                 *             "schedule_day"
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["EscalationPolicyPatch"];
+                /** @example [] */
+                "application/json-patch+json": components["schemas"]["JsonPatch"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EscalationPolicy"];
+                };
+            };
+            /** @description Accepted with `Prefer: respond-async`. */
+            202: {
+                headers: {
+                    /** @description The path of the operation's record, which has its outcome. */
+                    Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description Done, with `Prefer: return=minimal`. */
+            204: {
+                headers: {
+                    /** @description The revision, quoted. */
+                    ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     countUser: {
         parameters: {
             query?: {
@@ -15142,6 +17423,40 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    getFeed: {
+        parameters: {
+            query: {
+                /** @description Whose feed, such as `User.9`. */
+                of: string;
+                /** @description The most articles on a page. */
+                limit?: number;
+                /** @description The cursor of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of articles, the newest first. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Feed"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
     listFollow: {
         parameters: {
             query: {
@@ -15336,6 +17651,42 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            503: components["responses"]["503"];
+        };
+    };
+    getMyIncidents: {
+        parameters: {
+            query?: {
+                /** @description Whose incidents; the caller's own, by the subject of the token, if it is left out. */
+                user_id?: string | null;
+                /** @description The state of the incidents. */
+                state?: "OPEN" | "CLOSED";
+                /** @description The most incidents on a page. */
+                limit?: number;
+                /** @description The cursor of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of incidents, the newest first. It may be short; only a null cursor ends the listing. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MyIncidents"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];

@@ -1,10 +1,13 @@
 """Articles over REST: a logical partition for each author and year."""
 
+import json
+from random import Random
 from typing import Any
 
 import pytest
 
 from tests.api_caller import Caller
+from tests.engine.raw_dynamodb import RawDynamoDB
 
 pytestmark = pytest.mark.engine
 
@@ -65,6 +68,58 @@ def test_years_of_an_author_are_listed_as_one_newest_first(caller: Caller) -> No
     assert second.json["cursor"] is None
 
 
+def test_an_author_is_listed_without_naming_years(caller: Caller) -> None:
+    for year in (2015, 2016, 2017):
+        caller.post("/v1/articles", an_article(title=f"of {year}", published_at=f"{year}-02-01T00:00:00Z"))
+    caller.post("/v1/articles", an_article(author="parth", published_at="2016-01-01T00:00:00Z"))
+
+    newest = caller.get("/v1/articles", query="author=parth_modi&order=ordered&direction=desc")
+    since = caller.get("/v1/articles", query="author=parth_modi&order=ordered&from=2016")
+
+    assert [item["year"] for item in newest.json["items"]] == [2017, 2016, 2015]
+    assert [item["year"] for item in since.json["items"]] == [2016, 2017]
+
+
+def test_a_listing_of_long_articles_costs_what_their_titles_do(
+    caller: Caller, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(4):
+        text = Random(number).randbytes(280_000).hex()[:370_000]
+        assert caller.post("/v1/articles", an_article(title=f"t{number}", text=text)).status == 201
+    capsys.readouterr()
+
+    for query in ("author=parth_modi&year=2017&fields=title", "author=parth_modi&order=ordered&fields=title"):
+        listed = caller.get("/v1/articles", query=query)
+        assert len(listed.json["items"]) == 4
+        assert json.loads(capsys.readouterr().out)["read_units"] <= 1
+
+
+def test_an_article_is_read_with_its_text_and_without_it_on_request(caller: Caller) -> None:
+    path = caller.post("/v1/articles", an_article()).headers["location"]
+
+    assert caller.get(path).json["text"] == "Slowly."
+    assert caller.get(path, query="fields=title").json == {"title": "How do partitions split?"}
+    assert "text" not in caller.get("/v1/articles", query="author=parth_modi").json["items"][0]
+    assert caller.patch(path, {"title": "new"}).status == 200
+    assert caller.get(path).json["text"] == "Slowly."
+
+
+def test_an_article_that_the_release_before_stored_is_read_and_written(
+    caller: Caller, dynamodb: RawDynamoDB, table: str
+) -> None:
+    path = caller.post("/v1/articles", an_article(text=None)).headers["location"]
+    [stored] = dynamodb.call("Scan", TableName=table)["Items"]
+    dynamodb.call("PutItem", TableName=table, Item={**stored, "text": {"S": "As it was."}})
+
+    assert caller.get(path).json["text"] == "As it was."
+    assert caller.patch(path, {"title": "new"}).status == 200
+    assert caller.get(path).json["text"] == "As it was."
+    assert caller.patch(path, {"text": "Moved."}).status == 200
+    assert caller.get(path).json["text"] == "Moved."
+    assert caller.delete(path).status == 204
+    assert dynamodb.call("Scan", TableName=table)["Items"] == []
+
+
 def test_a_cursor_belongs_to_its_years(caller: Caller) -> None:
     for title in ("a", "b"):
         caller.post("/v1/articles", an_article(title=title))
@@ -79,7 +134,7 @@ def test_a_cursor_belongs_to_its_years(caller: Caller) -> None:
 @pytest.mark.parametrize(
     ("query", "fields"),
     [
-        ("author=a", {"year": "missing"}),
+        ("year=2017", {"author": "missing"}),
         ("&".join(f"author={number}&year={number + 2000}" for number in range(11)), {"partition": "out_of_range"}),
         ("author=a&year=soon", {"year": "int_parsing"}),
         ("author=a:b&year=2017", {"author": "invalid_key"}),

@@ -8,7 +8,8 @@ import pytest
 
 from domain.samples.articles import Article
 from domain.samples.incidents import Incident
-from domain.samples.teams import Shift
+from domain.samples.schedules import Layer
+from domain.samples.teams import Schedule, Shift
 from domain.samples.users import User, UserStatus
 from dynashard.testing.faults import FaultyTransport, throttled
 from dynashard.transport import Transport
@@ -356,17 +357,22 @@ def test_details_are_read_on_request_and_stay_when_they_are_omitted(client: Clie
 
 
 def test_pages_of_large_items_are_short(client: Client, tenant: str) -> None:
-    articles = client.collection(Article)
+    schedules = client.collection(Schedule)
+    layer = Layer(users=["x" * 200] * 50, starts_at=datetime(2026, 11, 21, tzinfo=UTC))
+    many = [
+        Schedule(tenant_id=tenant, team_id="red", schedule_id=f"{n:02d}", name="Day", layers=[layer] * 10)
+        for n in range(70)
+    ]
     # More than one answer holds, written in requests that each fit.
-    for numbers in (range(9), range(9, 17)):
-        outcomes, _ = articles.batch_write(put=[an_article(tenant, title=f"T{n}", text="x" * 390_000) for n in numbers])
+    for some in (many[:35], many[35:]):
+        outcomes, _ = schedules.batch_write(put=some)
         assert all(outcome.ok for outcome in outcomes)
 
-    pages = list(articles.pages({"author": "parth", "year": 2017}, limit=400))
+    pages = list(schedules.pages(limit=400))
 
     assert len(pages) > 1
-    assert sorted(article.slug for page in pages for article in page.items) == sorted(f"t{n}" for n in range(17))
-    read = articles.batch_get([an_article(tenant, title=f"T{n}") for n in range(17)])
+    assert [each.schedule_id for page in pages for each in page.items] == [each.schedule_id for each in many]
+    read = schedules.batch_get(many)
     assert all(outcome.ok for outcome in read)
 
 

@@ -13,7 +13,6 @@ from dynashard.errors import (
     ItemTooLargeError,
     NotFoundError,
     RevisionMismatchError,
-    UndecodableItemError,
 )
 from dynashard.topology import DeclaredTopology
 from dynashard.transport.interface import metered
@@ -174,11 +173,11 @@ def test_deleting_an_item_deletes_its_attachments(world: World) -> None:
     assert everything(world) == []
 
 
-def test_items_stored_before_a_field_became_an_attachment_can_be_overwritten_and_deleted(world: World) -> None:
+def test_items_stored_before_a_field_became_an_attachment_can_be_read_overwritten_and_deleted(world: World) -> None:
     reports(world).batch_write(put=[Report(), Report(id="2")])
     for item in everything(world):
         values = {"Key": {name: item[name] for name in ("PK", "SK")}, "ExpressionAttributeNames": {"#d": "details"}}
-        inline = {":old": {"M": {"a": {"N": "1"}}}}
+        inline = {":old": {"M": {"a": {"N": "1"}, "b": {"L": [{"N": "1.5"}, {"NULL": True}]}}}}
         world.dynamodb.call(
             "UpdateItem",
             TableName=world.table,
@@ -186,8 +185,12 @@ def test_items_stored_before_a_field_became_an_attachment_can_be_overwritten_and
             ExpressionAttributeValues=inline,
             **values,
         )
-    with pytest.raises(UndecodableItemError, match="stored before the field was declared so"):
-        reports(world).get(KEY, include=FIELDS)
+    old = {"a": 1, "b": [1.5, None]}
+    assert reports(world).get(KEY, include=FIELDS).details == old
+    assert reports(world).get(KEY).details is None
+    reports(world).update(KEY, set={"title": "new"})
+    assert reports(world).put(Report(title="newer")).item.title == "newer"
+    assert reports(world).get(KEY, include=FIELDS).details == old
 
     reports(world).update(KEY, set={"details": {"b": 2}})
     reports(world).delete({"tenant": "abc", "id": "2"})

@@ -116,7 +116,7 @@ RESOURCES: Final = (
         {"id": "i1", "number": 1, "title": HIDDEN},
         ("id",),
         scopes("incidents", delete="incidents:delete"),
-        {"number": 2},
+        {"critical": True},
     ),
     Resource(
         "participations",
@@ -160,7 +160,7 @@ RESOURCES: Final = (
         scopes("revenue"),
         {"parts": 2},
     ),
-    Resource("teams", {"team_id": "t1", "name": HIDDEN}, ("team_id",), scopes("on-call"), {"name": "x"}),
+    Resource("teams", {"team_id": "t2", "name": HIDDEN}, ("team_id",), scopes("on-call"), {"name": "x"}),
     Resource(
         "schedules",
         {"team_id": "t1", "schedule_id": "s1", "name": HIDDEN},
@@ -178,12 +178,25 @@ RESOURCES: Final = (
         )
         for path, name in (("shifts", "shift_id"), ("overrides", "override_id"))
     ),
+    Resource(
+        "members", {"team_id": "t1", "user_id": "u1"}, ("team_id", "user_id"), scopes("on-call"), {"role": "lead"}
+    ),
+    Resource(
+        "escalation-policies",
+        {"team_id": "t1", "policy_id": "p1", "steps": [{"targets": [f"user_{HIDDEN}"]}]},
+        ("team_id", "policy_id"),
+        scopes("on-call"),
+        {"repeats": 1},
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Read:
-    """Another route, and the same by direct invocation: what it needs, and who is limited to their own."""
+    """Another route, and the same by direct invocation: what it needs, and who is limited to their own.
+
+    `also` is a second scope that it needs, and the code of its refusal.
+    """
 
     name: str
     method: str
@@ -192,8 +205,13 @@ class Read:
     members: Mapping[str, Any]
     need: str
     every: str | None = None
+    also: tuple[str, str] | None = None
 
 
+_DAY: Final = {"key": {"team_id": "t1", "schedule_id": "s1"}}
+_RANGE: Final = {"from": "2026-11-21T00:00:00Z", "to": "2026-11-22T00:00:00Z"}
+_INCIDENT: Final = "/v1/incidents/{id}"
+_SCHEDULE: Final = "/v1/schedules/{team_id}/{schedule_id}"
 _EDGE: Final = {"node": f"User.{OWNER}", "other": "User.x"}
 _SPAN: Final = {"from": "2026-11-21", "to": "2026-11-22"}
 OTHERS: Final = (
@@ -206,6 +224,27 @@ OTHERS: Final = (
     Read("on-call", "GET", "/v1/on-call", "list", {}, "on-call:read"),
     Read("roll-ups", "GET", "/v1/roll-ups", "list", {"level": "month", **_SPAN}, "pings:read"),
     Read("revenue", "GET", "/v1/revenue", "get", {"month": "2026-11"}, "revenue:read"),
+    Read("my-incidents", "GET", "/v1/my-incidents", "get", {}, "incidents:read"),
+    Read(
+        "feed",
+        "GET",
+        "/v1/feed",
+        "get",
+        {"of": f"User.{OWNER}"},
+        "articles:read",
+        also=("follows:read", "forbidden"),
+    ),
+    Read("schedules/on-call", "GET", f"{_SCHEDULE}/on-call", "get", _DAY, "on-call:read"),
+    Read("schedules/rota", "GET", f"{_SCHEDULE}/rota", "list", {**_DAY, **_RANGE}, "on-call:read"),
+    Read(
+        "incidents/escalation",
+        "GET",
+        f"{_INCIDENT}/escalation",
+        "list",
+        {"key": {"id": "i1"}},
+        "contacts:all",
+        also=("incidents:read", "insufficient_scope"),
+    ),
 )
 PUBLIC: Final = frozenset({"/v1/health", "/v1/openapi.json", "/v1/docs"})
 """Roots that the gateway alone decides about: they answer no data."""

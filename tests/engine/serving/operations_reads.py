@@ -171,7 +171,7 @@ LISTS: Final = [
             items=("on", "off"),
             stored="press",
         ),
-        bad("of half a partition", {"partition": {"author": "amy"}}, year="missing"),
+        bad("of half a partition", {"partition": {"year": 2017}}, author="missing"),
         bad("of no partition", {}, author="missing", year="missing"),
         bad("of a year that is none", {"partition": {"author": "amy", "year": "soon"}}, year="int_parsing"),
         bad(

@@ -288,6 +288,8 @@ def test_edges_roll_ups_families_and_reads_allow_what_the_table_allows(world: Wo
 
             if read.need not in scopes:
                 assert code == "insufficient_scope", (way, who, scopes)
+            elif read.also is not None and read.also[0] not in scopes:
+                assert code == read.also[1], (way, who, scopes)
             elif read.every is not None and who != OWNER and read.every not in scopes:
                 assert code == "forbidden", (way, who, scopes)
             else:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from random import Random
 from types import new_class as create_class
 from typing import Annotated, Any
@@ -129,8 +130,16 @@ def test_a_stored_value_that_no_longer_fits_its_field_is_reported() -> None:
 
 def test_a_value_that_is_not_a_pointer_is_not_followed() -> None:
     for stored in ({"S": "inline"}, {"M": {"V": {"S": "a"}}}, {"NULL": True}):
-        with pytest.raises(UndecodableItemError, match="stored before the field was declared so"):
+        with pytest.raises(UndecodableItemError, match="pointer of an attachment"):
             Pointer.of(stored)
+
+
+def test_a_value_that_the_item_holds_itself_becomes_that_of_the_field() -> None:
+    stored = {"a": [1, Decimal("1.5"), Decimal("12345678901234567890123.5")], "b": b"x"}
+
+    assert packer("anything").unpacked(stored) == {"a": [1, 1.5, "12345678901234567890123.5"], "b": "eA=="}
+    with pytest.raises(UndecodableItemError, match=r"kept: .*Its declaration has changed"):
+        packer("kept").unpacked({"at": "yesterday"})
 
 
 def declare(**more: Any) -> None:

@@ -8,6 +8,7 @@ declaration. The command line knows every entity of the domain, served or not.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, field
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from dynashard.service import Dynashard
     from dynashard_patterns.edges import Edges
     from dynashard_patterns.rollups import RollUps
+    from dynashard_serving.dependants import Dependant, Dependants
+    from dynashard_serving.transitions import Transitions
 
 EDGE_RIGHTS: Final = ("list", "create", "get", "delete")
 """What callers may do with edges; a count needs what a list needs."""
@@ -36,21 +39,29 @@ __all__ = [
     "Access",
     "Caller",
     "Claim",
+    "Dependant",
+    "Dependants",
     "Endpoint",
     "Exposed",
     "FamilyListing",
+    "ItemRead",
     "Quota",
     "Root",
     "ServedEdges",
     "ServedRollUps",
+    "Transitions",
     "Window",
     "endpoint",
     "endpoint_of",
     "exposure_of",
+    "item_read_of",
+    "item_reads_of",
     "serve",
     "served_by",
 ]
 
+_LATE: Final = {"Dependant": "dependants", "Dependants": "dependants", "Transitions": "transitions"}
+"""Names whose modules only a domain that uses them needs, so that a first GET loads less."""
 _EXPOSED: Final[dict[type[Entity], Exposed]] = {}
 
 
@@ -63,6 +74,9 @@ def serve(
     queued: bool = False,
     window: Window | None = None,
     address: tuple[str, ...] = (),
+    include: tuple[str, ...] = (),
+    transitions: "tuple[Transitions, ...]" = (),
+    numbered: str | None = None,
     tag: str | None = None,
     access: Access | None = None,
     quota: Quota | None = None,
@@ -79,6 +93,9 @@ def serve(
             queued=queued,
             window=window,
             address=address,
+            include=include,
+            transitions=transitions,
+            numbered=numbered,
             tag=tag,
             access=access,
             quota=quota,
@@ -206,10 +223,11 @@ class Endpoint(Struct, frozen=True):
         text: what it reads, in sentences.
         tag: as in `Exposed`.
         access: who may read it; None for every caller of the tenant. The owner is a field of the request.
+        of_caller: whether `read` takes the `Caller`, who has a tenant and a subject, instead of the tenant.
     """
 
     path: str
-    read: "Callable[[Dynashard, str, Any], Any]"
+    read: "Callable[[Dynashard, Any, Any], Any]"
     request: type[BaseModel]
     answer: type[BaseModel]
     many: bool
@@ -217,37 +235,78 @@ class Endpoint(Struct, frozen=True):
     text: str
     tag: str | None = None
     access: Access | None = None
+    of_caller: bool = False
 
 
-_ENDPOINTS: Final[dict[Callable[..., Any], Endpoint]] = {}
+class ItemRead(Struct, frozen=True):
+    """A read that a domain computes about an item. A domain writes `endpoint` with `of` above a function, for one.
+
+    Attributes:
+        of: the entity of the item.
+        path: the last segment of its REST path, after that of the item, such as `on-call`.
+        read: takes the entities, the item, and a request.
+        request: as of `Endpoint`.
+        answer: as of `Endpoint`.
+        many: as of `Endpoint`.
+        summary: what it reads, in a few words.
+        text: what it reads, in sentences.
+        access: who may read it, besides the right to `get` the item.
+    """
+
+    of: type[Entity]
+    path: str
+    read: "Callable[[Dynashard, Any, Any], Any]"
+    request: type[BaseModel]
+    answer: type[BaseModel]
+    many: bool
+    summary: str
+    text: str
+    access: Access | None = None
+
+
+_ENDPOINTS: Final[dict[Callable[..., Any], Endpoint | ItemRead]] = {}
 
 
 def endpoint(
-    path: str, *, summary: str = "", text: str = "", tag: str | None = None, access: Access | None = None
+    path: str,
+    *,
+    of: type[Entity] | None = None,
+    summary: str = "",
+    text: str = "",
+    tag: str | None = None,
+    access: Access | None = None,
 ) -> Callable[[F], F]:
     """Serve the function below: over REST by `GET` of the path, in direct invocation as `get`, or as `list` of a list.
 
         @endpoint(path="revenue")
         def revenue(db: Dynashard, tenant_id: str, wanted: RevenueWanted) -> Revenue: ...
 
-    The request and the answer, or each item of a `list[...]`, are pydantic models. The tenant is the caller's.
+        @endpoint(path="on-call", of=Schedule)
+        def on_call(db: Dynashard, schedule: Schedule, wanted: OnCallWanted) -> OnCall: ...
+
+    The request and the answer, or each item of a `list[...]`, are pydantic models. The tenant is the caller's; write
+    `caller: Caller` instead of `tenant_id: str` to know who asks. A read
+    of an item is served below the item's path, as `/v1/schedules/red/day/on-call`, and is named `schedules/on-call` in
+    direct invocation. The item is read first, consistently; without one, the answer is 404.
 
     Args:
-        path: the REST path below `/v1`.
+        path: the REST path below `/v1`, or below that of the item.
+        of: the entity of the item that it reads about; None if it is of no item.
         summary: what it reads, in a few words; the first line of the docstring if left out.
         text: what it reads, in sentences; the same line if left out.
-        tag: as in `Exposed`.
-        access: who may read it; the owner is a field of the request.
+        tag: as in `Exposed`; reads of an item have that of the entity.
+        access: who may read it; the owner is a field of the request. A read about an item needs the right to `get` the
+            item too.
 
     Raises:
         DeclarationError: the function does not have such parameters and such an answer.
     """
 
     def declared(function: F) -> F:
-        made = _endpoint(function, path, (summary, text), tag, access)
-        fields = [name for name in made.request.model_fields if name != TENANT]
-        check_access(access, function.__qualname__, ["list" if made.many else "get"], fields)
-        _ENDPOINTS[function] = made
+        found = _endpoint(function, path, (summary, text), tag, access)
+        fields = [name for name in found.request.model_fields if name != TENANT]
+        check_access(access, function.__qualname__, ["list" if found.many else "get"], fields)
+        _ENDPOINTS[function] = found if of is None else _of_item(function, found, of)
         return function
 
     return declared
@@ -255,7 +314,19 @@ def endpoint(
 
 def endpoint_of(function: Callable[..., Any]) -> Endpoint | None:
     """Return how a function is served, by the `endpoint` above it; None without one."""
-    return _ENDPOINTS.get(function)
+    found = _ENDPOINTS.get(function)
+    return found if isinstance(found, Endpoint) else None
+
+
+def item_read_of(function: object) -> ItemRead | None:
+    """Return how a function is served that reads about an item; None if it is none."""
+    found = _ENDPOINTS.get(function) if callable(function) and not isinstance(function, type) else None
+    return found if isinstance(found, ItemRead) else None
+
+
+def item_reads_of(model: type[Entity]) -> list[ItemRead]:
+    """Return the reads about items of an entity, as far as the modules that declare them are imported."""
+    return [each for each in _ENDPOINTS.values() if isinstance(each, ItemRead) and each.of is model]
 
 
 def _endpoint(
@@ -275,8 +346,26 @@ def _endpoint(
     first = (function.__doc__ or "").strip().partition("\n")[0]
     if not (summary or first):
         raise DeclarationError(function.__qualname__, f"cannot be served as /{path}: write a docstring, or summary=")
-    return Endpoint(
-        path, function, parameters[-1], model, many, summary or first.rstrip("."), text or first, tag, access
+    title, of_caller = summary or first.rstrip("."), parameters[1] is Caller
+    return Endpoint(path, function, parameters[-1], model, many, title, text or first, tag, access, of_caller)
+
+
+def _of_item(function: Callable[..., Any], found: Endpoint, model: type[Entity]) -> ItemRead:
+    """Return a read of items of an entity; raises `DeclarationError` if it cannot be served below their paths."""
+    path, exposed = found.path, exposure_of(model)
+    problem = None
+    if exposed is None or "get" not in exposed.operations:
+        problem = f"{definition(model).name} is not served with get, so its items have no path: write @serve above it"
+    elif not path.replace("-", "").isalnum() or not path.isascii():
+        problem = "the path is one segment of ASCII letters, digits and -"
+    elif path in {each.path for each in item_reads_of(model)}:
+        problem = f"{definition(model).name} has two reads of this path: give each one of its own"
+    elif "key" in {field.alias or name for name, field in found.request.model_fields.items()}:
+        problem = "its request has a field called key, which names the item in direct invocation: call it otherwise"
+    if problem is not None:
+        raise DeclarationError(function.__qualname__, f"cannot be served as {path} of an item: {problem}")
+    return ItemRead(
+        model, path, found.read, found.request, found.answer, found.many, found.summary, found.text, found.access
     )
 
 
@@ -295,3 +384,9 @@ def served_by(value: object) -> Root | None:
     if isinstance(value, Exposed | FamilyListing | ServedEdges | ServedRollUps | Endpoint):
         return value
     return endpoint_of(value) if callable(value) else None
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATE:
+        return globals().setdefault(name, getattr(import_module(f"dynashard_serving.{_LATE[name]}"), name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

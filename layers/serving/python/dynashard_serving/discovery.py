@@ -31,15 +31,17 @@ from dynashard_serving.declare import (
     ServedEdges,
     ServedRollUps,
     exposure_of,
+    item_read_of,
     served_by,
 )
+from dynashard_serving.dependants import Dependants
 
-OWN: Final = ("dynashard_serving.operation_records",)
+OWN: Final = ("dynashard_serving.operation_records", "dynashard_serving.numbers")
 """Modules of this package that declare entities of every backend."""
 OF_THE_API: Final = frozenset({"health", "docs"})
 """Paths at which the API itself answers."""
 _WORDS: Final = re.compile(r"[A-Z][a-z0-9]*|[A-Z]+(?![a-z])")
-_VALUES: Final = (FamilyListing, ServedEdges, ServedRollUps, Endpoint, MaterializedCopies, RollUps, Edges)
+_VALUES: Final = (FamilyListing, ServedEdges, ServedRollUps, Endpoint, MaterializedCopies, RollUps, Edges, Dependants)
 
 
 class Found(NamedTuple):
@@ -160,7 +162,7 @@ def index_of(names: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _adding(each: Found, found: Sequence[Found]) -> list[str]:
-    """Return the other modules that add to the rules of an entity's items."""
+    """Return the other modules that add to an entity: to the rules of its items, or to what is served of them."""
     if not isinstance(each.value, type):
         return []
     others = (other.module for other in found if _adds(other.value, each.value))
@@ -168,8 +170,10 @@ def _adding(each: Found, found: Sequence[Found]) -> list[str]:
 
 
 def _adds(value: Any, model: type[Entity]) -> bool:
-    if isinstance(value, MaterializedCopies | RollUps):
+    if isinstance(value, MaterializedCopies | RollUps | Dependants):
         return value.of is model
+    if (read := item_read_of(value)) is not None:
+        return read.of is model
     return isinstance(value, type) and family_of(definition(value)) == family_of(definition(model))
 
 
@@ -195,7 +199,7 @@ def _is_declaration(value: object, module: ModuleType) -> bool:
     if isinstance(value, type):
         return issubclass(value, Entity) and value.__module__ == module.__name__ and _is_entity(value)
     if isinstance(value, FunctionType):
-        return value.__module__ == module.__name__ and served_by(value) is not None
+        return value.__module__ == module.__name__ and (served_by(value) or item_read_of(value)) is not None
     return isinstance(value, _VALUES)
 
 

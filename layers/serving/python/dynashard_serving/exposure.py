@@ -1,15 +1,18 @@
 """An entity as its domain exposes it: its outside name, and what callers may do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, get_args
 
 from msgspec import Struct
 
-from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.entity import Entity, EntityDefinition, definition, plain_types
 from dynashard.errors import DeclarationError
 from dynashard_serving.access import Access, check_access
 from dynashard_serving.documents import REVISION, TENANT
+
+if TYPE_CHECKING:
+    from dynashard_serving.transitions import Transitions
 
 OPERATIONS: Final = ("list", "create", "get", "put", "update", "delete")
 """All that callers may do with an entity: over REST, `GET` and `POST` of the resource, then `GET`, `PUT`, `PATCH` and
@@ -93,6 +96,9 @@ class Exposed(Struct, frozen=True):
         address: the order of the key fields in an item's path; that of the key if empty. Only the last may hold a `/`.
         quota: how many requests of a tenant are taken; None for as many as come. See docs/quotas.md.
         window: bounds on the time of a new item, checked when it is created or accepted; None for none.
+        include: the attachments that a read of one item returns unless it says what it wants by `include` or `fields`.
+        transitions: the states of an item and the transitions between them, for each field that holds a state.
+        numbered: the field with a number that the server allocates to a new item; None for none.
         tag: the heading of its routes in the OpenAPI document; the path if None.
         access: who may do what; None for every caller of the tenant.
         route: where REST serves an entity that has no operations, such as rows of roll-ups; set by what finds it.
@@ -110,6 +116,9 @@ class Exposed(Struct, frozen=True):
     queued: bool = False
     window: Window | None = None
     address: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    transitions: "tuple[Transitions, ...]" = ()
+    numbered: str | None = None
     tag: str | None = None
     access: Access | None = None
     route: str | None = None
@@ -123,6 +132,11 @@ class Exposed(Struct, frozen=True):
             self._refuse(known, f"operations are some of {', '.join(OPERATIONS)}, not {', '.join(map(str, odd))}")
         if self._names(known, "address") and set(self.address) - set(known.key_fields):
             self._refuse(known, f"its address must name the fields of its key: {', '.join(known.key_fields)}")
+        if unknown := [name for name in self._names(known, "include") if name not in known.attachments]:
+            attachments = ", ".join(known.attachments) or "none"
+            self._refuse(known, f"include names {unknown[0]!r}, which is not an attachment; there are {attachments}")
+        for wrong in self._lifecycle(known):
+            self._refuse(known, wrong)
         if self.window is not None and self.window.field not in self.entity.model_fields:
             self._refuse(known, f"its window is of {self.window.field}, which is not a field: write one with a time")
         if self.quota is not None and not all(isinstance(n, int) and n >= 1 for n in self.quota):
@@ -136,6 +150,35 @@ class Exposed(Struct, frozen=True):
     def heading(self) -> str:
         """The heading of its routes in the OpenAPI document."""
         return self.tag or self.path
+
+    @property
+    def has_lifecycle(self) -> bool:
+        """Whether a write depends on the stored item, or the server sets fields of it."""
+        return bool(self.transitions) or self.numbered is not None
+
+    @property
+    def stamped(self) -> frozenset[str]:
+        """The fields that transitions set."""
+        return frozenset(name for each in self.transitions for name in each.stamps)
+
+    def _lifecycle(self, known: EntityDefinition[Any]) -> Iterator[str]:
+        """Yield what is wrong with transitions and numbers."""
+        if not isinstance(self.transitions, tuple) or not all(hasattr(each, "problems") for each in self.transitions):
+            yield f"transitions is {self.transitions!r}: write a tuple, such as (Transitions(...),)"
+            return
+        for each in self.transitions:
+            yield from each.problems(known)
+        if self.queued and self.has_lifecycle:
+            yield "queued creates are stored unseen, so they have neither transitions nor numbers: leave one out"
+        if self.numbered is None:
+            return
+        field = known.model.model_fields.get(self.numbered)
+        if field is None or plain_types(field.annotation) != {int} or field.default != 0:
+            yield f"numbered names {self.numbered!r}: declare it as `{self.numbered}: int = 0`; 0 has no number yet"
+        elif self.numbered in known.key_fields:
+            yield f"numbered names {self.numbered}, which is part of the key: use another field"
+        elif tuple(known.partition_fields) != (TENANT,):
+            yield f"it is numbered, but its partition is not {TENANT} alone: numbers are those of a tenant"
 
     def _unserved(self, known: EntityDefinition[Any]) -> str | None:
         """Return why callers cannot reach items of the entity; None if they can."""

@@ -158,6 +158,13 @@ class IdempotentCreates:
 
         return action
 
+    def begun(self, attempt: Attempt) -> bool:
+        """Return whether a request with this key has begun before.
+
+        Cost: 1 read unit in the idempotency table, 1 round trip.
+        """
+        return self._kept(attempt) is not None
+
     def _kept(self, attempt: Attempt) -> Wire | None:
         """The record of an earlier request, if it has not expired."""
         key = {schema.IDEMPOTENCY_KEY: {"S": attempt.record}}

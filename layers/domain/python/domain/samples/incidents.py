@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 from domain.samples.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
 from dynashard_patterns import Attachment
-from dynashard_serving.declare import Access, Claim, serve
+from dynashard_serving.declare import Access, Claim, Transitions, serve
 
 IncidentId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """It is also part of the keys of the copies, between other fields."""
@@ -29,6 +29,19 @@ class IncidentState(StrEnum):
 @serve(
     path="incidents",
     filters=("status", "team"),
+    numbered="number",
+    transitions=(
+        Transitions(
+            "status",
+            {
+                "TRIGGERED": ("ACKNOWLEDGED", "RESOLVED"),
+                "ACKNOWLEDGED": ("TRIGGERED", "RESOLVED"),
+                "RESOLVED": ("TRIGGERED",),
+            },
+            others=True,
+        ),
+        Transitions("state", {"OPEN": ("CLOSED",), "CLOSED": ("OPEN",)}, stamps={"closed_at": ("CLOSED",)}),
+    ),
     tag="incidents",
     access=Access(read="incidents:read", write="incidents:write", operations={"delete": ("incidents:delete", ADMINS)}),
 )
@@ -41,16 +54,19 @@ class Incident(
 ):
     """An incident and its participants.
 
-    Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
+    The server allocates its number, unless its creator brings one, and sets `closed_at`. Listings return summaries.
+    `details`, which is any JSON of the caller, is returned only on request.
     """
 
     tenant_id: str
     id: IncidentId = new_id()
-    number: Annotated[int, Field(ge=1)]
+    number: Annotated[int, Field(ge=0)] = 0
     title: ShortText
     status: ShortText = "TRIGGERED"
     state: IncidentState = IncidentState.OPEN
+    critical: bool = False
     team: Annotated[str, Field(pattern=r"^team_[A-Za-z0-9_-]{1,64}$")] | None = None
+    policy_id: ShortText | None = None
     participants: list[Participant] = Field(default_factory=list, max_length=100)
     created_at: datetime = created_at()
     updated_at: datetime = updated_at()

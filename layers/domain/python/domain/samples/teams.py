@@ -1,16 +1,20 @@
-"""Teams of an account, their schedules, and the turns of users on call."""
+"""Teams of an account, their members and schedules, and the turns of users on call."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.samples.fields import Moment, ShortText
+from domain.samples.schedules import Layer, ZoneName
 from dynashard import Entity, Index, Key, created_at, new_id, updated_at
 from dynashard_serving.declare import Access, FamilyListing, serve
 
 PREFIX = "team.v1"
-"""All four entities share one logical partition for each account. It is seldom written, so it is not sharded."""
+"""The entities share one logical partition for each account. It is seldom written, so it is not sharded."""
+Target = Annotated[str, Field(pattern=r"^(user|schedule)_.+$", max_length=220, examples=["schedule_day", "user_ada"])]
+"""A user, or the one on call for a schedule of the team."""
 ACCESS: Final = Access(read="on-call:read", write="on-call:write")
 BY_USER = Index("GSI1", "by_user", partition="{tenant_id}:{user_id}", sort="{starts_at}")
 
@@ -26,16 +30,42 @@ class Team(Entity, name="team.v1.Team", key=Key("{tenant_id}", "team_{team_id}",
     updated_at: datetime = updated_at()
 
 
+class Role(StrEnum):
+    """What a member of a team may do there."""
+
+    MEMBER = "member"
+    LEAD = "lead"
+
+
+@serve(path="members", filters=("role",), tag="on-call", access=ACCESS)
+class Member(
+    Entity,
+    name="team.v1.Member",
+    key=Key("{tenant_id}", "team_{team_id}#member_{user_id}", prefix=PREFIX),
+    indexes=[Index("GSI2", "teams_of_user", partition="{tenant_id}:{user_id}", sort="{team_id}")],
+):
+    """A member of a team. Members are listed by team, and the teams of a user by an index."""
+
+    tenant_id: str
+    team_id: str
+    user_id: ShortText
+    role: Role = Role.MEMBER
+    created_at: datetime = created_at()
+    updated_at: datetime = updated_at()
+
+
 @serve(path="schedules", tag="on-call", access=ACCESS)
 class Schedule(
     Entity, name="team.v1.Schedule", key=Key("{tenant_id}", "team_{team_id}#schedule_{schedule_id}", prefix=PREFIX)
 ):
-    """A schedule of a team. Its shifts and overrides define who is on call."""
+    """A schedule of a team. Its layers, shifts and overrides define who is on call, on the clock of its zone."""
 
     tenant_id: str
     team_id: str
     schedule_id: str = new_id()
     name: ShortText
+    time_zone: ZoneName = "UTC"
+    layers: list[Layer] = Field(default_factory=list, max_length=10)
     created_at: datetime = created_at()
     updated_at: datetime = updated_at()
 
@@ -81,5 +111,32 @@ class Override(
     override_id: str = new_id()
 
 
-ON_CALL: Final = FamilyListing((Team, Schedule, Shift, Override), path="on-call")
+class EscalationStep(BaseModel):
+    """A step of an escalation: who is notified, and how long to wait for them before the next step."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    targets: Annotated[list[Target], Field(min_length=1, max_length=10)]
+    wait_minutes: Annotated[int, Field(ge=1, le=1440)] = 15
+
+
+@serve(path="escalation-policies", tag="on-call", access=ACCESS)
+class EscalationPolicy(
+    Entity, name="team.v1.EscalationPolicy", key=Key("{tenant_id}", "team_{team_id}#policy_{policy_id}", prefix=PREFIX)
+):
+    """Whom to notify of an incident of a team, step by step until somebody acknowledges it.
+
+    An incident of the team follows the policy that it names, or else the one called `default`.
+    """
+
+    tenant_id: str
+    team_id: str
+    policy_id: str = "default"
+    steps: list[EscalationStep] = Field(min_length=1, max_length=10, examples=[[{"targets": ["schedule_day"]}]])
+    repeats: Annotated[int, Field(ge=0, le=9)] = 0
+    created_at: datetime = created_at()
+    updated_at: datetime = updated_at()
+
+
+ON_CALL: Final = FamilyListing((Team, Member, Schedule, Shift, Override, EscalationPolicy), path="on-call")
 """All of an account, listed as one."""

@@ -1,8 +1,11 @@
 """An attachment's value as bytes: JSON, compressed, cut into pieces that fit into items, and back."""
 
+import base64
+import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any, Final
 
 import xxhash
@@ -82,11 +85,34 @@ class Packer:
         try:
             return self._values.validate_json(text, extra="ignore")
         except ValidationError as error:
-            raise UndecodableItemError(
-                f"{self._name}: {error.errors()[0]['msg']}. Its declaration has changed incompatibly"
-            ) from error
+            raise self._unfit(error) from error
+
+    def unpacked(self, value: Any) -> Any:
+        """Return a value that the item holds itself, as the field has it.
+
+        Raises:
+            UndecodableItemError: it does not fit the field.
+        """
+        try:
+            return self._values.validate_json(json.dumps(value, default=_as_json), extra="ignore")
+        except ValidationError as error:
+            raise self._unfit(error) from error
+
+    def _unfit(self, error: ValidationError) -> UndecodableItemError:
+        problem = error.errors()[0]["msg"]
+        return UndecodableItemError(f"{self._name}: {problem}. Its declaration has changed incompatibly")
 
     def _damaged(self, pointer: Pointer) -> UndecodableItemError:
         return UndecodableItemError(
             f"{self._name}: the stored pieces of version {pointer.version} are damaged. Write the field again"
         )
+
+
+def _as_json(value: Any) -> Any:
+    """Return what JSON has for a stored value that is not in it; a number that a float does not hold becomes text."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Decimal):
+        number = float(value)
+        return number if Decimal(repr(number)) == value else str(value)
+    return list(value)

@@ -41,21 +41,23 @@ class Pointer:
             stored = decode_value(attribute)
             return cls(str(stored["V"]), int(stored["N"]), int(stored["B"]), str(stored["X"]))
         except (KeyError, TypeError, ValueError):
-            raise UndecodableItemError(
-                "An attachment holds something else than a pointer: it was stored before the field was declared "
-                "so. Move what it holds to a field of another name"
-            ) from None
-
-
-def pointers_left(item: Mapping[str, Any] | None, fields: Iterable[str]) -> dict[str, Pointer]:
-    """As `pointers`, without values that were stored before the field became an attachment: they go with the item."""
-    found: dict[str, Pointer] = {}
-    for name in fields:
-        with suppress(UndecodableItemError):
-            found |= pointers(item, [name])
-    return found
+            raise UndecodableItemError("The attribute is not the pointer of an attachment.") from None
 
 
 def pointers(item: Mapping[str, Any] | None, fields: Iterable[str]) -> dict[str, Pointer]:
-    """The pointers that a stored item, if there is one, holds for these fields."""
-    return {name: Pointer.of(item[name]) for name in fields if item is not None and name in item}
+    """The pointers that a stored item, if there is one, holds for these fields.
+
+    A value that was stored in the item itself, before the field was declared as an attachment, is none: see `inline`.
+    """
+    found: dict[str, Pointer] = {}
+    for name in fields:
+        if item is not None and name in item:
+            with suppress(UndecodableItemError):
+                found[name] = Pointer.of(item[name])
+    return found
+
+
+def inline(item: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    """The values of these fields that a stored item holds itself: they were stored before they became attachments."""
+    held = [name for name in fields if name in item]
+    return {name: decode_value(item[name]) for name in held if name not in pointers(item, [name])}

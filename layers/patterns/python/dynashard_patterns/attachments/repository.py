@@ -36,7 +36,7 @@ from dynashard.repository.store import E, read_operation, write_operation
 from dynashard.repository.updates import FieldUpdates, check_updates, fields_after
 from dynashard.repository.write import Done, Kind, Write
 from dynashard.transport.interface import Wire
-from dynashard_patterns.attachments.pointer import Pointer, pointers, pointers_left
+from dynashard_patterns.attachments.pointer import Pointer, inline, pointers
 from dynashard_patterns.attachments.single_writer import SingleWriter
 from dynashard_patterns.attachments.versions import Fields, Fresh
 
@@ -85,7 +85,7 @@ class AttachmentRepository(Generic[E]):
             done = self._items.do(write, item)
         # An expired item may still have been stored under the key.
         expired = None if done.proved else done.attributes
-        self._fields.take_away(key, pointers_left(expired, self._entity.attachments))
+        self._fields.take_away(key, pointers(expired, self._entity.attachments))
         return self._builder.item_of(write)
 
     @write_operation
@@ -160,7 +160,7 @@ class AttachmentRepository(Generic[E]):
             if_match = None if current is None else revision_in(current)
         write = Write(Kind.ALTER, item_key, "DeleteItem", self._store.now(), options=options, if_match=if_match)
         done = self._items.do(write, key)
-        self._fields.take_away(item_key, pointers_left(done.attributes, self._entity.attachments))
+        self._fields.take_away(item_key, pointers(done.attributes, self._entity.attachments))
 
     def exists(self, key: KeyLike, /, *, consistent: bool = False) -> bool:
         """Whether a live item has this key; see `Repository.exists`."""
@@ -209,6 +209,7 @@ class AttachmentRepository(Generic[E]):
             current = pointers(stored, names)
             values = self._values(item_key, current, consistent=consistent)
             if values is not None:
+                values |= self._fields.unpacked(inline(stored, names))
                 return _filled(self._entity.decode(stored), {**dict.fromkeys(names), **values})
             # Another writer has replaced the version. A consistent read finds the present one.
             if consistent and seen == current:
@@ -273,7 +274,7 @@ class AttachmentRepository(Generic[E]):
             if write.kind is Kind.CREATE:
                 gone = dict(done.attributes) if done.attributes and not done.proved else None
             replaced = [n for n in self._entity.attachments if n in fresh.pointers or write.kind is Kind.CREATE]
-            self._fields.take_away(write.key, pointers_left(gone, replaced))
+            self._fields.take_away(write.key, pointers(gone, replaced))
             return write, current, done
         raise RevisionMismatchError(f"{name_of(self._entity, key)} changes too often to be written; try again later")
 

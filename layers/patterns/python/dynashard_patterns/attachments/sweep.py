@@ -12,7 +12,7 @@ from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.pieces import BUCKETS, Manifest, Pieces, Place, kind_of
-from dynashard_patterns.attachments.pointer import pointers_left
+from dynashard_patterns.attachments.pointer import pointers
 from dynashard_patterns.attachments.versions import GRACE_SECONDS
 
 
@@ -82,7 +82,7 @@ def missing_pieces(store: Store, entity: EntityDefinition[Any], item: Wire) -> d
     """
     key = ItemKey(logical_partition_of(entity, item[PK]["S"]), item[SK]["S"])
     lacking: dict[str, int] = {}
-    for name, pointer in pointers_left(item, entity.attachments).items():
+    for name, pointer in pointers(item, entity.attachments).items():
         there = Pieces(store).count(Place.of(entity, name, key), pointer.version)
         if there < pointer.pieces:
             lacking[name] = pointer.pieces - there
@@ -101,4 +101,4 @@ def _unreferenced(
 
 
 def _points(item: Wire | None, name: str, version: Manifest) -> bool:
-    return any(each.version == version.version for each in pointers_left(item, [name]).values())
+    return any(each.version == version.version for each in pointers(item, [name]).values())

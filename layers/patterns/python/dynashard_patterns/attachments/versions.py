@@ -68,6 +68,10 @@ class Fields:
         pieces = self.stored.read(self.place(name, key), pointer.version, pointer.pieces, consistent=consistent)
         return None if pieces is None else (self._packers[name].unpack(pointer, pieces),)
 
+    def unpacked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values that items hold themselves, as the fields have them; raises `UndecodableItemError`."""
+        return {name: self._packers[name].unpacked(value) for name, value in values.items()}
+
     def take_away(self, key: ItemKey, pointers: Mapping[str, Pointer]) -> None:
         """Remove versions that are not current any more, or never will be, as far as that is possible now.
 

@@ -25,6 +25,7 @@ from dynashard_serving.api.queue_sender import QueueMessage, QueueSender
 from dynashard_serving.api.request import ApiRequest
 from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import Response, json_response
+from dynashard_serving.dependants import dependants_of
 from dynashard_serving.documents import TENANT, representation
 from dynashard_serving.operation_records import Operation
 from dynashard_serving.operations.accepting import accept, refuse_untimely
@@ -43,12 +44,14 @@ WRITES: Final = ("create", "put", "update", "delete")
 
 
 def transacted(served: Served) -> bool:
-    """Return whether an item and the record of its operation can be written in one transaction.
+    """Return whether an item and the record of its operation can be written in one transaction, and nothing else is.
 
     Without that a message that comes twice could be done twice: then the preference is left aside, as RFC 7240 allows,
     and the write is done at once.
     """
     entity = served.definition
+    if served.exposed.numbered is not None or dependants_of(served.entity):
+        return False
     return not entity.attachments and (entity.shards is None or entity.shards.placement != "random")
 
 

@@ -22,7 +22,15 @@ from dynashard_serving.api.response import Response, json_response
 from dynashard_serving.api.routes import Endpoint, Handler, Operation
 from dynashard_serving.api.settings import Settings
 from dynashard_serving.declare import Endpoint as ComputedRead
-from dynashard_serving.declare import Exposed, FamilyListing, Root, ServedEdges, ServedRollUps
+from dynashard_serving.declare import (
+    Exposed,
+    FamilyListing,
+    ItemRead,
+    Root,
+    ServedEdges,
+    ServedRollUps,
+    item_reads_of,
+)
 from dynashard_serving.domain import Domain
 from dynashard_serving.limits import MAX_BODY_BYTES, MAX_MIXED_BYTES
 from dynashard_serving.operations.item_reads import ItemReads
@@ -121,7 +129,7 @@ class EntityEndpoints:
         self._resource = Resource(Served(exposed))
 
     def all(self) -> list[Endpoint]:
-        """Return the path of all items and that of each, with the operations that are served."""
+        """Return the paths of reads about items, that of all items and that of each, with the served operations."""
         resource = self._resource
         reads = ItemReadRoute(resource, ItemReads(self._parts.backend.collection), CopyWait(self._materializers))
         of_all: dict[str, tuple[str, Operation]] = {
@@ -134,7 +142,9 @@ class EntityEndpoints:
             "update": ("PATCH", self._patch),
             "delete": ("DELETE", self._delete),
         }
-        endpoints = self._of_many(
+        # They come before the item, whose last id may hold slashes.
+        endpoints = [_of_item_read(self._parts, resource, each) for each in item_reads_of(self._entity)]
+        endpoints += self._of_many(
             dict(operation for name, operation in of_one.items() if name in resource.exposed.operations)
         )
         for template, rule, operations in (
@@ -238,7 +248,7 @@ class EntityEndpoints:
         from dynashard_serving.operations.batches import Batches  # noqa: PLC0415
         from dynashard_serving.operations.mixed_batches import MixedBatches  # noqa: PLC0415
 
-        batches = Batches(self._parts.backend.collection, self._parts.clock)
+        batches = Batches(self._parts.backend.collection, self._parts.clock, self._item_writes)
         return BatchRoute(self._resource, MixedBatches(batches, self._item_writes))
 
     @cached_property
@@ -303,6 +313,28 @@ def _of_read(parts: Parts, declared: ComputedRead) -> list[Endpoint]:
 
     root = f"{PREFIX}/{declared.path}"
     return [Endpoint(root, re.escape(root), parts.handlers({"GET": read}), expensive=True)]
+
+
+def _of_item_read(parts: Parts, resource: Resource, declared: ItemRead) -> Endpoint:
+    suffix = f"/{declared.path}"
+
+    def read(incoming: ApiRequest) -> Response[Any]:
+        from dynashard_serving.api.parameters import model_of  # noqa: PLC0415
+        from dynashard_serving.operations.computed import about_item  # noqa: PLC0415
+
+        key = resource.key_of(incoming._replace(path=incoming.path.removesuffix(suffix)))
+        found = about_item(
+            declared,
+            resource.served,
+            parts.backend,
+            caller=incoming.caller,
+            key=key,
+            request=lambda: model_of(declared.request, incoming.query),
+        )
+        return json_response({"items": found} if declared.many else found)
+
+    rule = re.escape(resource.root) + r"/[^/]+" * (len(resource.served.address) - 1) + r"/[\s\S]+" + re.escape(suffix)
+    return Endpoint(f"{resource.template}{suffix}", rule, parts.handlers({"GET": read}), expensive=True)
 
 
 def _of_the_api(path: str, handler: Handler) -> Endpoint:

@@ -38,7 +38,7 @@ class ItemReadRoute:
         if found.document is None:
             return Response(HTTPStatus.NOT_MODIFIED, body="", headers={**etag(found.revision), **applied})
         response = item_response(HTTPStatus.OK, found.document, applied, revision=found.revision)
-        return fitting(response, incoming.headers) if request.include else response
+        return fitting(response, incoming.headers) if self._resource.served.definition.attachments else response
 
 
 def get_of(resource: Resource, incoming: ApiRequest) -> Get:

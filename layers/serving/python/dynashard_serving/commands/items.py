@@ -48,7 +48,7 @@ class Entities:
         self._reads = ItemReads(backend.collection)
         self._writes = ItemWrites(backend.collection, idempotent, clock)
         self._listings = Listings(backend.collection)
-        self._batches = Batches(backend.collection, clock)
+        self._batches = Batches(backend.collection, clock, self._writes)
         self._mixed_batches = MixedBatches(self._batches, self._writes)
         self.operations: Mapping[str, Callable[[Asked], Any]] = {
             "create": self._create,

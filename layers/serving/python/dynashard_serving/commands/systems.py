@@ -1,6 +1,7 @@
 """What can be asked for besides entities: edges, roll-ups, computed reads, and entities that are listed as one."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,20 +12,32 @@ from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.service import Dynashard
 from dynashard_serving.commands.items import PAGING, choice_of, paging_of
 from dynashard_serving.commands.request import Members
-from dynashard_serving.declare import Endpoint, FamilyListing, ServedEdges, ServedRollUps
-from dynashard_serving.documents import Document, validated
+from dynashard_serving.declare import (
+    Endpoint,
+    Exposed,
+    FamilyListing,
+    ItemRead,
+    ServedEdges,
+    ServedRollUps,
+    item_reads_of,
+)
+from dynashard_serving.documents import Document, validated, without
 from dynashard_serving.domain import Domain
-from dynashard_serving.operations.computed import computed, permit_to, right_of
+from dynashard_serving.operations.computed import about_item, computed, permit_to, right_of
 from dynashard_serving.operations.edges import EdgesWanted, Graph, NewEdge, Node, Way
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.item_reads import shown
 from dynashard_serving.operations.roll_ups import roll_ups_endpoint
+from dynashard_serving.operations.served import Served
 
 Operations = Mapping[str, Callable[[Members], Any]]
 
 
 def systems(backend: Dynashard, domain: Domain) -> Mapping[str, Operations]:
-    """The operations of each, by its outside name; those of edges also by the name of their entity."""
+    """The operations of each, by its outside name; those of edges also by the name of their entity.
+
+    Of an entity, they are the reads about its items that the domain computes.
+    """
     found: dict[str, Operations] = {}
     for one in domain.declarations.served:
         if isinstance(one, ServedEdges):
@@ -36,6 +49,10 @@ def systems(backend: Dynashard, domain: Domain) -> Mapping[str, Operations]:
             found[one.path] = _computed(one, backend)
         elif isinstance(one, FamilyListing):
             found[one.path] = {"list": _family_listing(Family(one, domain.access_of), backend)}
+    for exposed in domain.entities:
+        found |= {
+            f"{exposed.path}/{each.path}": _of_item(exposed, each, backend) for each in item_reads_of(exposed.entity)
+        }
     return found
 
 
@@ -100,6 +117,20 @@ def _computed(endpoint: Endpoint, backend: Dynashard) -> Operations:
         return {"items": document, "cursor": None} if endpoint.many else document
 
     return {right_of(endpoint): read}
+
+
+def _of_item(exposed: Exposed, declared: ItemRead, backend: Dynashard) -> Operations:
+    served = Served(exposed)
+
+    def read(asked: Members) -> Any:
+        key = served.key(asked.document("key"), asked.tenant)
+        others = Members(asked.tenant, asked.caller, without(asked.members, ("key",)))
+        question = partial(others.question, declared.request)
+        found = about_item(declared, served, backend, caller=asked.caller, key=key, request=question)
+        document = to_jsonable_python(found)
+        return {"items": document, "cursor": None} if declared.many else document
+
+    return {right_of(declared): read}
 
 
 def _family_listing(family: Family, backend: Dynashard) -> Callable[[Members], Mapping[str, Any]]:

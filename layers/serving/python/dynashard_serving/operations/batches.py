@@ -18,14 +18,16 @@ from dynashard.errors import (
 )
 from dynashard.repository import Found
 from dynashard.service import Collection
+from dynashard_serving.dependants import dependants_of
 from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BATCH
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.item_reads import CollectionOf, shown
+from dynashard_serving.operations.item_writes import ItemWrites
 from dynashard_serving.operations.outcomes import Outcome, done, refused
 from dynashard_serving.operations.pages import answer_bytes
 from dynashard_serving.operations.permits import MISSING, NotPermittedError, Permit
-from dynashard_serving.operations.requests import BatchGet, BatchWrite, Put
+from dynashard_serving.operations.requests import BatchGet, BatchWrite, Delete, Put
 from dynashard_serving.operations.served import Served
 from dynashard_serving.refusals import shortened
 
@@ -42,9 +44,10 @@ _SHOWN_KEYS: Final = 10
 class Batches:
     """Reads and writes of many items of an entity. Safe to share between threads."""
 
-    def __init__(self, collection_of: CollectionOf, clock: Callable[[], float]) -> None:
+    def __init__(self, collection_of: CollectionOf, clock: Callable[[], float], writes: ItemWrites) -> None:
         self._collection_of = collection_of
         self._clock = clock
+        self._writes = writes
 
     def get(self, served: Served, request: BatchGet) -> list[Outcome]:
         """Read items by their keys: an outcome for each key, in their order.
@@ -97,7 +100,8 @@ class Batches:
             NotPermittedError: the caller may put no items, or delete none, and the batch does.
 
         Cost: 1 write each, 1 round trip for 25; outside of the window, or if the caller's right depends on the stored
-        item, 1 read more each, and 1 round trip each.
+        item, 1 read more each, and 1 round trip each. Where a write depends on what is stored, by transitions, numbers
+        or dependants, what each costs as a single write.
         """
         served.require("batch_write")
         parts = {"put": request.put, "delete": request.delete}
@@ -106,6 +110,7 @@ class Batches:
         refusals, now = Refusals(), self._clock()
         outcomes: dict[Place, Outcome] = {}
         writes: Writes = {}
+        singly = served.exposed.has_lifecycle or bool(dependants_of(served.entity))
         places = [
             *((("put", number), document) for number, document in enumerate(request.put)),
             *((("delete", number), document) for number, document in enumerate(request.delete)),
@@ -121,6 +126,9 @@ class Batches:
                 writes[key] = place, item
             except (InputError, NotPermittedError) as error:
                 outcomes[place] = refusals.of(error)
+        if singly:
+            outcomes |= self._singly(served, request, writes, refusals)
+            writes = {}
         by_stored = {
             key: (place, each)
             for key, (place, each) in writes.items()
@@ -133,6 +141,26 @@ class Batches:
             "put": [outcomes["put", number] for number in range(len(request.put))],
             "delete": [outcomes["delete", number] for number in range(len(request.delete))],
         }
+
+    def _singly(
+        self, served: Served, request: BatchWrite, writes: Writes, refusals: "Refusals"
+    ) -> dict[Place, Outcome]:
+        """Do writes that depend on what is stored, each by itself, as single writes are done."""
+        outcomes: dict[Place, Outcome] = {}
+        for place, about in writes.values():
+            kind, number = place
+            try:
+                if kind == "put":
+                    self._writes.put(
+                        served, Put(tenant=request.tenant, item=request.put[number], caller=request.caller)
+                    )
+                else:
+                    with suppress(NotFoundError):
+                        self._writes.delete(served, Delete(key=about, caller=request.caller))
+                outcomes[place] = done(None)
+            except DynashardError as error:
+                outcomes[place] = refusals.of(error)
+        return outcomes
 
     def _by_stored(
         self, served: Served, writes: Writes, permits: Mapping[str, Permit], refusals: "Refusals", now: float

@@ -41,7 +41,7 @@ class ItemReads:
         self._collection_of = collection_of
 
     def get(self, served: Served, request: Get) -> Found:
-        """Read an item.
+        """Read an item, with the attachments that its entity is served with unless the request names some.
 
         Raises:
             NotFoundError: there is none that the caller may read.
@@ -57,6 +57,8 @@ class ItemReads:
             message = f"Use a list of {', '.join(known) or 'nothing'}."
             raise ValidationFailedError(FieldError("include", message, "enum"))
         include = tuple(dict.fromkeys(request.include))
+        if not include and request.fields is None:
+            include = served.exposed.include
         items, fields = self._collection_of(served.entity), None
         if request.fields is not None:
             fields = served.projected(request.fields)

@@ -1,6 +1,7 @@
 """Writes of single items: create, put, update, delete."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dynashard.entity import Entity, WriteGuarantee
@@ -9,17 +10,19 @@ from dynashard.errors import (
     RevisionMismatchError,
     WriteContendedError,
 )
+from dynashard_serving.dependants import dependants_of, refuse_dependants
 from dynashard_serving.documents import Document, without
 from dynashard_serving.idempotency import Attempt, IdempotentCreates
 from dynashard_serving.limits import WRITE_ATTEMPTS
 from dynashard_serving.operations.accepting import accept, item_of, refuse_untimely
 from dynashard_serving.operations.conditions import PreconditionFailedError
 from dynashard_serving.operations.item_reads import CollectionOf, shown
-from dynashard_serving.operations.merging import merged, refuse_probe, refuse_put
+from dynashard_serving.operations.merging import in_place_of, merged, refuse_probe, refuse_put
 from dynashard_serving.operations.patching import attachments_read
 from dynashard_serving.operations.permits import Permit
 from dynashard_serving.operations.requests import Create, Delete, Put, Update
 from dynashard_serving.operations.served import Served
+from dynashard_serving.transitions import begun
 
 
 class Created(NamedTuple):
@@ -65,14 +68,25 @@ class ItemWrites:
         def check() -> None:
             refuse_untimely(served, request, item, self._clock())
 
-        if request.idempotency_key is None:
+        attempt = None
+        if request.idempotency_key is not None:
+            attempt = Attempt(
+                request.tenant,
+                request.idempotency_key,
+                request.item,
+                item,
+                request.seconds,
+                check,
+                _bound(served, request),
+            )
+        if served.exposed.has_lifecycle and (attempt is None or not self._idempotent.begun(attempt)):
+            check()
+            item = self._begun(served, item)
+        if attempt is None:
             check()
             created = items.create(item, handling=request.handling)
             return Created(_created(served, permit, shown(created), created))
-        attempt = Attempt(
-            request.tenant, request.idempotency_key, request.item, item, request.seconds, check, _bound(served, request)
-        )
-        document, replayed = self._idempotent.run(attempt, items)
+        document, replayed = self._idempotent.run(replace(attempt, item=item), items)
         return Created(_created(served, permit, document, item), replayed)
 
     def put(self, served: Served, request: Put) -> Stored:
@@ -92,8 +106,10 @@ class ItemWrites:
         permit.require_new(item)
         refuse_untimely(served, request, item, now)
         conditions, revision = request.conditions, request.conditions.single_revision
-        unread = served.in_window(item, now) and not permit.narrow
-        if (revision is not None and not permit.narrow) or (conditions.none and unread):
+        unread = served.in_window(item, now) and not permit.narrow and not served.exposed.has_lifecycle
+        if (revision is not None and not permit.narrow and not served.exposed.has_lifecycle) or (
+            conditions.none and unread
+        ):
             done = items.put(item, if_match=revision, handling=request.handling)
             return _stored(served, permit, done.item, created=done.created)
         if conditions.only_new and unread:
@@ -107,8 +123,10 @@ class ItemWrites:
             refuse_put(served, conditions, item, current, now)
             try:
                 if current is None:
-                    return _stored(served, permit, items.create(item, handling=request.handling), created=True)
-                done = items.put(item, over=current, handling=_of_what_was_read(request.handling))
+                    new = self._begun(served, item)
+                    return _stored(served, permit, items.create(new, handling=request.handling), created=True)
+                over = _followed(served, current, item, now)
+                done = items.put(over, over=current, handling=_of_what_was_read(request.handling))
                 return _stored(served, permit, done.item, created=done.created)
             except (AlreadyExistsError, RevisionMismatchError):
                 continue
@@ -148,6 +166,7 @@ class ItemWrites:
         Raises:
             NotFoundError: there is none that the caller may read, whatever the conditions are.
             NotPermittedError: the caller may not delete it.
+            HasDependantsError: other items depend on it.
             RevisionMismatchError, PreconditionFailedError: a condition does not hold.
             WriteContendedError: other writers were faster each time.
 
@@ -156,8 +175,8 @@ class ItemWrites:
         """
         permit = served.permit("delete", request.caller)
         items, conditions = self._collection_of(served.entity), request.conditions
-        revision = conditions.single_revision
-        if not permit.narrow and (conditions.none or revision is not None):
+        revision, guarded = conditions.single_revision, bool(dependants_of(served.entity))
+        if not permit.narrow and not guarded and (conditions.none or revision is not None):
             try:
                 items.delete(request.key, if_match=revision, handling=request.handling)
             except RevisionMismatchError:
@@ -166,12 +185,28 @@ class ItemWrites:
             return
         for current in _tries(lambda: permit.found(lambda: items.get(request.key, consistent=True))):
             conditions.demand(current.revision)
+            if guarded:
+                refuse_dependants(current, self._collection_of)
             try:
                 items.delete(request.key, if_match=current.revision, handling=_of_what_was_read(request.handling))
             except RevisionMismatchError:
                 continue
             return
         raise _contended()
+
+    def _begun(self, served: Served, item: Entity) -> Entity:
+        """Return a new item with what the server sets of it."""
+        item = begun(served.exposed.transitions, item, self._clock())
+        if served.exposed.numbered is None:
+            return item
+        from dynashard_serving.numbers import Numbers  # noqa: PLC0415 - few entities are numbered
+
+        return Numbers(self._collection_of).numbered(served.exposed.numbered, item)
+
+
+def _followed(served: Served, current: Entity, item: Entity, now: float) -> Entity:
+    """Return the item of a put as it replaces the stored one."""
+    return in_place_of(served, current, item, now) if served.exposed.has_lifecycle else item
 
 
 def _stored(served: Served, permit: Permit, item: Entity, *, created: bool) -> Stored:
@@ -182,7 +217,7 @@ def _stored(served: Served, permit: Permit, item: Entity, *, created: bool) -> S
 
 
 def _created(served: Served, permit: Permit, document: Document, item: Entity) -> Document:
-    plain = without(document, served.definition.attachments)
+    plain = without(document, served.definition.attachments.keys() - set(served.exposed.include))
     return permit.shown(plain, item, served.definition.key_fields)
 
 

@@ -1,7 +1,7 @@
 """What is decided about a write once the stored item is known: which item takes its place, or why none may."""
 
 from dynashard.entity import Entity
-from dynashard.errors import AlreadyExistsError, NotFoundError
+from dynashard.errors import AlreadyExistsError, FieldError, NotFoundError, ValidationFailedError
 from dynashard.transactions import steps
 from dynashard_serving.documents import refuse_changed, representation, unasked, validated_over, without
 from dynashard_serving.operations.accepting import refuse_past_expiry
@@ -10,6 +10,7 @@ from dynashard_serving.operations.patching import document_after, fields_named
 from dynashard_serving.operations.permits import NotPermittedError, Permit
 from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
 from dynashard_serving.operations.served import Served
+from dynashard_serving.transitions import begun, followed
 
 Step = steps.Create | steps.Put | steps.Delete
 
@@ -29,7 +30,7 @@ def merged(served: Served, request: Update, current: Entity, now: float) -> Enti
     refuse_changed(item, request.key)
     if served.definition.expires in fields_named(request.patch):
         refuse_past_expiry(item, now)
-    return in_place_of(served, current, item)
+    return in_place_of(served, current, item, now)
 
 
 def refuse_probe(permit: Permit, request: Write, current: Entity | None = None) -> None:
@@ -42,10 +43,26 @@ def refuse_probe(permit: Permit, request: Write, current: Entity | None = None) 
         raise NotPermittedError("A JSON Patch needs the right to read the item. Send a JSON Merge Patch.")
 
 
-def in_place_of(served: Served, current: Entity, item: Entity) -> Entity:
-    """The new item with the stamps of the stored one, and the attachments that it was made without."""
+def in_place_of(served: Served, current: Entity, item: Entity, now: float) -> Entity:
+    """Return the new item with the stamps and the number of the stored one, and the attachments it was made without.
+
+    Raises:
+        TransitionRefusedError: its state cannot follow that of the stored one.
+        ValidationFailedError: it has another number.
+    """
     kept = served.server_fields | (unasked(item) or set())
-    return current.model_copy(update={name: value for name, value in item if name not in kept})
+    whole = current.model_copy(update={name: value for name, value in item if name not in kept})
+    return followed(served.exposed.transitions, current, _same_number(served, current, whole), now)
+
+
+def _same_number(served: Served, current: Entity, item: Entity) -> Entity:
+    name = served.exposed.numbered
+    if name is None or getattr(item, name) == getattr(current, name):
+        return item
+    if getattr(item, name):
+        message = "The server set it when the item was created. Remove it, or send its stored value."
+        raise ValidationFailedError(FieldError(name, message, "immutable"))
+    return item.model_copy(update={name: getattr(current, name)})
 
 
 def refuse_put(served: Served, conditions: Conditions, item: Entity, current: Entity | None, now: float) -> None:
@@ -77,12 +94,12 @@ def step_of(served: Served, request: Write, item: Entity | None, current: Entity
         case Create(), Entity():
             if current is not None:
                 raise AlreadyExistsError(f"{served.name} exists already")
-            return steps.Create(item)
+            return steps.Create(begun(served.exposed.transitions, item, now))
         case Put(), Entity():
             refuse_put(served, request.conditions, item, current, now)
             if current is None:
-                return steps.Create(item)
-            return steps.Put(in_place_of(served, current, item), over=current)
+                return steps.Create(begun(served.exposed.transitions, item, now))
+            return steps.Put(in_place_of(served, current, item, now), over=current)
     if current is None:
         raise NotFoundError("No live item has this key.")
     if isinstance(request, Update):

@@ -28,9 +28,9 @@ from dynashard_serving.api.openapi.parts import (
     singular,
 )
 from dynashard_serving.api.openapi.security import secured, secured_family
-from dynashard_serving.api.resource import PREFIX
+from dynashard_serving.api.resource import PREFIX, Resource
 from dynashard_serving.api.response import JSON
-from dynashard_serving.declare import Endpoint, ServedEdges, ServedRollUps
+from dynashard_serving.declare import Endpoint, ItemRead, ServedEdges, ServedRollUps, item_reads_of
 from dynashard_serving.operations.computed import right_of
 from dynashard_serving.operations.edges import EdgesWanted, NewEdge, Words
 from dynashard_serving.operations.roll_ups import roll_ups_endpoint
@@ -71,20 +71,37 @@ def family_listing(family: FamilyResource) -> Operation:
     return secured_family(listing, family.members)
 
 
+def item_reads(resource: Resource) -> Described:
+    """Return what the document says of reads about items of a resource, without the parameters of an item's path."""
+    paths: dict[str, Schema] = {}
+    schemas: dict[str, Schema] = {}
+    for each in item_reads_of(resource.served.entity):
+        read, about = _described_read(each, resource.exposed.heading, "404")
+        paths[f"{resource.template}/{each.path}"] = {"get": read}
+        schemas |= about
+    return Described(paths, schemas)
+
+
 def _read(endpoint: Endpoint) -> Described:
     """Describe a read that the domain computes."""
-    name, model = endpoint.answer.__name__, endpoint.answer
+    read, schemas = _described_read(endpoint, endpoint.tag or endpoint.path)
+    return Described({f"{PREFIX}/{endpoint.path}": {"get": read}}, schemas)
+
+
+def _described_read(declared: Endpoint | ItemRead, tag: str, *refusals: str) -> tuple[Operation, Mapping[str, Schema]]:
+    """Return the operation of a read that the domain computes, and the schemas of its answer."""
+    name, model = declared.answer.__name__, declared.answer
     text, verb = sentence(model), "get"
-    if endpoint.many:
+    if declared.many:
         text, verb = "The items, in order.", "list"
         items: type = list[model]  # type: ignore[valid-type]
         model = create_model(f"{name}List", __doc__=text, items=(items, ...))
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     answers = {"200": answer(text, model.__name__)}
-    read = operation(f"{verb}{name}", endpoint.summary, endpoint.tag or endpoint.path, endpoint.text, answers)
-    read["parameters"] = parameters_of(endpoint.request)
-    read = secured(read, endpoint.access, right_of(endpoint))
-    return Described({f"{PREFIX}/{endpoint.path}": {"get": read}}, {**schema.pop("$defs", {}), model.__name__: schema})
+    read = operation(f"{verb}{name}", declared.summary, tag, declared.text, answers, more=refusals)
+    read["parameters"] = parameters_of(declared.request)
+    read = secured(read, declared.access, right_of(declared))
+    return read, {**schema.pop("$defs", {}), model.__name__: schema}
 
 
 def parameters_of(model: type[BaseModel]) -> list[Schema]:
@@ -93,8 +110,10 @@ def parameters_of(model: type[BaseModel]) -> list[Schema]:
     required = schema.get("required", [])
     found = []
     for name, value in schema["properties"].items():
-        shape = {key: part for key, part in value.items() if key not in {"title", "description"}}
-        found.append(query(name, shape, value.get("description", ""), required=name in required))
+        # What it refers to is written here, because a component of the document could have the same name.
+        whole = {**schema.get("$defs", {}).get(value.get("$ref", "").rpartition("/")[2], {}), **value}
+        shape = {key: part for key, part in whole.items() if key not in {"title", "description", "$ref"}}
+        found.append(query(name, shape, whole.get("description", ""), required=name in required))
     return found
 
 

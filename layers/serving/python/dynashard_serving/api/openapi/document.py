@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dynashard_serving.api import VERSION
 from dynashard_serving.api.listings import FamilyResource
-from dynashard_serving.api.openapi.declared import described, family_listing
+from dynashard_serving.api.openapi.declared import described, family_listing, item_reads
 from dynashard_serving.api.openapi.examples import Examples
 from dynashard_serving.api.openapi.many import shared_operators
 from dynashard_serving.api.openapi.parts import REFUSALS, Operation, Schema, plural, problem, sentence
@@ -47,13 +47,17 @@ def document_of(domain: Domain, *, now: datetime = COMMITTED_AT) -> dict[str, An
     ]
     kinds = ServedEdges | ServedRollUps | Endpoint
     others = [described(one) for one in domain.declarations.served if isinstance(one, kinds)]
+    about_items = {served.name: item_reads(Resource(served)) for served in entities}
     recorded = any(served.entity is Record for served in entities)
-    schemas = schemas_of(entities, families, [each.schemas for each in others])
+    schemas = schemas_of(entities, families, [each.schemas for each in (*others, *about_items.values())])
     examples = Examples(schemas, now)
     paths: dict[str, Any] = {f"{PREFIX}/health": {"get": _health()}}
     for served in entities:
         copied = any(copies.of is served.entity for copies in domain.declarations.copies)
-        paths |= paths_of(Resource(served), examples, recorded=recorded, copied=copied)
+        resource = Resource(served)
+        paths |= paths_of(resource, examples, recorded=recorded, copied=copied)
+        for path, methods in about_items[served.name].paths.items():
+            paths[path] = {"parameters": paths[resource.template]["parameters"], **methods}
     parameters = shared_operators(paths)
     for family in families:
         paths[family.root] = {"get": family_listing(family)}

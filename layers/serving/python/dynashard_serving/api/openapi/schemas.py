@@ -126,7 +126,7 @@ def _any_of(family: FamilyResource, schemas: dict[str, Schema]) -> Schema:
 def _representation(served: Served, shown: Schema) -> Schema:
     schema = _with_attachments(served, deepcopy(shown))
     schema["properties"][REVISION] = dict(_REVISION)
-    for name in served.definition.server_fields:
+    for name in served.definition.server_fields | served.exposed.stamped:
         schema["properties"][name]["readOnly"] = True
     # Every field is answered, even one with a default. Attachments are answered if they were included.
     schema["required"] = [name for name in schema["properties"] if name not in served.definition.attachments]
@@ -135,7 +135,7 @@ def _representation(served: Served, shown: Schema) -> Schema:
 
 def _settable(served: Served, given: Schema) -> Schema:
     """What a caller may set of an item, with what its key and its address demand of their fields."""
-    schema = _with_attachments(served, _without(given, {TENANT, *served.server_fields}))
+    schema = _with_attachments(served, _without(given, {TENANT, *served.server_fields, *served.exposed.stamped}))
     for name, field in schema["properties"].items():
         begins = _time_of(served, name)
         if begins is not None and not served.exposed.queued:
