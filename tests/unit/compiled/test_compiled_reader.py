@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic_core import core_schema
 
-from dynashard import definition
+from dynashard import Entity, Key, Registry, Shards, definition
 from dynashard.compiled import reader
 from dynashard.reads import answers
 from dynashard.repository import batch_answers
@@ -94,3 +94,26 @@ def test_every_entity_of_the_domain_is_read_by_a_compiled_reader() -> None:
         entity = definition(model)
         for index in [None, *entity.indexes.values()]:
             assert reader.entity_reader(entity, index) is not None
+
+
+class Note(Entity, name="read.v1.Note", key=Key("{tenant_id}", "{id}"), shards=Shards(4), registry=Registry()):
+    tenant_id: str
+    id: str
+
+
+def test_a_row_of_the_same_shard_as_the_one_before_is_compared_by_its_own_fields() -> None:
+    made = reader.entity_reader(definition(Note))
+    assert made is not None
+    stored = {
+        "PK": {"S": "read.v1.Note:abc:3"},
+        "SK": {"S": "1"},
+        "Type": {"S": "read.v1.Note"},
+        "Rev": {"S": "r1"},
+        "tenant_id": {"S": "abc"},
+        "id": {"S": "1"},
+    }
+    elsewhere = {**stored, "PK": {"S": "read.v1.Note:xyz:3"}}
+
+    read = [made.read(each) for each in (stored, stored, {**stored, "tenant_id": {"S": "xyz"}}, elsewhere, stored)]
+
+    assert [item is not None for item in read] == [True, True, False, False, True]

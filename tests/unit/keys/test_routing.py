@@ -8,7 +8,7 @@ import pytest
 from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition
 from dynashard.entity import IndexDefinition
 from dynashard.placement import CALCULATED, MODULO
-from dynashard.routing import Router, home, shard_keys
+from dynashard.routing import Places, Router, home, shard_keys
 from dynashard.topology import DeclaredTopology, Phase, View
 from tests.declaring import declare
 
@@ -139,7 +139,7 @@ def test_places_under_a_given_view_do_not_ask_the_topology() -> None:
 
     place = Router(topology).places(entity, key, view)
 
-    assert place == (view, home(entity, key, 4), home(entity, key, 16), 4)
+    assert place == Places(view, home(entity, key, 4), home(entity, key, 16), 4)
     assert topology.asked == []
 
 

@@ -7,10 +7,11 @@ are at most `ClockBounds.ahead` seconds ahead. docs/promises.md has this assumpt
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ClockOffError, ConfigurationError, InvalidKeyError, KeyTooFarAheadError
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from dynashard.key_time import TimeForm
 
 
-@dataclass(frozen=True, slots=True)
-class ClockBounds:
+class ClockBounds(Struct, frozen=True):
     """What all processes of a table assume about clocks and keys, in seconds.
 
     Attributes:

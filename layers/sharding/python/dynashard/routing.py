@@ -1,7 +1,9 @@
 """From logical keys to stored ones: the shard of an item under a view, a leased snapshot of the shard map."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
@@ -11,7 +13,7 @@ from dynashard.schema import PK, SK, index_pk, index_sk
 from dynashard.topology import Epochs, Phase, Topology, View
 
 
-class Places(NamedTuple):
+class Places(Struct, frozen=True):
     """The stored partition keys of an item under a view: `old` by the present count, `new` by the target of a resize.
 
     They are equal if no resize moves the key. `shards` is the present count, or that of the key's epoch.

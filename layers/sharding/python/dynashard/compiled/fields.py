@@ -1,7 +1,9 @@
 """Fields in the function that reads stored items: the lines that find, validate and default each of them."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import partial
+from math import floor
 from typing import Any
 
 from pydantic_core import PydanticUndefined
@@ -15,6 +17,7 @@ from dynashard.model_schema import ModelSchema, Schema
 
 _SAME: frozenset[str] = frozenset({"type", "metadata", "min_length", "max_length"})
 """Parts of the schema of a text that is not changed, and of which only the length may be restricted."""
+_moment = datetime.fromtimestamp
 
 
 class ReadField:
@@ -61,7 +64,7 @@ class ReadField:
     def decoded(self, function: Function) -> str:
         """Return the expression for what is stored as the field's validator takes it."""
         if self.expires:
-            return "moment(ends)"
+            return f"{function.use(_moment)}({function.use(floor)}(ends), {function.use(UTC)})"
         if self.tag:
             return self.raw
         return f"{function.use(self._entity.decode_field)}({self.name!r}, {self.raw})"

@@ -10,8 +10,7 @@ value that is refused. The reference codec reads those, and has the errors.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from math import floor, inf
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, convert
@@ -144,11 +143,9 @@ class _Reader:
         self._lines += [
             f"unset = {use(UNSET)}",
             "if row.expires is not unset:",
-            '    ends = float(row.expires["N"])',
+            "    ends = float(row.expires.N)",
             "    if ends <= now: return None",
         ]
-        if any(field.expires for field in self._fields):
-            self._lines.append(f"moment = {use(_moment)}")
         if judges_revision:
             self._lines += [
                 "if row.rev is unset or not (revision := row.rev.S): return None",
@@ -211,9 +208,7 @@ class _Reader:
         for field in self._fields:
             self._take(field, whole=whole, absent=[])
         values = {field.name: field.value for field in self._fields}
-        if not whole:
-            self._function.refuse(["row.pk is unset"])
-        self._compare(values)
+        self._compare(values, stored=not whole)
         pairs = (f"{name!r}: {'revision' if of is None else values[of]}" for name, of in names.items())
         self._lines.append(f"return ({{{', '.join(pairs)}}},)")
 
@@ -234,8 +229,11 @@ class _Reader:
             *(f"    {line}" for line in present),
         ]
 
-    def _compare(self, values: Mapping[str, str]) -> None:
-        """Add the lines that compare the keys of the fields, which have these values, with the stored ones."""
+    def _compare(self, values: Mapping[str, str], *, stored: bool = False) -> None:
+        """Add the lines that compare the keys of the fields, which have these values, with the stored ones.
+
+        If a row is surely `stored`, it has a key; what was just written has none yet.
+        """
         keys = key_fields(self._entity, *([self._index] if self._index else []))
         found: dict[str, KeyField] = {}
         lines: list[str] = []
@@ -250,10 +248,10 @@ class _Reader:
         if texts.rendered:
             keyed = ", ".join(f"{name!r}: {values[name]}" for name in sorted(texts.rendered))
             lines.insert(0, f"keyed = {{{keyed}}}")
-        if self._index is not None:
-            self._function.refuse(["row.pk is unset"])
-        # What was just written has no stored key yet.
-        self._lines += ["if row.pk is not unset:", *(f"    {line}" for line in lines)]
+        if stored or self._index is not None:
+            self._lines += ["if row.pk is unset: return None", *lines]
+        else:
+            self._lines += ["if row.pk is not unset:", *(f"    {line}" for line in lines)]
 
     def _at(self, texts: KeyTexts, fields: Mapping[str, KeyField], key: Templates, place: str, sort: str) -> list[str]:
         """Return the lines that compare a rendered key with the stored one, which these expressions have."""
@@ -269,17 +267,27 @@ class _Reader:
         if texts.rendered.isdisjoint(key.partition.fields):
             # Most items of an answer have one partition, and this takes a fourth of the time.
             known = self._function.use(_Checked())
+            fields_of_it = [fields[name].text for name in key.partition.fields]
+            others = "".join(f" or {text} != last[{n}]" for n, text in enumerate(fields_of_it, 1))
             checks = [
-                f"checked = (place, {''.join(f'{fields[name].text}, ' for name in key.partition.fields)})",
-                f"if checked not in {known}:",
-                *(f"    {line}" for line in checks),
-                f"    {known}.note(checked)",
+                f"last = {known}.last",
+                f"if place != last[0]{others}:",
+                f"    checked = (place, {''.join(f'{text}, ' for text in fields_of_it)})",
+                f"    if checked not in {known}:",
+                *(f"        {line}" for line in checks),
+                f"        {known}.note(checked)",
+                f"    {known}.last = checked",
             ]
         return [*of_sort, f'if {sort} != f"{text}": return None', f"place = {place}", *checks]
 
 
 class _Checked(set[tuple[str, ...]]):
-    """Stored partition keys with the texts of the fields in them, which were found to agree."""
+    """Stored partition keys with the texts of the fields in them, which were found to agree; and the last of them.
+
+    To compare a text with another takes less time than its hash.
+    """
+
+    last: tuple[str | None, ...] = (None,)
 
     def note(self, checked: tuple[str, ...]) -> None:
         """Remember one more, and forget the others if they are many."""
@@ -302,10 +310,6 @@ class _Given(dict[int, set[str]]):
     def __missing__(self, absent: int) -> set[str]:
         self[absent] = {name for number, name in enumerate(self._names) if not absent >> number & 1}
         return self[absent]
-
-
-def _moment(ends: float) -> datetime:
-    return datetime.fromtimestamp(floor(ends), UTC)
 
 
 def _later_revision(row: Row) -> str:

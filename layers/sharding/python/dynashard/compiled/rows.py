@@ -51,7 +51,7 @@ class Row(Struct, gc=False):
     born: Text | UnsetType = field(name=BORN, default=UNSET)
     moved: Any = field(name=MOVED_TO, default=UNSET)
     version: Any = field(name=VERSION, default=UNSET)
-    expires: Any = field(name=EXPIRES_AT, default=UNSET)
+    expires: Number | UnsetType = field(name=EXPIRES_AT, default=UNSET)
     entry_pk: Text = Text()
     entry_sk: Text = Text()
 

@@ -148,7 +148,10 @@ class EntityDefinition(KeyTemplates, Generic[T]):
 
         Raises `InvalidKeyError` if a field is missing, unknown, or cannot be part of a key.
         """
-        if values.__class__ is dict or isinstance(values, Mapping):
+        if values.__class__ is self.model:
+            # The most frequent one first, because to ask whether it is a mapping takes long.
+            values = values.__dict__
+        elif values.__class__ is dict or isinstance(values, Mapping):
             for name in values:
                 if name not in self.key_fields:
                     known = f"{', '.join(self.key_fields)}{hint(name, self.key_fields)}"

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class CancellationReason:
+
+class CancellationReason(Struct, frozen=True):
     """Why an action of a transaction was not executed: DynamoDB's code, text, and the stored item if asked for."""
 
     NONE: ClassVar[str] = "None"
@@ -62,8 +62,7 @@ _REMEDIES: Final = {
 """What to do about each limit that a reason can name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThrottleReason:
+class ThrottleReason(Struct, frozen=True):
     """One reason of a throttle: DynamoDB's text, such as `TableWriteKeyRangeThroughputExceeded`, and its ARN."""
 
     reason: str

@@ -4,7 +4,6 @@ What decides and what changes counts is not imported before the first throttle, 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -43,8 +42,7 @@ OpenLoad = Callable[[Transport, str], LoadSource | None]
 """Opens what reports how busy a table is, from the transport and the table's name; None if nothing does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrowthOptions:
+class GrowthOptions(Struct, frozen=True, kw_only=True):
     """How the counts of a `Dynashard` grow.
 
     Attributes:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from msgspec import Struct
+
 from dynashard.errors import ConfigurationError
 
 GrowthMode = Literal["on", "dry_run", "off"]
@@ -49,8 +51,7 @@ class GrowthSettings:
 DEFAULTS: Final = GrowthSettings()
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """How busy a table or index is, compared with its limit.
 
     Attributes:

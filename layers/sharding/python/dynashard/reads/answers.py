@@ -168,8 +168,9 @@ class _Answers:
 
 def _hidden(reading: Reading, row: Row) -> bool:
     """Whether readers may not see a row, because it is a relocation marker, has expired or is of another kind."""
-    system = {MOVED_TO: row.moved, EXPIRES_AT: row.expires}
-    system = {name: value for name, value in system.items() if value is not UNSET}
+    system: Wire = {} if row.moved is UNSET else {MOVED_TO: row.moved}
+    if row.expires is not UNSET and row.expires.N is not UNSET:
+        system[EXPIRES_AT] = {"N": row.expires.N}
     if row.kind.S is not UNSET:
         system[TYPE] = {"S": row.kind.S}
     return bool(system) and not reading.visible(system)

@@ -146,4 +146,4 @@ def chunks(members: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def _action(key: StoredKey, write: "Write") -> Wire:
     if write.item is None:
         return {"DeleteRequest": {"Key": wire_key(key)}}
-    return {"PutRequest": {"Item": {**wire_key(key), **write.item, **write.kept}}}
+    return {"PutRequest": {"Item": write.stored(key[0])}}

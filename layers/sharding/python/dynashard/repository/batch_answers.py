@@ -59,5 +59,5 @@ def _found(row: Row, item: object) -> Wire:
     """What stands for a stored item: its key, the time by which it expires, and its entity."""
     key: Wire = {PK: {"S": row.pk.S}, SK: {"S": row.sk.S}, ENTITY: item}  # type: ignore[union-attr]
     if row.expires is not UNSET:
-        key[EXPIRES_AT] = row.expires
+        key[EXPIRES_AT] = {"N": row.expires.N}
     return key

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Generic
 
+from msgspec.structs import replace
+
 from dynashard.codec import require_fits
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import (
@@ -120,7 +122,7 @@ class BatchItemWriter(Generic[E]):
             require_fits({PK: stored[PK], SK: stored[SK], **item, **found})
         except InputError as error:
             return error
-        return write._replace(kept=found), member
+        return replace(write, kept=found), member
 
     def _written(self, prepared: Sequence[tuple[Write, KeyLike]]) -> list[Outcome]:
         """Do prepared writes; return the outcome of each. Raises nothing."""

@@ -90,8 +90,9 @@ class _Lookup:
         def places_of(left: Sequence[ItemKey]) -> list[StoredKey]:
             router, entity = self._store.router, self._entity
             views = {each: router.topology.view(entity, each) for each in dict.fromkeys(key.partition for key in left)}
-            asked.update({key: router.places(entity, key, views[key.partition]) for key in left})
-            return [(_first(asked[key]), key.sort) for key in left]
+            places = [router.places(entity, key, views[key.partition]) for key in left]
+            asked.update(zip(left, places, strict=True))
+            return [(_first(each), key.sort) for key, each in zip(left, places, strict=True)]
 
         stored = get_all(self._store, keys, self._reading, self._pauses, key_of=lambda key: key, places_of=places_of)
         return self.classify(asked, stored)

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final, Generic
 
+from msgspec.structs import replace
+
 from dynashard.entity import WriteGuarantee, guarantee_of, revision_in
 from dynashard.entity.versions import FIRST
 from dynashard.errors import (
@@ -163,7 +165,7 @@ class ItemWrites(Generic[E]):
                 self.items.write(write, key)
             except ConditionFailedError as failed:
                 if not is_live(failed.item, write.now):
-                    raise self.items.refusal_of(failed, key, write._replace(if_match=None)) from None
+                    raise self.items.refusal_of(failed, key, replace(write, if_match=None)) from None
                 continue
             return
         raise WriteContendedError(f"{name_of(self.entity, key)} changes too often to be deleted; try again later")

@@ -34,6 +34,8 @@ def found_in(stored: Iterable[Wire | None], decode: Callable[[Wire], T], *, stri
         each and (each[ENTITY] if ENTITY in each else judged(decode, each))  # type: ignore[arg-type]
         for each in stored
     ]
+    if Undecodable not in set(map(type, judgements)):
+        return Found(judgements)
     left_out = {at: each for at, each in enumerate(judgements) if isinstance(each, Undecodable)}
     leave_out(tuple(left_out.values()), strict=strict)
     return Found((None if at in left_out else each for at, each in enumerate(judgements)), left_out)

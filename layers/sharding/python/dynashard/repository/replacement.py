@@ -15,6 +15,7 @@ from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pydantic import BaseModel, RootModel
 
 from dynashard.entity import Entity, EntityDefinition
@@ -93,7 +94,7 @@ def replacing(entity: EntityDefinition[Any], write: Write, over: Entity | None =
         update = rewriting(entity, write.item, upgraded)
     else:
         update = replacement(entity, write.item) if over is None else difference(entity, write.item, over)
-    return write._replace(operation="UpdateItem", options={**write.options, **update})
+    return replace(write, operation="UpdateItem", options={**write.options, **update})
 
 
 def revision_read(over: Entity, if_match: str | None) -> str:

@@ -5,6 +5,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dynashard.entity import ItemKey, revision_in
 from dynashard.entity.versions import FIRST, version_in
 from dynashard.errors import ConditionFailedError
@@ -32,7 +35,7 @@ class Kind(Enum):
     """Replaces, updates or deletes a live item."""
 
 
-class Write(NamedTuple):
+class Write(Struct, frozen=True):
     """One write, which may be sent several times and to several places.
 
     Attributes:
@@ -73,15 +76,23 @@ class Write(NamedTuple):
 
     def request(self, table: str, place: str) -> Wire:
         """Return the request that writes at a stored partition key, without its condition."""
-        stored = {PK: {"S": place}, SK: {"S": self.key.sort}}
         if self.operation == "PutItem":
-            return {"TableName": table, "Item": {**stored, **(self.item or {})}, **self.options}
-        return {"TableName": table, "Key": stored, **self.options}
+            return {"TableName": table, "Item": self.stored(place), **self.options}
+        return {"TableName": table, "Key": {PK: {"S": place}, SK: {"S": self.key.sort}}, **self.options}
+
+    def stored(self, place: str) -> Wire:
+        """Return the item that a put stores at a stored partition key."""
+        # To copy a dictionary and add to it takes a third of the time of a display that names it.
+        stored = dict(self.item or ())
+        if self.kept:
+            stored.update(self.kept)
+        stored[PK], stored[SK] = {"S": place}, {"S": self.key.sort}
+        return stored
 
     def creation(self) -> "Write":
         """Return the put of its item where none is live: as a whole, whatever an expired one has."""
         returned = {name: value for name, value in self.options.items() if name == "ReturnValues"}
-        return self._replace(operation="PutItem", options=returned)
+        return replace(self, operation="PutItem", options=returned)
 
     def action(self, table: str, place: str, condition: Condition) -> Wire:
         """Return the action of a transaction that writes at a stored partition key."""

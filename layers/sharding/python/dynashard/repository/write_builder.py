@@ -5,6 +5,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Generic
 
+from msgspec.structs import replace
+
 from dynashard.codec import fits, require_fits
 from dynashard.entity import EntityDefinition, ItemKey, revision_in
 from dynashard.entity.versions import Upgraded, upgraded_from
@@ -99,7 +101,7 @@ class WriteBuilder(Generic[E]):
         write = self.put(kind, item, created=self.created_of(item), if_match=if_match)
         if not self._entity.nested:
             return write
-        return write._replace(objects=only_declared(self._entity, item.__dict__, write.item or {}))
+        return replace(write, objects=only_declared(self._entity, item.__dict__, write.item or {}))
 
     def put_over(self, item: E, over: E) -> Write:
         """Return the put of an item over one that its caller has read: it writes only what differs."""
@@ -194,7 +196,7 @@ class WriteBuilder(Generic[E]):
         )
         if before is not None or not entity.nested:
             return write
-        return write._replace(objects=only_declared(entity, updates.set, entity.encode(updates.set)))
+        return replace(write, objects=only_declared(entity, updates.set, entity.encode(updates.set)))
 
     def rewrite(
         self,

@@ -11,10 +11,12 @@ changes, so the place of a key never changes either.
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
+
+from msgspec import Struct, structs
 
 from dynashard.placement import UNSHARDED
 
@@ -34,8 +36,7 @@ class EpochState(StrEnum):
     VOID = "void"
 
 
-@dataclass(frozen=True, slots=True)
-class Epoch:
+class Epoch(Struct, frozen=True):
     """An entry of a history: from the sort key `first` on, keys are spread over `count` shards, if it is confirmed."""
 
     first: str
@@ -70,7 +71,7 @@ def published(history: History, standing: int, first: str, count: int) -> Histor
 def settled(history: History, first: str, state: EpochState) -> History | None:
     """Return a history whose entry with this first sort key is confirmed or void; None unless it is pending there."""
     return (
-        tuple(replace(each, state=state) if each.first == first else each for each in history)
+        tuple(structs.replace(each, state=state) if each.first == first else each for each in history)
         if any(each.first == first and not each.settled for each in history)
         else None
     )

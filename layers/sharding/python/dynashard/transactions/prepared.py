@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
 from pydantic.fields import FieldInfo
 
 from dynashard.entity import Entity, EntityDefinition, definition, revision_in
@@ -123,7 +124,9 @@ class StepWrites:
         delete = Write(Kind.ALTER, self.key, "DeleteItem", now, if_match=step.if_match)
         if step.missing == "refuse":
             return Prepared(delete)
-        return Prepared(delete._replace(condition=absent_or_matching(now, if_match=step.if_match)), accepts_absent=True)
+        return Prepared(
+            structs.replace(delete, condition=absent_or_matching(now, if_match=step.if_match)), accepts_absent=True
+        )
 
     def _reserving(
         self, prepared: Prepared, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
@@ -197,7 +200,7 @@ class StepWrites:
         first = entity.encode(dict.fromkeys(entity.created_fields, stamp))
         write = self._builder.update(self.key, updates, known, None, fixed, stamp=stamp, first=first)
         condition = write.on_version(live_or_none(write.now, not_by=write.revision))
-        write = write._replace(kind=Kind.UPSERT, condition=condition)
+        write = structs.replace(write, kind=Kind.UPSERT, condition=condition)
         return Prepared(write, initial=lambda: self._initial_put(updates, known, write.revision))
 
     def _update_of(self, step: Update, found: Wire, updates: FieldUpdates) -> Prepared:
@@ -229,7 +232,7 @@ class StepWrites:
         write = self._builder.put(Kind.CREATE, self.entity.model(**values), created=None)
         if revision is None:
             return write
-        return write._replace(item={**(write.item or {}), REV: {"S": revision}}, revision=revision)
+        return structs.replace(write, item={**(write.item or {}), REV: {"S": revision}}, revision=revision)
 
 
 def _default(field: FieldInfo) -> Any:

@@ -10,6 +10,8 @@ from hashlib import sha256
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from dynashard.transport.direct.credentials import Credentials
 
 if TYPE_CHECKING:
@@ -44,8 +46,7 @@ class _Derived:
     outer: "_Hash" = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """All of a signature but the body.
 
     Attributes:
@@ -56,9 +57,9 @@ class Prepared:
     """
 
     start: str
-    canonical: "_Hash" = field(repr=False)
-    inner: "_Hash" = field(repr=False)
-    outer: "_Hash" = field(repr=False)
+    canonical: "_Hash"
+    inner: "_Hash"
+    outer: "_Hash"
 
     def signature(self, body: bytes) -> str:
         """Return the signature of a request with this body."""
