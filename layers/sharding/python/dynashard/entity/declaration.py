@@ -94,7 +94,9 @@ class Shards:
             that holds for a stretch of key time: counts grow within one wait, because nothing moves; sort keys must
             begin with their time), `modulo` (md5, as AWS published it; counts never resize) or `random`, for items that
             are only ever added, such as events. Random counts double within one wait, because nothing moves, but a key
-            has no home: a read by key, and with it every update of a single item, looks into all shards.
+            has no home: a read by key, and with it every update of a single item, looks into all shards. `parts` is for
+            the parts of one value, as `dynashard_patterns.Counter` declares it: the sort key is the number of the
+            shard, and counts only grow.
         max: the ceiling of automatic growth: a power of two from `count` to 1024.
         adopt: `unsharded` if the items of the table are stored under the bare partition key, until they are resharded
             to `count`; for the placements calculated and epochs.

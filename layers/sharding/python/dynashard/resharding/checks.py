@@ -1,7 +1,7 @@
 """Which resizes are possible at all, and which are possible now."""
 
 from dynashard.errors import InvalidValueError, ReshardRefusedError
-from dynashard.placement import is_power_of_two
+from dynashard.placement import PARTS, is_power_of_two
 from dynashard.resharding.resize import Resize
 from dynashard.resharding.scope import Scope, fits
 from dynashard.schema import MAX_SHARDS
@@ -68,6 +68,11 @@ def check_now(scope: Scope, to: int, record: Record | None, family: Record, *, r
             f"the markers of the last resize of {here.key} are not swept yet; try again later", reason="not_swept"
         )
     _check_rewriting(scope, to, here, rewrite=rewrite)
+    if scope.index is None and scope.entity.rule is PARTS and to < here.count:
+        raise ReshardRefusedError(
+            f"{here.key} has {here.count} parts, and the parts of a value only become more: {to} is fewer",
+            reason="parts_only_grow",
+        )
     if here.count == to and not (rewrite and here.former):
         raise ReshardRefusedError(f"{scope.key} has {to} shards already", reason="same_count")
     if here.epochs and scope.index is None and scope.time is None:
