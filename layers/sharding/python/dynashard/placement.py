@@ -15,6 +15,8 @@ from xxhash import xxh64_intdigest
 UNSHARDED: Final = 0
 PART_DIGITS: Final = 4
 """How many digits a part's number has in its sort key."""
+MAX_PARTS: Final = 64
+"""The most parts of one value: one transaction reads all of them, or writes all of them and more."""
 
 
 class Placement(Struct, frozen=True, eq=False):

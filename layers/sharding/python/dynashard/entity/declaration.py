@@ -10,7 +10,16 @@ from ksuid import Ksuid
 from pydantic import Field
 
 from dynashard.errors import DeclarationError
-from dynashard.placement import CALCULATED, EPOCHS, PLACEMENTS, UNSHARDED, Placement, is_power_of_two
+from dynashard.placement import (
+    CALCULATED,
+    EPOCHS,
+    MAX_PARTS,
+    PARTS,
+    PLACEMENTS,
+    UNSHARDED,
+    Placement,
+    is_power_of_two,
+)
 from dynashard.schema import INDEX_SLOTS, MAX_ATTACHMENT_BYTES, MAX_SHARDS
 
 DEFAULT_SEPARATOR: Final = ":"
@@ -142,6 +151,8 @@ class Shards:
             yield f"the shard count is {self.count}; it must be a power of two: {advice}"
         if not _is_count(self.max) or not is_power_of_two(self.max):
             yield f"max is {self.max!r}; it must be a power of two up to {MAX_SHARDS}, such as 256"
+        if self.rule is PARTS and self.max > MAX_PARTS:
+            yield f"max is {self.max}; a value has at most {MAX_PARTS} parts: write max={MAX_PARTS} or less"
         if self.max < self.count:
             yield f"max is {self.max}; it must not be less than the shard count, {self.count}"
 
