@@ -28,18 +28,28 @@ from dynashard_serving.declare import (
     Exposed,
     FamilyListing,
     Root,
+    ServedCounter,
     ServedEdges,
     ServedRollUps,
     exposure_of,
     served_by,
 )
 
-OWN: Final = ("dynashard_serving.operation_records",)
+OWN: Final = ("dynashard_serving.operation_records", "dynashard_serving.counter_receipts")
 """Modules of this package that declare entities of every backend."""
 OF_THE_API: Final = frozenset({"health", "docs"})
 """Paths at which the API itself answers."""
 _WORDS: Final = re.compile(r"[A-Z][a-z0-9]*|[A-Z]+(?![a-z])")
-_VALUES: Final = (FamilyListing, ServedEdges, ServedRollUps, Endpoint, MaterializedCopies, RollUps, Edges)
+_VALUES: Final = (
+    FamilyListing,
+    ServedCounter,
+    ServedEdges,
+    ServedRollUps,
+    Endpoint,
+    MaterializedCopies,
+    RollUps,
+    Edges,
+)
 
 
 class Found(NamedTuple):
@@ -71,7 +81,7 @@ class Declarations:
     """
 
     entities: tuple[Exposed, ...] = ()
-    served: tuple[FamilyListing | ServedEdges | ServedRollUps | Endpoint, ...] = ()
+    served: tuple[FamilyListing | ServedCounter | ServedEdges | ServedRollUps | Endpoint, ...] = ()
     copies: tuple[MaterializedCopies[Any, Any], ...] = ()
     roll_ups: tuple[RollUps[Any], ...] = ()
     edges: tuple[Edges[Any], ...] = ()
@@ -220,6 +230,8 @@ def _plural(model: type[Entity]) -> str:
 
 def _routes(served: Root) -> Iterator[tuple[type[Entity], str]]:
     """Yield the entities that something else serves, with its path."""
+    if isinstance(served, ServedCounter):
+        yield served.counter, f"/v1/{served.path}"
     if isinstance(served, ServedEdges):
         yield served.edges.model, f"/v1/{served.path}"
         if served.edges.counts is not None:

@@ -79,7 +79,9 @@ class PartReader(Generic[C]):
             view = self.view(partition)
             count = max(view.count, view.new_count)
             keys = [self._stored_key(partition, part) for part in range(count)]
-            items = self._exact(partition, keys, pauses) if how == EXACT and count > 1 else self._each(keys, how, pauses)
+            items = (
+                self._exact(partition, keys, pauses) if how == EXACT and count > 1 else self._each(keys, how, pauses)
+            )
             # An answer of after the end of the view may lack a part that others know by then.
             if items is not None and self._store.runtime.clock() <= view.expires:
                 return Parts([None if item is None else self.entity.decode(item) for item in items], view.count)

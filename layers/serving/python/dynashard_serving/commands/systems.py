@@ -1,6 +1,7 @@
-"""What can be asked for besides entities: edges, roll-ups, computed reads, and entities that are listed as one."""
+"""What can be asked for besides entities: counters, edges, roll-ups, computed reads, and entities that are listed as one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,10 +12,11 @@ from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.service import Dynashard
 from dynashard_serving.commands.items import PAGING, choice_of, paging_of
 from dynashard_serving.commands.request import Members
-from dynashard_serving.declare import Endpoint, FamilyListing, ServedEdges, ServedRollUps
+from dynashard_serving.declare import Endpoint, FamilyListing, ServedCounter, ServedEdges, ServedRollUps
 from dynashard_serving.documents import Document, validated
 from dynashard_serving.domain import Domain
 from dynashard_serving.operations.computed import computed, permit_to, right_of
+from dynashard_serving.operations.counters import Counts, Verb
 from dynashard_serving.operations.edges import EdgesWanted, Graph, NewEdge, Node, Way
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.item_reads import shown
@@ -23,13 +25,16 @@ from dynashard_serving.operations.roll_ups import roll_ups_endpoint
 Operations = Mapping[str, Callable[[Members], Any]]
 
 
-def systems(backend: Dynashard, domain: Domain) -> Mapping[str, Operations]:
-    """The operations of each, by its outside name; those of edges also by the name of their entity."""
+def systems(backend: Dynashard, domain: Domain, clock: Callable[[], float]) -> Mapping[str, Operations]:
+    """The operations of each, by its outside name; those of counters and edges also by the name of their entity."""
     found: dict[str, Operations] = {}
     for one in domain.declarations.served:
         if isinstance(one, ServedEdges):
             edges = EdgeOperations(Graph(backend, one)).operations
             found |= {one.path: edges, definition(one.edges.model).name: edges}
+        elif isinstance(one, ServedCounter):
+            counters = CounterOperations(Counts(backend, one, clock), one.operations).operations
+            found |= {one.path: counters, definition(one.counter).name: counters}
         elif isinstance(one, ServedRollUps):
             found[one.path] = _computed(roll_ups_endpoint(one), backend)
         elif isinstance(one, Endpoint):
@@ -37,6 +42,35 @@ def systems(backend: Dynashard, domain: Domain) -> Mapping[str, Operations]:
         elif isinstance(one, FamilyListing):
             found[one.path] = {"list": _family_listing(Family(one, domain.access_of), backend)}
     return found
+
+
+class CounterOperations:
+    """Counters: read, added to and taken from."""
+
+    def __init__(self, counts: Counts, served: Iterable[str]) -> None:
+        self._counts = counts
+        every: Operations = {
+            "get": self._get,
+            "add": partial(self._change, "add"),
+            "take": partial(self._change, "take"),
+            "delete": self._delete,
+        }
+        self.operations: Operations = {name: every[name] for name in served}
+
+    def _get(self, asked: Members) -> Document:
+        asked.only("key", "approximate")
+        return self._counts.value(asked.tenant, asked.document("key"), approximate=asked.flag("approximate"))
+
+    def _change(self, verb: Verb, asked: Members) -> Document:
+        asked.only("key", "amount", "idempotency_key")
+        amount = asked.members.get("amount")
+        body = {} if amount is None else {"amount": amount}
+        repeats = asked.text("idempotency_key")
+        return self._counts.change(verb, asked.tenant, asked.document("key"), body, repeats).document
+
+    def _delete(self, asked: Members) -> None:
+        asked.only("key")
+        self._counts.delete(asked.tenant, asked.document("key"))
 
 
 class EdgeOperations:
