@@ -17,6 +17,7 @@ from tests.engine.stored_things import Note
 pytestmark = pytest.mark.engine
 
 SEATS = "/v1/seats/premiere"
+LIKES = "/v1/likes/ada/2026/sharding-explained"
 
 
 @pytest.fixture
@@ -75,14 +76,15 @@ def test_a_refused_taking_leaves_its_key_free(caller: Caller) -> None:
 
 @pytest.mark.parametrize("fault", [lost_answer, lost_request])
 def test_a_request_whose_outcome_is_unknown_may_be_sent_again(transport: Transport, table: str, fault: Any) -> None:
-    caller_on(transport, table).post(f"{SEATS}/add", {"amount": 10})
-    broken = FaultyTransport(transport, [fault("TransactWriteItems", nth=1), lost_request("TransactWriteItems", nth=2)])
-    lost = change(caller_on(broken, table), "take", 4, "k1")
-    found = change(caller_on(transport, table), "take", 4, "k1")
+    caller, taking = caller_on(transport, table), {"document": {"amount": 4}, "headers": {"Idempotency-Key": "k1"}}
+    caller.post(f"{LIKES}/add", {"amount": 10})
+    broken = FaultyTransport(transport, [fault("TransactWriteItems"), lost_request("TransactWriteItems", nth=2)])
+    lost = caller_on(broken, table).post(f"{LIKES}/take", **taking)
+    found = caller.post(f"{LIKES}/take", **taking)
 
     assert (lost.status, lost.code, lost.headers["retry-after"]) == (503, "outcome_unknown", "1")
     assert found.status == 200
-    assert value(caller_on(transport, table)) == 6
+    assert value(caller, LIKES) == 6
 
 
 def test_tenants_have_counters_of_their_own(caller: Caller) -> None:
@@ -93,12 +95,10 @@ def test_tenants_have_counters_of_their_own(caller: Caller) -> None:
 
 
 def test_a_counter_with_several_fields_is_named_by_its_path(caller: Caller) -> None:
-    path = "/v1/likes/ada/2026/sharding-explained"
-
-    assert caller.post(f"{path}/add", {}).json == {
+    assert caller.post(f"{LIKES}/add", {}).json == {
         "author": "ada", "year": 2026, "slug": "sharding-explained", "added": 1,
     }  # fmt: skip
-    assert value(caller, path) == 1
+    assert value(caller, LIKES) == 1
     assert value(caller, "/v1/likes/ada/2026/other") == 0
 
 
@@ -121,7 +121,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "fields"), WRONG)
 def test_a_wrong_request_is_refused(
-    caller: Caller, method: str, path: str, body: Any, status: int, fields: list[str]
+    caller: Caller, method: str, path: str, body: Any, *, status: int, fields: list[str]
 ) -> None:
     answer = caller.send(method, path, document=body)
 

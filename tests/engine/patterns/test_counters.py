@@ -75,7 +75,7 @@ def test_the_last_unit_is_taken_and_not_one_more(world: World, parts: int) -> No
     for amount in (2, 1, 2):
         stock.take(KEY, amount)
 
-    with pytest.raises(ExhaustedError, match="3 cannot be taken, because the floor of .* is 0: at most 2") as error:
+    with pytest.raises(ExhaustedError, match=r"3 cannot be taken, because the floor of .* is 0: at most 2") as error:
         stock.take(KEY, 3)
     stock.take(KEY, 2)
 
@@ -98,11 +98,11 @@ def test_floor_and_ceiling_hold_at_once(world: World) -> None:
 
     seats.add(KEY, 6)
     seats.add(KEY, 4)
-    with pytest.raises(ExhaustedError, match="1 cannot be added, because the ceiling of .* is 10: at most 0"):
+    with pytest.raises(ExhaustedError, match=r"1 cannot be added, because the ceiling of .* is 10: at most 0"):
         seats.add(KEY)
     require_sound(world, Seats, 10)
     seats.take(KEY, 12)
-    with pytest.raises(ExhaustedError, match="floor of .* is -2"):
+    with pytest.raises(ExhaustedError, match=r"floor of .* is -2"):
         seats.take(KEY)
     require_sound(world, Seats, -2)
     seats.add(KEY, 12)
@@ -379,10 +379,7 @@ DECLARED: list[tuple[str, dict[str, Any]]] = [
 def test_a_wrong_counter_is_refused_when_it_is_declared(message: str, declared: dict[str, Any]) -> None:
     arguments: dict[str, Any] = {"name": "test.v1.Wrong", "key": Key(partition="{tenant}:{id}"), **declared}
     with pytest.raises(DeclarationError, match=message):
-        type(Counter)(
-            "Wrong",
-            (Counter,),
-            {"__annotations__": {"tenant": str, "id": str}, "__module__": __name__},
-            registry=Registry(),
-            **arguments,
-        )
+
+        class Wrong(Counter, registry=Registry(), **arguments):
+            tenant: str
+            id: str

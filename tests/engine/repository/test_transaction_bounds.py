@@ -1,4 +1,4 @@
-"""Bounds of sums in transactions: the stored number decides, whoever else writes it."""
+"""Bounds of sums in transactions: the stored number decides, also while others write it."""
 
 from decimal import Decimal
 from typing import Any

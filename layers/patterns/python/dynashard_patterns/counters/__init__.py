@@ -10,7 +10,7 @@
     stock.value({"tenant_id": "abc", "id": "4711"})                      # 98, at one moment
 
 A counter is spread over parts, whose number grows like a shard count. Each part holds a share of what may still be
-taken or added, so most changes touch one part, and the bounds hold whoever else writes.
+taken or added, so most changes touch one part, and the bounds hold while others write.
 
 Sources: the escrow method of O'Neil, "The Escrow Transactional Method" (1986), and bounded counters of Balegas et al.,
 "Extending Eventually Consistent Cloud Databases for Enforcing Numeric Invariants" (2015).

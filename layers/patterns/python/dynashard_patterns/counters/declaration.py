@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dynashard.entity import Entity, Key, Shards, definition
+from dynashard.entity.model import EntityType
 from dynashard.errors import DeclarationError
 from dynashard.placement import MAX_PARTS, PART_DIGITS, PARTS
 from dynashard.schema import MAX_SHARDS
@@ -15,7 +16,7 @@ _BOUNDS: Final = "__dynashard_bounds__"
 _EXAMPLE: Final = 'key=Key(partition="{tenant_id}:{id}")'
 
 
-class _CounterType(type(Entity)):  # type: ignore[misc] - mypy does not follow a computed base
+class _CounterType(EntityType):
     """Gives a counter's class the key and the placement of parts, and keeps its bounds."""
 
     def __new__(

@@ -25,7 +25,7 @@ CHEAP: Final = "cheap"
 """Each part as some copy of it is found, which may be some seconds old."""
 
 
-class Parts(NamedTuple, Generic[C]):
+class PartsRead(NamedTuple, Generic[C]):
     """The parts of a counter that were read, by their numbers; None for one that is not stored.
 
     `writable` is how many of them writers use now; while they become more, the others are only read.
@@ -64,7 +64,7 @@ class PartReader(Generic[C]):
         """Return the view under which a counter is changed now. Cost: one read a lease."""
         return self._store.router.topology.view(self.entity, partition)
 
-    def read(self, partition: str, how: str) -> Parts[C]:
+    def read(self, partition: str, how: str) -> PartsRead[C]:
         """Return the parts of a counter.
 
         Raises:
@@ -84,7 +84,7 @@ class PartReader(Generic[C]):
             )
             # An answer of after the end of the view may lack a part that others know by then.
             if items is not None and self._store.runtime.clock() <= view.expires:
-                return Parts([None if item is None else self.entity.decode(item) for item in items], view.count)
+                return PartsRead([None if item is None else self.entity.decode(item) for item in items], view.count)
             if items is not None and next(pauses, None) is None:
                 raise unsettled(self.entity, "TransactGetItems")
 

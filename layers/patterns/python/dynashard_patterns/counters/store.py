@@ -19,7 +19,7 @@ from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import read_operation, write_operation
 from dynashard.transactions import Check, Delete, Step, Transaction, Update
 from dynashard_patterns.counters.declaration import bounds_of
-from dynashard_patterns.counters.parts import CHEAP, CURRENT, EXACT, C, PartReader, Parts
+from dynashard_patterns.counters.parts import CHEAP, CURRENT, EXACT, C, PartReader, PartsRead
 from dynashard_patterns.counters.shares import LIMIT, Side, borrowed
 
 _OTHER: Final[Mapping[Side, Side]] = {"value": "spare", "spare": "value"}
@@ -93,7 +93,7 @@ class CounterStore(Generic[C]):
         """
         return self.parts(key, approximate=approximate).total
 
-    def parts(self, key: Mapping[str, Any], *, approximate: bool = False) -> Parts[C]:
+    def parts(self, key: Mapping[str, Any], *, approximate: bool = False) -> PartsRead[C]:
         """Return the parts of a counter; raises and costs as `value`."""
         return self._parts.read(self._parts.partition(key), CHEAP if approximate else EXACT)
 
@@ -191,8 +191,13 @@ class CounterStore(Generic[C]):
         )
 
     def _giving(self, side: Side, key: Mapping[str, Any], part: int, share: int) -> Update:
-        least = {side: self._bounds.least(side, part)}
-        return Update(self._model, {**key, "part": part}, add={side: -share}, at_least=least, missing="create")
+        return Update(
+            self._model,
+            {**key, "part": part},
+            add={side: -share},
+            at_least={side: self._bounds.least(side, part)},
+            missing="create",
+        )
 
     def _refusal(self, side: Side, partition: str, amount: int, room: Any) -> DynashardError:
         """Return the error of a change for which all parts together have too little room."""

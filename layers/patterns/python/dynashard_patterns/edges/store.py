@@ -13,8 +13,8 @@ from dynashard.repository import Repository, Store
 from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import write_operation
 from dynashard.transactions import Check, Create, Delete, Step, Transaction
-from dynashard_patterns.edges.slots import SlotStore
 from dynashard_patterns.edges.declaration import NEWEST, E, Edges, Way
+from dynashard_patterns.edges.slots import SlotStore
 
 RACES: Final = 8
 """How often an edge is tried again because others add and remove it at the same time."""

@@ -1,4 +1,4 @@
-"""What can be asked for besides entities: counters, edges, roll-ups, computed reads, and entities that are listed as one."""
+"""What can be asked for besides entities: counters, edges, roll-ups, computed reads, and joint listings."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial

@@ -45,7 +45,8 @@ class ValueWanted(BaseModel):
     """The query of a counter's value."""
 
     approximate: bool = Field(
-        False, description="Read it at a quarter of the cost; it may be some seconds old, and of no single moment."
+        default=False,
+        description="Read it at a quarter of the cost; it may be some seconds old, and of no single moment.",
     )
 
 

@@ -20,7 +20,7 @@ _ROOM: Final = "{name}: {field} is {value}, so {amount} cannot be {verb}: it mus
 
 
 class Bound(NamedTuple):
-    """What one field must be after `amount` was added to it: at least `least`, and at most `most`; None for no bound."""
+    """What a field must be after `amount` was added: at least `least`, at most `most`; None for no bound."""
 
     field: str
     amount: Decimal
