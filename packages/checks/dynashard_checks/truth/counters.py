@@ -25,6 +25,7 @@ from typing import Any, Final
 from dynashard import Create, Dynashard, Entity, Key, Registry, RetryPolicy, Shards, definition
 from dynashard.errors import DynashardError, ExhaustedError, OutcomeUnknownError, ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Timing
+from dynashard.topology import Phase
 from dynashard.transport import connect
 from dynashard.transport.interface import Transport
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
@@ -43,6 +44,7 @@ _CEILING: Final = 5_000
 _LEASE: Final = 0.3
 _OPERATION: Final = 2.0
 _MOST_PARTS: Final = 64
+_LONGEST_START: Final = 30.0
 _SECRET: Final = ("a secret of this check only",)
 _ADDED, _READ = 0.08, 0.06
 """The shares of additions and reads; all others take."""
@@ -56,7 +58,7 @@ class Tickets(
     key=Key(partition="{tenant}:{id}"),
     floor=_FLOOR,
     ceiling=_CEILING,
-    shards=Shards(start=1),
+    shards=Shards(start=2),
     registry=_REGISTRY,
 ):
     """The counter."""
@@ -145,6 +147,8 @@ def judge(asked: Sequence[Asked], done: set[str], value: int, begun: int) -> lis
         for each in asked
         if each.order and each.said != UNKNOWN and (each.order in done) is not (each.said == OK)
     ]
+    if not _FLOOR <= value <= _CEILING:
+        false.append(f"the value is {value}, beyond its bounds")
     executed = [each for each in asked if each.order in done]
     wanted = begun + sum(each.amount for each in executed)
     if value != wanted:
@@ -184,6 +188,7 @@ class Run:
     seed: int
     callers: int
     stop: Event = field(default_factory=Event)
+    growing: Event = field(default_factory=Event)
 
     def judged(self, operations: int, rates: Rates) -> Verdict:
         """Let the callers ask, read everything, and judge the answers."""
@@ -196,6 +201,8 @@ class Run:
         self.engine.fail(rates)
         grower = Thread(target=self._grow)
         grower.start()
+        # Callers begin while the parts become more for the first time.
+        self.growing.wait(_LONGEST_START)
         with ThreadPoolExecutor(self.callers) as pool:
             asked = list(pool.map(lambda number: self._ask(processes[number % 2], number), range(operations)))
         self.stop.set()
@@ -266,7 +273,9 @@ class Run:
         while not self.stop.is_set():
             with suppress(DynashardError):
                 record = resharder.topology.find(scope.key)
-                count = 1 if record is None else record.count
+                count = 2 if record is None else record.count
+                if record is not None and record.phase is Phase.PREPARE:
+                    self.growing.set()
                 if count < _MOST_PARTS:
                     with suppress(ReshardRefusedError):
                         resharder.start(scope, count * 2)
