@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dynashard import Update
 from dynashard_checks.truth.counters import Asked, Verdict, judge, run_counters
 from dynashard_checks.truth.proxy import Rates
 from dynashard_patterns import CounterStore
@@ -81,10 +82,12 @@ def no_floor(patch: pytest.MonkeyPatch) -> None:
 
 def a_gift(patch: pytest.MonkeyPatch) -> None:
     """A part that borrows gets one more than the others give."""
-    step = CounterStore._step
-    patch.setattr(
-        CounterStore, "_step", lambda *given: step(*given[:5], given[5] + 1) if len(given) > 5 else step(*given)
-    )
+    step: Callable[..., Update] = CounterStore._step
+
+    def more(*given: Any) -> Update:
+        return step(*given[:5], given[5] + 1) if len(given) > 5 else step(*given)
+
+    patch.setattr(CounterStore, "_step", more)
 
 
 def unknown_parts(patch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ class ServedCounter(Struct, frozen=True):
         tag: as in `Exposed`.
 
     Raises:
-        DeclarationError: the class is no counter, its key has no tenant, or an operation is unknown.
+        DeclarationError: the class does not declare a counter, its key has no tenant, or an operation is unknown.
     """
 
     counter: "type[Counter]"
