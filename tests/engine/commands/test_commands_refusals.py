@@ -38,9 +38,12 @@ def test_an_unsupported_operation_names_the_supported_ones(service: Service, ask
     instead = {
         "follow.v1.Follow": "follow.v1.Follow is not served with update; it is with create, get, delete, list, count.",
         "follow.v1.Count": "follow.v1.Count is not served by itself: ask for follows.",
+        "screening.v1.Seats": "screening.v1.Seats is not served with update; it is with get, add, take.",
+        "article.v1.Likes": "article.v1.Likes is not served with update; it is with get, add, take.",
+        "counter.v1.Receipt": "counter.v1.Receipt is not served, only by code that uses the layer.",
     }
     assert error["message"] == instead.get(name, f"{name} is not served by itself: ask for roll-ups.")
-    assert asked.route in document_of(declared())["paths"]
+    assert asked.route is None or asked.route in document_of(declared())["paths"]
 
 
 def test_the_time_of_a_new_item_has_the_bounds_of_rest(transport: Transport, table: str) -> None:

@@ -22,6 +22,7 @@ from dynashard_patterns.copies import MaterializedCopies
 from dynashard_patterns.edges import Edges
 from dynashard_patterns.rollups import RollUps
 from dynashard_serving.access import Access
+from dynashard_serving.counter_receipts import Receipt
 from dynashard_serving.declare import (
     EDGE_RIGHTS,
     Endpoint,
@@ -34,8 +35,9 @@ from dynashard_serving.declare import (
     exposure_of,
     served_by,
 )
+from dynashard_serving.documents import TENANT
 
-OWN: Final = ("dynashard_serving.operation_records", "dynashard_serving.counter_receipts")
+OWN: Final = ("dynashard_serving.operation_records",)
 """Modules of this package that declare entities of every backend."""
 OF_THE_API: Final = frozenset({"health", "docs"})
 """Paths at which the API itself answers."""
@@ -132,6 +134,8 @@ def declarations_of(values: Iterable[Any]) -> Declarations:
         ConfigurationError: a path cannot be served, or a name or a path is used twice.
     """
     given = list(values)
+    if any(isinstance(each, ServedCounter) for each in given) and Receipt not in given:
+        given.append(Receipt)
     served = [each for each in map(served_by, given) if each is not None and not isinstance(each, Exposed)]
     routes = dict(route for each in served for route in _routes(each))
     entities = [replace(each, route=routes.get(each.entity)) for each in map(_exposure, given) if each is not None]
@@ -231,7 +235,8 @@ def _plural(model: type[Entity]) -> str:
 def _routes(served: Root) -> Iterator[tuple[type[Entity], str]]:
     """Yield the entities that something else serves, with its path."""
     if isinstance(served, ServedCounter):
-        yield served.counter, f"/v1/{served.path}"
+        fields = (name for name in definition(served.counter).partition_fields if name != TENANT)
+        yield served.counter, "/".join([f"/v1/{served.path}", *(f"{{{name}}}" for name in fields)])
     if isinstance(served, ServedEdges):
         yield served.edges.model, f"/v1/{served.path}"
         if served.edges.counts is not None:

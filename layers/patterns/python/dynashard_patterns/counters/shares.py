@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 LIMIT: Final = 10**38 - 1
-"""The largest number that DynamoDB stores exactly."""
+"""The largest whole number of 38 digits, which are stored exactly."""
 
 Side = Literal["value", "spare"]
 
