@@ -1,12 +1,14 @@
 """Answers of a counter while requests fail and its parts become more. See `dynashard_checks.truth --counters`."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import pytest
 
 from dynashard import Update
-from dynashard_checks.truth.counters import Asked, Verdict, judge, run_counters
+from dynashard_checks.counter_answers import Asked, judge
+from dynashard_checks.truth.counters import Verdict, run_counters
 from dynashard_checks.truth.proxy import Rates
 from dynashard_patterns import CounterStore
 from dynashard_patterns.counters.parts import PartReader, PartsRead
@@ -41,6 +43,11 @@ def asked(order: str, amount: int, start: float, end: float, said: str = "ok", *
     return Asked(order, amount, start, end, said, value)
 
 
+def judged(questions: list[Asked], done: set[str], value: int) -> list[str]:
+    moments = {each.order: (each.start, each.end if each.said == "ok" else inf) for each in questions}
+    return judge(questions, {name: moments[name] for name in done}, value, 10, Bounds(-5, 5000))
+
+
 FALSE: list[tuple[str, list[Asked], set[str], int]] = [
     ("it was not done", [asked("a", -1, 1, 2)], set(), 10),
     ("it was done", [asked("a", -1, 1, 2, "refused")], {"a"}, 9),
@@ -56,7 +63,7 @@ FALSE: list[tuple[str, list[Asked], set[str], int]] = [
 
 @pytest.mark.parametrize(("line", "questions", "done", "value"), FALSE)
 def test_a_false_answer_is_found(line: str, questions: list[Asked], done: set[str], value: int) -> None:
-    found = judge(questions, done, value, 10)
+    found = judged(questions, done, value)
 
     assert len(found) == 1
     assert line in found[0]
@@ -73,7 +80,7 @@ def test_answers_that_are_true_are_not_reported() -> None:
         asked("", 0, 6, 7, value=9),
     ]
 
-    assert judge(questions, {"a", "b"}, 7, 10) == []
+    assert judged(questions, {"a", "b"}, 7) == []
 
 
 def no_floor(patch: pytest.MonkeyPatch) -> None:

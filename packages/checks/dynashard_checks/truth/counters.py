@@ -10,31 +10,29 @@ the number of parts doubles again and again. What is required:
 """
 
 import time
-from bisect import bisect_left, bisect_right
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import accumulate
 from math import inf
 from random import Random
 from threading import Event, Thread
 from typing import Any, Final
 
 from dynashard import Create, Dynashard, Entity, Key, Registry, RetryPolicy, Shards, definition
-from dynashard.errors import DynashardError, ExhaustedError, OutcomeUnknownError, ReshardRefusedError
+from dynashard.errors import DynashardError, ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.topology import Phase
 from dynashard.transport import connect
 from dynashard.transport.interface import Transport
+from dynashard_checks.counter_answers import OK, REFUSED, Asked, answer_of, judge
 from dynashard_checks.schedules.wire import TABLE, TOPOLOGY
 from dynashard_checks.truth.proxy import Rates
 from dynashard_checks.truth.world import FaultyEngine, faulty_engine
 from dynashard_patterns import Counter, CounterStore
 from dynashard_patterns.counters import bounds_of
 
-OK, REFUSED, EXHAUSTED, UNKNOWN = "ok", "refused", "exhausted", "unknown"
 RATES: Final = Rates(0.07, 0.19)
 """26% of all requests, 7% of them lost or late."""
 _REGISTRY: Final = Registry()
@@ -73,26 +71,6 @@ class Order(Entity, name="truth.v1.Order", key=Key(partition="{id}"), registry=_
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question and its answer.
-
-    Attributes:
-        order: the id of its order; empty for a read.
-        amount: by how much the counter was to change; less than 0 if it was taken.
-        start, end: when it was sent and answered; an unknown outcome may be executed at any later time.
-        said: `OK`, `REFUSED`, `EXHAUSTED` or `UNKNOWN`.
-        value: the value that was read, or that a refusal reports; None for others.
-    """
-
-    order: str
-    amount: int
-    start: float
-    end: float
-    said: str
-    value: int | None = None
-
-
 @dataclass
 class Verdict:
     """The result of a run.
@@ -116,62 +94,6 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""
         return {**vars(self), "answers": dict(sorted(self.answers.items())), "false": len(self.false)}
-
-
-class _Sums:
-    """The sum of amounts up to a moment."""
-
-    def __init__(self, pairs: Iterable[tuple[float, int]]) -> None:
-        ordered = sorted(pairs)
-        self._moments = [moment for moment, _ in ordered]
-        self._sums = [0, *accumulate(amount for _, amount in ordered)]
-
-    def until(self, moment: float) -> int:
-        return self._sums[bisect_right(self._moments, moment)]
-
-    def before(self, moment: float) -> int:
-        return self._sums[bisect_left(self._moments, moment)]
-
-
-def judge(asked: Sequence[Asked], done: set[str], value: int, begun: int) -> list[str]:
-    """Return a line for each answer that is false.
-
-    Args:
-        asked: all questions.
-        done: the orders that are stored.
-        value: the value of the counter in the end.
-        begun: its value in the beginning.
-    """
-    false = [
-        f"{each}: it was {'done' if each.order in done else 'not done'}"
-        for each in asked
-        if each.order and each.said != UNKNOWN and (each.order in done) is not (each.said == OK)
-    ]
-    if not _FLOOR <= value <= _CEILING:
-        false.append(f"the value is {value}, beyond its bounds")
-    executed = [each for each in asked if each.order in done]
-    wanted = begun + sum(each.amount for each in executed)
-    if value != wanted:
-        false.append(f"the value is {value}, and what was done makes {wanted}")
-    added = [each for each in executed if each.amount > 0]
-    taken = [each for each in executed if each.amount < 0]
-    # At most: what could have been done by then, without what could have been done later. At least: the reverse.
-    could_add, must_add = _Sums((e.start, e.amount) for e in added), _Sums((_until(e), e.amount) for e in added)
-    could_take, must_take = _Sums((e.start, e.amount) for e in taken), _Sums((_until(e), e.amount) for e in taken)
-    for each in asked:
-        if each.value is None:
-            continue
-        least = begun + must_add.before(each.start) + could_take.until(each.end)
-        most = begun + could_add.until(each.end) + must_take.before(each.start)
-        if not max(least, _FLOOR) <= each.value <= min(most, _CEILING):
-            false.append(f"{each}: the value was between {least} and {most}")
-        if each.said == EXHAUSTED and _FLOOR <= each.value + each.amount <= _CEILING:
-            false.append(f"{each}: there was enough")
-    return false
-
-
-def _until(each: Asked) -> float:
-    return each.end if each.said == OK else inf
 
 
 @dataclass
@@ -213,7 +135,8 @@ class Run:
         found = counters.parts(_KEY)
         verdict = Verdict(Tally(f"{_what(each)} {each.said}" for each in asked), value=found.total)
         verdict.wanted = begun + sum(each.amount for each in asked if each.order in done)
-        verdict.false = judge(asked, done, found.total, begun)
+        moments = {each.order: (each.start, each.end if each.said == OK else inf) for each in asked}
+        verdict.false = judge(asked, {name: moments[name] for name in done}, found.total, begun, bounds_of(Tickets))
         verdict.false += [
             f"part {part} is {room} beyond its bound"
             for side in ("value", "spare")
@@ -252,7 +175,7 @@ class Run:
             return Asked("", 0, start, time.monotonic(), said, value)
         amount, adds = random.randint(1, _MOST), drawn < _READ + _ADDED
         order, change = Order(id=f"o{number}"), counters.add if adds else counters.take
-        said, value = _answer(lambda: change(_KEY, amount, Create(order)), adds=adds)
+        said, value = answer_of(lambda: change(_KEY, amount, Create(order)), bounds_of(Tickets), adds=adds)
         return Asked(order.id, amount if adds else -amount, start, time.monotonic(), said, value)
 
     def _orders(self, clean: Dynashard, asked: Sequence[Asked]) -> list[Order]:
@@ -286,20 +209,6 @@ class Run:
 
 def _what(each: Asked) -> str:
     return "read" if not each.order else "add" if each.amount > 0 else "take"
-
-
-def _answer(change: Callable[[], object], *, adds: bool) -> tuple[str, int | None]:
-    """Return what a change was answered with, and the value that a refusal reports."""
-    try:
-        change()
-    except ExhaustedError as exhausted:
-        room = int(exhausted.available)
-        return EXHAUSTED, _CEILING - room if adds else _FLOOR + room
-    except OutcomeUnknownError:
-        return UNKNOWN, None
-    except DynashardError:
-        return REFUSED, None
-    return OK, None
 
 
 def run_counters(operations: int, *, callers: int = 16, rates: Rates = RATES, seed: int = 1) -> Verdict:
